@@ -1,4 +1,4 @@
-"""What tests stand on: a database of their own with the schema, a Redis database of their own, a clock that they move.
+"""Fixtures of all tests: a migrated database per test process, a Redis database per test process, and a clock that tests move.
 
 Postgres and Redis run once per test run (tests/servers.py), started when the first test asks for them. Each pytest-xdist worker has
 its own database, made from a migrated template, and its own Redis database number.
@@ -33,10 +33,8 @@ RUN = "ASSENT_TEST_RUN"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the run's folder. Workers of pytest-xdist inherit the name.
-
-    Behind a shell's `&` Ctrl-C is ignored, and would be by all that tests start.
-    """
+    """Name the run's folder. Workers of pytest-xdist inherit the name."""
+    # A shell starts a command with `&` so that it ignores SIGINT, and child processes would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -50,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect no garbage while the tests are collected, which makes few objects that end, and halves the CPU of it."""
+    """Pause the garbage collector while pytest collects the tests: few objects end there, and the pause halves the CPU time."""
     from models import garbage_collection
 
     garbage_collection.pause()
@@ -61,14 +59,14 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the slow tests, unless they are asked for."""
+    """Skip the slow tests, unless `-m` names them."""
     for item in items:
         if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
             item.add_marker(pytest.mark.skip(reason="slow: make test ARGS='-m slow'"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the run's servers, if any test needed them."""
+    """Stop the run's servers, if a test started them."""
     if hasattr(config, "workerinput"):
         return
     run = Path(os.environ.pop(RUN).rpartition(":")[0])
@@ -86,37 +84,36 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def servers() -> dict[str, str]:
-    """The run's servers: URLs of `postgres` (superuser), `owner`, `app` and `system` for the template, and of `redis`."""
+    """Start the run's servers unless they run. Return the URLs `postgres` (superuser), `owner`, `app`, `system` and `redis`."""
     folder, _, pytest_pid = os.environ[RUN].rpartition(":")
     run = Path(folder)
     with (run / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (run / "pid").exists():
             log = (run / "log").open("wb")
-            words = [sys.executable, str(Path(__file__).with_name("servers.py")), folder, pytest_pid]
-            process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            command = [sys.executable, str(Path(__file__).with_name("servers.py")), folder, pytest_pid]
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
             log.close()
             (run / "pid").write_text(str(process.pid))
             _wait_for(run / "servers.json", process)
-            process.returncode = 0  # it is left to itself: no warning that it still runs
+            process.returncode = 0  # suppresses Popen's warning that the process still runs
         if not (run / "servers.json").exists():
             pytest.exit(f"the test servers did not start: see {run / 'log'}", returncode=3)
-    found: dict[str, str] = json.loads((run / "servers.json").read_text())
-    return found
+    urls: dict[str, str] = json.loads((run / "servers.json").read_text())
+    return urls
 
 
 def _wait_for(file: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + 110  # below the time limit of a test
     while not file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            said = (file.parent / "log").read_text() if (file.parent / "log").exists() else "nothing"
-            pytest.exit(f"the test servers did not start: {said[-3000:]}", returncode=3)
+            pytest.exit(f"the test servers did not start: {(file.parent / 'log').read_text()[-3000:]}", returncode=3)
         time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")
 def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[DatabaseUrls]:
-    """A migrated database of this test process's own. The environment and `settings()` point at it."""
+    """The migrated database of this test process. The environment and `settings()` point to it."""
     from models.database import encryption
 
     name = f"assent_test_{worker_number}"
@@ -131,7 +128,7 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
             private, public = encryption.new_keys()
             patch.setenv(f"ASSENT_{reader}_PUBLIC_KEY", public)
             patch.setenv(f"ASSENT_{reader}_PRIVATE_KEYS", private)
-        patch.setenv("ASSENT_SEAL_SECONDS", "86400")  # houses that outlive their test add nothing to another test's audit
+        patch.setenv("ASSENT_SEAL_SECONDS", "86400")  # a server that outlives its test must not seal another test's audit
         _forget_settings()
         yield urls
     _forget_settings()
@@ -139,7 +136,7 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
 
 @pytest.fixture(scope="session")
 def redis_url(servers: dict[str, str], worker_number: int) -> Iterator[str]:
-    """A Redis database of this test process's own. The environment and `settings()` point at it."""
+    """The URL of this test process's Redis database. The environment and `settings()` point to it."""
     url = servers["redis"].rpartition("/")[0] + f"/{1 + worker_number % 15}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REDIS_URL", url)
@@ -150,7 +147,7 @@ def redis_url(servers: dict[str, str], worker_number: int) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def private_key() -> str:
-    """The key that signs the audit's seals where a test asks for signatures."""
+    """The private key that signs the audit's seals."""
     from models.audit import seal_key
 
     return seal_key.make()
@@ -158,9 +155,10 @@ def private_key() -> str:
 
 @pytest.fixture(scope="session")
 def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address, with default settings. Streams poll the database often, so that no test waits for a tick.
+    """The URL of an API server. Its settings are the defaults, except:
 
-    The API knows the public half of the audit's key and the secret of the tests' Slack. Attempts to sign in have no limit.
+    Streams poll the database every 0.2 s, so that tests are quick. Attempts to sign in have no limit. The audit's public key and
+    the secret of the fake Slack are set.
     """
     from doors.served import served
     from outbox.fake_slack import SECRET
@@ -176,7 +174,7 @@ def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_
 
 @pytest.fixture(scope="session")
 def flask_app(database_urls: DatabaseUrls, redis_url: str) -> "Flask":
-    """The API in this process."""
+    """The API's Flask app, in this process."""
     from api import create_app
 
     return create_app()
@@ -184,14 +182,16 @@ def flask_app(database_urls: DatabaseUrls, redis_url: str) -> "Flask":
 
 @pytest.fixture(scope="session")
 def worker_number() -> int:
-    """Which of pytest-xdist's workers this is, from 0."""
+    """The number of this pytest-xdist worker, from 0."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 @pytest.fixture(autouse=True)
 def own_settings() -> Iterator[None]:
-    """Forgets the settings of a test once its environment is undone. This ends last of all: a thread of this process, such as the
-    one that renews leases, may read settings while other fixtures end."""
+    """Clear the cached settings once the test's environment variables are undone.
+
+    This fixture ends last, because a thread of this process, such as the renewal of leases, may read settings while others end.
+    """
     from models.settings import settings
 
     before = settings()
@@ -203,7 +203,7 @@ def own_settings() -> Iterator[None]:
 
 @pytest.fixture
 def clean_database(database_urls: DatabaseUrls, cleaner: Cleaner) -> DatabaseUrls:
-    """The database as the migrations left it. Cleaned before the test, so that a failed test's rows can be looked at."""
+    """The database as the migrations left it. Cleaned before the test, so that the rows of a failed test can be inspected."""
     cleaner.clean()
     return database_urls
 
@@ -226,24 +226,24 @@ def clean_redis(redis_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def cleaner(database_urls: DatabaseUrls) -> Iterator[Cleaner]:
-    """Empties the test process's database."""
+    """The cleaner of the test process's database."""
     with psycopg.connect(database_urls.admin, autocommit=True) as db:
         yield Cleaner(db)
 
 
 @pytest.fixture(scope="session")
 def owner_connection(database_urls: DatabaseUrls) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-    """A connection of the schema's owner."""
+    """A connection with the role `owner`."""
     with psycopg.connect(database_urls.owner, autocommit=True) as db:
         yield db
 
 
 @pytest.fixture
 def clock(owner_connection: "psycopg.Connection[tuple[object, ...]]") -> Iterator[Clock]:
-    """Moves the database's time; real time again after the test."""
-    moved = Clock(owner_connection)
-    yield moved
-    moved.reset()
+    """The database's clock. The test may move it; the fixture resets it."""
+    movable = Clock(owner_connection)
+    yield movable
+    movable.reset()
 
 
 def _forget_settings() -> None:

@@ -1,6 +1,6 @@
-"""The tests' environment: their HTTP clients use no proxy and trust no public server, unless they install packages.
+"""The tests' environment variables. HTTP clients in tests use no proxy and load no public certificates.
 
-A client that trusts public servers reads more than a hundred certificates, which takes 50 ms: as much as most tests.
+Loading more than a hundred public certificates takes 50 ms per client: as long as most tests. Package installers need both.
 """
 
 import os
@@ -10,7 +10,7 @@ _NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR", *(f"{scheme}_proxy" for scheme in ("h
 
 
 def isolate() -> None:
-    """Change the environment of this process, and of those that it starts. Idempotent."""
+    """Change the environment of this process and of its child processes. Idempotent."""
     if os.environ.get("SSL_CERT_DIR") == os.devnull:
         return
     for name in _changed():
@@ -19,7 +19,7 @@ def isolate() -> None:
 
 
 def of_installers() -> dict[str, str]:
-    """Return the environment for a program that installs packages: as it is outside of the tests."""
+    """Return the original environment, for a program that installs packages."""
     kept = {name.removeprefix(_KEPT): value for name, value in os.environ.items() if name.startswith(_KEPT)}
     return {name: value for name, value in os.environ.items() if name not in _changed()} | kept
 

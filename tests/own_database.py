@@ -1,4 +1,4 @@
-"""A database for one test process: made from the migrated template, emptied between tests, with a clock that tests move."""
+"""The database of one test process: created from the migrated template, emptied between tests, with a movable clock."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ TEMPLATE = "assent_template"
 
 @dataclass(frozen=True)
 class DatabaseUrls:
-    """One database, by role: `admin` is a superuser, `owner` migrates, `app` and `system` are the running roles."""
+    """The URLs of one database, by role. `admin` is a superuser, `owner` migrates, `app` and `system` are the running roles."""
 
     admin: str
     owner: str
@@ -20,28 +20,28 @@ class DatabaseUrls:
 
 @dataclass
 class Cleaner:
-    """Deletes what tests wrote. Deleting from a few small tables is quicker than TRUNCATE, which makes new files for each."""
+    """Deletes the rows of tests. DELETE on small tables is quicker than TRUNCATE, which creates new files for each table."""
 
     db: "psycopg.Connection[tuple[object, ...]]"
     statement: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
-        # Triggers and foreign keys would refuse or slow it down; rows that the migrations themselves wrote are put back.
+        # The role `replica` skips triggers and foreign keys, which would refuse or delay. Rows of the migrations are restored.
         tables = [row[0] for row in self.db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")]
         self.db.execute("CREATE SCHEMA IF NOT EXISTS pristine")
         parts = ["SET session_replication_role = replica", "SET lock_timeout = '2s'"]
         for table in tables:
             if table == "alembic_version":
                 continue
-            found = self.db.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table))).fetchone()
+            row = self.db.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(table))).fetchone()
             parts.append(f'DELETE FROM public."{table}"')
-            if found and found[0]:
+            if row is not None:
                 self.db.execute(f'CREATE TABLE IF NOT EXISTS pristine."{table}" AS SELECT * FROM public."{table}"')
                 parts.append(f'INSERT INTO public."{table}" SELECT * FROM pristine."{table}"')
         self.statement = ";".join(parts)
 
     def clean(self) -> None:
-        """Empty the tables. A transaction that a failed test left open is ended first."""
+        """Empty the tables. If a failed test left a transaction open, end its connection first."""
         try:
             self.db.execute(self.statement)
         except psycopg.errors.LockNotAvailable:
@@ -51,19 +51,19 @@ class Cleaner:
 
 
 class Clock:
-    """The database's clock, for every process that asks it. It goes on ticking."""
+    """The database's clock, `assent_now()`, as every process reads it. It keeps running."""
 
     def __init__(self, db: "psycopg.Connection[tuple[object, ...]]") -> None:
         self._db = db
         self._ahead = 0.0
 
     def advance(self, seconds: float) -> None:
-        """Move it by that many seconds, back too. Seen by every transaction that begins afterwards, not by one that is open."""
+        """Move the clock by `seconds`, which may be negative. Only transactions that begin afterwards see the change."""
         self._ahead += seconds
         self._define(f"SELECT clock_timestamp() + interval '{self._ahead!r} seconds'")
 
     def reset(self) -> None:
-        """Real time again."""
+        """Return to real time."""
         if self._ahead:
             self._define("SELECT clock_timestamp()")
             self._ahead = 0.0
@@ -73,12 +73,12 @@ class Clock:
 
 
 def create_database(admin_url: str, name: str) -> None:
-    """A new database from the migrated template."""
+    """Create the database `name` from the migrated template. Replaces an old one."""
     with psycopg.connect(make_url(admin_url, "postgres"), autocommit=True) as db:
         db.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         db.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER assent_owner").format(*map(sql.Identifier, (name, TEMPLATE))))
 
 
 def make_url(url: str, database: str) -> str:
-    """The same server and role, another database."""
+    """Return `url` with another database."""
     return url.rpartition("/")[0] + "/" + database

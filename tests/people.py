@@ -1,4 +1,4 @@
-"""People in tests: a member of the stage's workspace, and HTTP clients and browsers in which a member is signed in.
+"""People in tests: members of the stage's workspace, and HTTP clients and browsers that are signed in.
 
 anna = member(stage, "approver", groups=["finance"])      anna.principal, anna.person_id
 with anna.client(api) as client:                          an httpx client with the cookie and the CSRF token
@@ -8,7 +8,7 @@ anna.enter(context, api)                                  a Playwright context w
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,12 +30,12 @@ from models.people.sign_in import SignIn
 
 @dataclass(frozen=True)
 class Somebody:
-    """A member who is signed in."""
+    """A signed-in member."""
 
     principal: PersonPrincipal
     email: str
     secret: str
-    """Of the sign-in's cookie."""
+    """The value of the sign-in cookie."""
 
     @property
     def person_id(self) -> str:
@@ -43,11 +43,11 @@ class Somebody:
         return self.principal.person_id
 
     def cookie(self, url: str) -> dict[str, str]:
-        """The cookie's name and value at a server on loopback."""
+        """Return the cookie's name and value for a server on loopback."""
         return {f"assent-{urlsplit(url).port}": self.secret}
 
     def client(self, url: str, **more: Any) -> httpx.Client:
-        """An HTTP client of this person, whose requests are those of a page of ours."""
+        """Return an HTTP client of this person that sends the headers of a request from one of our pages."""
         headers = {"origin": url, "sec-fetch-site": "same-origin", TOKEN_HEADER: token_of(self.secret)}
         return httpx.Client(base_url=url, headers=headers, cookies=self.cookie(url), timeout=20, **more)
 
@@ -58,41 +58,41 @@ class Somebody:
 
 
 class Visitor(httpx.Client):
-    """Somebody's browser, without JavaScript: it keeps cookies, and sends forms with the token of the page that they are on."""
+    """A browser without JavaScript: it keeps cookies, and sends a form with the CSRF token of the form's page."""
 
     def __init__(self, url: str, **more: Any) -> None:
         headers = {"origin": url, "sec-fetch-site": "same-origin"} | more.pop("headers", {})
         super().__init__(base_url=url, headers=headers, timeout=20, **more)
 
     def submit(self, page: str, to: str = "", **fields: str) -> httpx.Response:
-        """Load a page, and send its form to `to`, or to the page's own address."""
-        shown = self.get(page)
-        assert shown.status_code == 200, shown.text
-        token = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', shown.text)
-        assert token, shown.text
+        """Load a page, and send its form to `to`; by default to the page's own path."""
+        response = self.get(page)
+        assert response.status_code == 200, response.text
+        token = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', response.text)
+        assert token, response.text
         return self.post(to or page, data={"csrf_token": token[1]} | fields)
 
     def signed_in(self) -> bool:
-        """True if the browser's cookie opens a page."""
+        """Return True if the cookie opens the account page."""
         return self.get("/inbox/account").status_code == 200
 
 
 def invited(stage: Stage, role: Role = "approver", email: str = "anna@example.com", **more: Any) -> str:
-    """The path of a one-time link."""
+    """Invite somebody. Returns the path of the one-time link."""
     with transaction(stage.workspace_id) as db:
         secret = Invitation.create(db, email, role, by=system("test", stage.workspace_id), **more)[1]
     return f"/sign-in/link/{secret}"
 
 
 def acts_of(stage: Stage, prefix: str = "person.") -> list[tuple[str, str]]:
-    """Who did what to people, in order: principal and action."""
+    """Return (principal, action) of each audit act whose action begins with `prefix`, in order."""
     with transaction(stage.workspace_id) as db:
-        found = db.rows("SELECT principal, action FROM audit WHERE action LIKE %(like)s ORDER BY seq", like=f"{prefix}%")
-        return [(principal, action) for principal, action in found]
+        rows = db.rows("SELECT principal, action FROM audit WHERE action LIKE %(like)s ORDER BY seq", like=f"{prefix}%")
+        return [(principal, action) for principal, action in rows]
 
 
 def member(stage: Stage, role: Role = "approver", *, email: str = "", groups: Iterable[str] = ()) -> Somebody:
-    """A new member of the stage's workspace, signed in, in direct groups of these ids."""
+    """Create a signed-in member of the stage's workspace. `groups`: ids of the groups to join."""
     by = system("test", stage.workspace_id)
     email = email or f"{ids.new('p').lower()}@example.com"
     with transaction(stage.workspace_id) as db:
@@ -103,12 +103,11 @@ def member(stage: Stage, role: Role = "approver", *, email: str = "", groups: It
             db.insert(Membership(group_id=group_id, person_id=person_id, workspace_id=stage.workspace_id, created_at=now))
         principal = row.principal(db)
         sign_in, secret = SignIn.start(db, principal, "link", address="127.0.0.1")
-    found = PersonPrincipal(**{**vars(principal), "sign_in_id": sign_in.id})
-    return Somebody(found, email, secret)
+    return Somebody(replace(principal, sign_in_id=sign_in.id), email, secret)
 
 
 def group(stage: Stage, name: str = "finance") -> str:
-    """The id of a new group of the stage's workspace."""
+    """Create a group in the stage's workspace. Returns its id."""
     with transaction(stage.workspace_id) as db:
         now = clock.now(db)
         row = Group(id=ids.new("grp"), workspace_id=stage.workspace_id, name=name, created_at=now, updated_at=now)

@@ -1,7 +1,7 @@
 """One Postgres and one Redis for a whole test run: `python tests/servers.py RUN_FOLDER PID_OF_PYTEST`.
 
-Started by the first test process that needs them, ends with pytest however that ends. Writes RUN_FOLDER/servers.json once the
-template database has the schema. Nothing is synced to disk.
+The first test process that needs the servers starts this script. The script ends when pytest's process ends, however that happens.
+It writes RUN_FOLDER/servers.json once the template database has the schema. Nothing is synced to disk.
 """
 
 import json
@@ -21,7 +21,7 @@ from deploy.supervisor import Supervisor
 
 
 def main() -> None:
-    """Serve until pytest has ended."""
+    """Serve until pytest ends."""
     run, pytest = Path(sys.argv[1]), psutil.Process(int(sys.argv[2]))
     with Folder(run / "data") as folder:
         postgres = Postgres(folder.path / "postgres", folder.port("postgres"), folder.secret, fast=True, database=TEMPLATE)
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def start(supervisor: Supervisor, postgres: Postgres, redis: Redis, env: dict[str, str]) -> None:
-    """Both servers, ready, with the roles and an empty template database."""
+    """Start both servers, wait until they are ready, and create the roles."""
     redis.prepare()
     supervisor.start(redis.child(env))
     postgres.prepare()

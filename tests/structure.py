@@ -1,7 +1,7 @@
-"""How hard the code is to enter: `python tests/structure.py` counts rooms, arrows and riddles, and fails above a bound.
+"""Measures how hard the code is to read: `python tests/structure.py` counts rooms, arrows and riddles, and fails above a bound.
 
-A room is a module or package directly in a folder. An arrow is one room that imports another. A riddle is a use of a name that says
-how a value came about instead of what the value is: `found` instead of `rows`.
+A room is a module or package directly in a folder. An arrow is an import of one room by another. A riddle is a use of a name that
+says how a value was produced instead of what the value is: `found` instead of `rows`.
 """
 
 import ast
@@ -12,15 +12,15 @@ from pathlib import Path
 import grimp
 
 BOUNDS = {"models": (13, 52), "workers.tools": (10, 27), "workers": (21, 35), "api": (26, 92), "api.routes": (23, 4)}
-"""At most so many rooms and arrows. Lower them when the code allows."""
+"""The maximum of rooms and arrows per folder. Lower them when the code allows."""
 
 RIDDLES = frozenset({"asked", "found", "given", "made", "said", "told", "wanted"})
 RIDDLE_BOUNDS = {"models": 0, "api": 0, "workers": 0, "deploy": 0}
-"""At most so many uses of these names in a folder. Lower them when the code allows; never raise them."""
+"""The maximum of riddles per folder. Lower them when the code allows; never raise them."""
 
 
 def count(graph: grimp.ImportGraph, folder: str) -> tuple[int, int]:
-    """Return the number of rooms of a folder, and of the arrows between them."""
+    """Return the numbers of rooms in a folder and of arrows between them."""
     rooms = graph.find_children(folder)
 
     def room(module: str) -> str | None:
@@ -51,7 +51,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print each folder's figures. Returns how many are above their bound."""
+    """Print each folder's counts. Return the number of counts above their bound."""
     graph = grimp.build_graph("models", "workers", "api", exclude_type_checking_imports=True)
     above = 0
     for folder, (rooms, arrows) in BOUNDS.items():

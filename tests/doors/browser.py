@@ -10,13 +10,13 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 30_000
-"""Milliseconds that anything may take: a busy machine is no failure."""
+"""Milliseconds to wait for a page. Long, because the machine may be busy."""
 expect.set_options(timeout=PATIENCE)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Whichever of its kind is installed. Skips, saying so, where none is."""
+    """Start an installed Chromium. Skips the test if there is none."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip("NOT TESTED, the pages: there is no Chromium")
@@ -29,11 +29,11 @@ def chromium() -> Iterator[Browser]:
 
 
 def watched(page: Page) -> list[str]:
-    """The faults of a page from now on: errors of its code, and whatever its policy refused."""
+    """Return a list that collects a page's faults from now on: script errors, and loads that its content policy refused."""
     faults: list[str] = []
 
     def note(message: Any) -> None:
-        # The browser notes every response that is an error, whatever the page makes of it.
+        # The browser logs every error response, also where the page handles it.
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
             faults.append(message.text)
 

@@ -1,4 +1,4 @@
-"""The API in a process of its own, a workspace per test, and hands on both sides of it."""
+"""Fixtures of the API's tests: an API server in its own process, an empty workspace per test, and clients."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,39 +9,48 @@ import pytest
 from anthropic import Anthropic
 from doors import described
 from doors.browser import chromium
-from doors.served import Caller, key
+from doors.served import SIGN_IN_WORKSPACE, Caller, key
 from doors.waiting import asked
 from people import Somebody, group
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
+from models.database import ids
 from models.session.tool_call import ToolCall
 
 
 @pytest.fixture
 def caller(api: str, stage: Stage) -> Iterator[Caller]:
-    """A client of that workspace that may do everything."""
+    """A client of the stage's workspace, with every scope."""
     with Caller(api, key(stage)) as client:
         yield client
 
 
 @pytest.fixture
 def with_scopes(api: str, stage: Stage) -> Iterator[Callable[..., Caller]]:
-    """Makes clients with keys of some scopes."""
+    """A function that returns a client whose key has the given scopes."""
     with ExitStack() as stack:
         yield lambda *scopes: stack.enter_context(Caller(api, key(stage, *scopes)))
 
 
 @pytest.fixture
 def as_(api: str) -> Iterator[Callable[[Somebody], httpx.Client]]:
-    """A client in which somebody is signed in. Every response is held against the API's own document."""
+    """A function that returns a client in which a person is signed in. Checks every response against the OpenAPI document."""
     with ExitStack() as stack:
         yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))
 
 
 @pytest.fixture
+def sign_in_stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A workspace with the id `SIGN_IN_WORKSPACE`, which a server's settings can name."""
+    new = ids.new
+    monkeypatch.setattr(ids, "new", lambda prefix: SIGN_IN_WORKSPACE if prefix == "wrkspc" else new(prefix))
+    return Stage()
+
+
+@pytest.fixture
 def finance(stage: Stage) -> str:
-    """A group of people."""
+    """The id of the group `finance`."""
     return group(stage, "finance")
 
 
@@ -53,7 +62,7 @@ def waiting(caller: Caller, stage: Stage) -> ToolCall:
 
 @pytest.fixture
 def strict(api: str, caller: Caller) -> Iterator[Anthropic]:
-    """The SDK's client: an answer that does not hold under its types raises."""
+    """The SDK's client. A response that does not fit the SDK's types raises."""
     secret = caller.headers["x-api-key"]
     with Anthropic(api_key=secret, base_url=api, max_retries=0, _strict_response_validation=True) as client:
         yield client
@@ -61,6 +70,6 @@ def strict(api: str, caller: Caller) -> Iterator[Anthropic]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium; for a module, as nothing else can have an event loop meanwhile."""
-    with chromium() as found:
-        yield found
+    """Chromium. The scope is a module: while it runs, nothing else in the process can have an event loop."""
+    with chromium() as running:
+        yield running

@@ -1,6 +1,7 @@
-"""Holds every answer against the API's own document: whatever is sent in these tests, the document says what may come back."""
+"""Checks every response in the API's tests against the API's OpenAPI document."""
 
 import re
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -11,19 +12,19 @@ Json = dict[str, Any]
 
 
 class Document:
-    """The document of one server, closed: what it does not name may not come."""
+    """The document of one server, with closed schemas: a property that the document does not name is an error."""
 
-    def __init__(self, said: Json) -> None:
-        for schema in said["components"]["schemas"].values():
+    def __init__(self, content: Json) -> None:
+        for schema in content["components"]["schemas"].values():
             if "properties" in schema:
                 schema.setdefault("additionalProperties", False)
-        self.said = said
-        plain_first = sorted(said["paths"].items(), key=lambda item: item[0].count("{"))  # as OpenAPI has it
+        self.content = content
+        plain_first = sorted(content["paths"].items(), key=lambda item: item[0].count("{"))  # OpenAPI's order of matching
         self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), routes) for path, routes in plain_first]
         self._validators: dict[str, Any] = {}
 
     def check(self, response: httpx.Response) -> None:
-        """Assert that the document describes this answer: status, headers, media type, body."""
+        """Assert that the document describes this response: status, headers, media type, body."""
         route = self._route(response.request)
         if route is None:
             return
@@ -41,40 +42,37 @@ class Document:
     def _route(self, request: httpx.Request) -> Json | None:
         for pattern, routes in self._paths:
             if pattern.fullmatch(request.url.path):
-                found: Json | None = routes.get(request.method.lower())
-                return found
+                route: Json | None = routes.get(request.method.lower())
+                return route
         return None
 
-    def _resolved(self, thing: Any) -> Any:
-        if thing and "$ref" in thing:
-            _, _, kind, name = thing["$ref"].split("/")
-            return self.said["components"][kind][name]
-        return thing
+    def _resolved(self, node: Any) -> Any:
+        if node and "$ref" in node:
+            _, _, kind, name = node["$ref"].split("/")
+            return self.content["components"][kind][name]
+        return node
 
     def _validator(self, schema: Json) -> Any:
         name = str(schema)
         if name not in self._validators:
-            self._validators[name] = validator(self.said, schema)
+            self._validators[name] = validator(self.content, schema)
         return self._validators[name]
 
 
 def validator(document: Json, schema: Json) -> Any:
-    """What validates against a schema of the document's."""
+    """Return a validator for a schema of the document."""
     return jsonschema_rs.Draft202012Validator(schema | {"components": {"schemas": document["components"]["schemas"]}})
 
 
 def check(url: str, response: httpx.Response) -> None:
-    """Hold an answer of the server at `url` against its document; a server that is gone by now says nothing."""
-    try:
-        found = document(url)
-    except httpx.HTTPError:
-        return
-    found.check(response)
+    """Check a response of the server at `url` against its document. If the server has ended, check nothing."""
+    with suppress(httpx.HTTPError):
+        document(url).check(response)
 
 
 @cache
 def document(url: str) -> Document:
-    """The document that the server at `url` serves."""
-    answer = httpx.get(f"{url}/openapi.json", timeout=20)
-    assert answer.status_code == 200, answer.text
-    return Document(answer.json())
+    """Return the document of the server at `url`."""
+    response = httpx.get(f"{url}/openapi.json", timeout=20)
+    assert response.status_code == 200, response.text
+    return Document(response.json())

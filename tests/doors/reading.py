@@ -1,4 +1,4 @@
-"""A raw reader of server-sent events, in a thread of its own."""
+"""A reader of server-sent events, in its own thread."""
 
 import json
 import queue
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 SECONDS = 15
-"""A stream that says nothing for this long has lost something."""
+"""The longest wait for the next frame."""
 
 
 @dataclass
@@ -26,20 +26,17 @@ class Frame:
 
 @dataclass
 class Stream:
-    """What came over one stream."""
+    """The frames and comments of one open stream."""
 
     response: httpx.Response
     frames: "queue.Queue[Frame | None]" = field(default_factory=queue.Queue)
     comments: list[str] = field(default_factory=list)
 
     def read(self) -> None:
-        """Read to the end, however it ends."""
-        try:
+        """Read to the end of the stream, or to its failure."""
+        with suppress(httpx.HTTPError):
             self._read()
-        except httpx.HTTPError:
-            pass
-        finally:
-            self.frames.put(None)
+        self.frames.put(None)
 
     def _read(self) -> None:
         lines: dict[str, str] = {}
@@ -55,29 +52,29 @@ class Stream:
                 lines = {}
 
     def next(self) -> Frame:
-        """The next frame."""
+        """Wait for the next frame."""
         frame = self.frames.get(timeout=SECONDS)
         assert frame is not None, "the stream ended"
         return frame
 
     def until(self, kind: str) -> list[Frame]:
-        """All frames up to the first of this type, and that one."""
-        found = [self.next()]
-        while found[-1].event != kind:
-            found.append(self.next())
-        return found
+        """Return all frames up to and including the first of this type."""
+        frames = [self.next()]
+        while frames[-1].event != kind:
+            frames.append(self.next())
+        return frames
 
     def rest(self) -> list[Frame]:
-        """All frames up to the end of the stream."""
-        found = []
+        """Return all frames up to the end of the stream."""
+        frames = []
         while (frame := self.frames.get(timeout=SECONDS)) is not None:
-            found.append(frame)
-        return found
+            frames.append(frame)
+        return frames
 
 
 @contextmanager
 def stream(client: httpx.Client, session_id: str, last: int | None = None, path: str = "", **query: Any) -> Iterator[Stream]:
-    """An open stream; its headers have arrived. `path`: that of another stream than the API's own."""
+    """Open a stream, and wait for its headers. `path`: another stream than the session's events."""
     headers = {} if last is None else {"last-event-id": str(last)}
     path = path or f"/v1/sessions/{session_id}/events/stream"
     with client.stream("GET", path, params=query, headers=headers) as response:
@@ -88,7 +85,7 @@ def stream(client: httpx.Client, session_id: str, last: int | None = None, path:
         try:
             yield reader
         finally:
-            # A thread that reads is not woken by closing the response, only by the end of the connection.
+            # Closing the response does not wake the reading thread. Shutting down the socket does.
             with suppress(OSError):
                 response.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
             thread.join(5)

@@ -1,4 +1,4 @@
-"""The API as it is served: gunicorn with gevent in a process of its own, on the test process's database and Redis."""
+"""An API server as in production: gunicorn with gevent in its own process, on the test process's database and Redis."""
 
 import os
 import socket
@@ -23,17 +23,19 @@ from models.workspace.idempotency import Answer
 HOUSE = Path(__file__).parents[2]
 
 MODEL = "claude-opus-5-5"
+SIGN_IN_WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+"""The id of the workspace of the fixture `sign_in_stage`."""
 PARTS = {f"/docs/{name}" for name in ("docs.js", "swagger-ui-bundle.js", "swagger-ui.css")}
 """The files of the page `/docs`."""
 KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs"} | PARTS
-"""Routes without a key: they tell of no workspace."""
-FIRST, RETRY = ({"x-stainless-retry-count": tried} for tried in "01")
-"""Headers of an SDK's tries."""
+"""Routes that need no key: they read no workspace."""
+FIRST, RETRY = ({"x-stainless-retry-count": retries} for retries in "01")
+"""The headers of an SDK's first request and of its retry."""
 
 
 @contextmanager
 def served(log: Path, port: int = 0, **env: str) -> Iterator[str]:
-    """The API's address, once it answers. `port`: 0 for any that is free."""
+    """Start a server. Returns its URL once it answers. `port`: 0 for a free one."""
     with socket.create_server(("127.0.0.1", port)) as taken:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving"]
@@ -64,30 +66,30 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def key(stage: Stage, *scopes: str) -> str:
-    """The secret of a new key in the stage's workspace; with every scope unless told otherwise."""
+    """Create an API key in the stage's workspace, with every scope by default. Returns its secret."""
     with transaction(stage.workspace_id) as db:
         _row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="test", scopes=frozenset(scopes or SCOPES))
         return secret
 
 
 class Caller(httpx.Client):
-    """A plain HTTP client of one workspace. Every answer that it gets is held against the API's own document."""
+    """An HTTP client of one workspace. Checks every response against the OpenAPI document."""
 
     def __init__(self, url: str, secret: str, **headers: str) -> None:
         hooks: dict[str, list[Any]] = {"response": [partial(described.check, url)]}
         super().__init__(base_url=url, headers={"x-api-key": secret} | headers, timeout=20, event_hooks=hooks)
 
     def agent(self, **more: Any) -> dict[str, Any]:
-        """A new agent."""
+        """Create an agent."""
         return good(self.post("/v1/agents", json={"name": "Agent", "model": MODEL} | more))
 
     def environment_id(self) -> str:
-        """The built-in environment."""
-        found: str = good(self.get("/v1/environments"))["data"][-1]["id"]
-        return found
+        """Return the id of the built-in environment."""
+        environment_id: str = good(self.get("/v1/environments"))["data"][-1]["id"]
+        return environment_id
 
     def session(self, agent: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """A new session."""
+        """Create a session."""
         agent = agent or self.agent(tools=[{"type": "agent_toolset_20260401"}])
         return good(self.post("/v1/sessions", json={"agent": agent["id"], "environment_id": self.environment_id()} | more))
 
@@ -96,57 +98,57 @@ class Caller(httpx.Client):
         return self.post(f"/v1/sessions/{session_id}/events", json={"events": list(events)}, headers=headers)
 
     def say(self, session_id: str, text: str = "Do it.") -> dict[str, Any]:
-        """Post a message; the stored event."""
-        found: dict[str, Any] = good(self.tell(session_id, message(text)))["data"][0]
-        return found
+        """Post a message. Returns the stored event."""
+        event: dict[str, Any] = good(self.tell(session_id, message(text)))["data"][0]
+        return event
 
     def events(self, session_id: str, **query: Any) -> list[dict[str, Any]]:
-        """All events of one page."""
-        found: list[dict[str, Any]] = good(self.get(f"/v1/sessions/{session_id}/events", params=query))["data"]
-        return found
+        """Return one page of events."""
+        page: list[dict[str, Any]] = good(self.get(f"/v1/sessions/{session_id}/events", params=query))["data"]
+        return page
 
 
 def message(text: str = "Do it.") -> dict[str, Any]:
-    """A user's message."""
+    """Return a `user.message` event."""
     return {"type": "user.message", "content": [{"type": "text", "text": text}]}
 
 
 def confirmation(tool_use_id: str, result: str = "allow", **more: Any) -> dict[str, Any]:
-    """A person's answer."""
+    """Return a `user.tool_confirmation` event."""
     return {"type": "user.tool_confirmation", "tool_use_id": tool_use_id, "result": result} | more
 
 
-def hang_up(caller: Caller, method: str, path: str, headers: dict[str, str], **said: Any) -> None:
-    """Ask, and do not listen. MSG_MORE keeps the request back until the socket is closed, so that both arrive together."""
-    request = caller.build_request(method, path, headers=headers, **said)
+def hang_up(caller: Caller, method: str, path: str, headers: dict[str, str], **options: Any) -> None:
+    """Send a request and hang up at once. MSG_MORE delays the request until the socket closes, so that both arrive together."""
+    request = caller.build_request(method, path, headers=headers, **options)
     head = [f"{method} {request.url.raw_path.decode()} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
     with socket.create_connection((request.url.host, request.url.port or 80)) as client:
         client.sendall("\r\n".join([*head, "", ""]).encode() + request.content, getattr(socket, "MSG_MORE", 0))
 
 
-def unheard(caller: Caller, stage: Stage, method: str, path: str, **said: Any) -> Answer:
-    """Ask as an SDK does the first time, and hang up before the answer: what that was."""
+def unheard(caller: Caller, stage: Stage, method: str, path: str, **options: Any) -> Answer:
+    """Send an SDK's first request and hang up before the response. Returns the stored answer."""
     before = {answer.id for answer in kept(stage)}
-    hang_up(caller, method, path, FIRST, **said)
-    found: Answer = wait_for("it is done", lambda: next((answer for answer in kept(stage) if answer.id not in before), None))
-    return found
+    hang_up(caller, method, path, FIRST, **options)
+    answer: Answer = wait_for("the answer is stored", lambda: next((row for row in kept(stage) if row.id not in before), None))
+    return answer
 
 
 def kept(stage: Stage) -> list[Answer]:
-    """The answers that a retry without a key might be given."""
+    """Return the stored answers for which a retry without an idempotency key may come."""
     with transaction(stage.workspace_id) as db:
         return db.find(Answer, "WHERE slip IS NOT NULL")
 
 
 def good(response: httpx.Response) -> dict[str, Any]:
-    """The body of a 200."""
+    """Assert that the status is 200. Returns the body."""
     assert response.status_code == 200, response.text
-    found: dict[str, Any] = response.json()
-    return found
+    body: dict[str, Any] = response.json()
+    return body
 
 
 def bad(response: httpx.Response, status: int, *words: str) -> dict[str, Any]:
-    """The error of an answer with this status, whose message holds these words."""
+    """Assert that the response is an error with this status whose message contains these words. Returns the error."""
     assert response.status_code == status, response.text
     body = response.json()
     assert body["type"] == "error"
@@ -157,5 +159,5 @@ def bad(response: httpx.Response, status: int, *words: str) -> dict[str, Any]:
         assert response.headers["retry-after"]
     elif status < 500:
         assert response.headers["x-should-retry"] == "false"
-    found: dict[str, Any] = body["error"]
-    return found
+    error: dict[str, Any] = body["error"]
+    return error

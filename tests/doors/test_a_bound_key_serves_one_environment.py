@@ -37,17 +37,17 @@ class Place:
 
     @property
     def work(self) -> str:
-        """Where its work is."""
+        """The path of the environment's work."""
         return f"/v1/environments/{self.id}/work"
 
     @property
     def session(self) -> str:
-        """Where its session is."""
+        """The path of the session."""
         return f"/v1/sessions/{self.session_id}"
 
 
 def place(caller: Caller) -> Place:
-    """A new one."""
+    """Create a self-hosted environment with a running session."""
     environment = good(caller.post("/v1/environments", json={"name": "E", "config": {"type": "self_hosted"}}))["id"]
     session_id = caller.session(environment_id=environment)["id"]
     caller.say(session_id)
@@ -55,14 +55,14 @@ def place(caller: Caller) -> Place:
 
 
 def bound(stage: Stage, environment_id: str, **more: Any) -> tuple[ApiKey, str]:
-    """A key that is bound to an environment."""
+    """Create a key that is bound to an environment. Returns its row and secret."""
     with transaction(stage.workspace_id) as db:
         return ApiKey.create(db, workspace_id=stage.workspace_id, name="worker", environment_id=environment_id, **more)
 
 
 @pytest.fixture
 def ours(caller: Caller) -> Place:
-    """What the key is bound to."""
+    """The environment of the bound key."""
     return place(caller)
 
 
@@ -74,23 +74,23 @@ def worker(api: str, stage: Stage, ours: Place) -> Iterator[Caller]:
 
 
 def result(tool_use_id: str) -> dict[str, Any]:
-    """What the worker's tool said."""
+    """Return a `user.tool_result` event."""
     return {"type": "user.tool_result", "tool_use_id": tool_use_id, "content": [say("ok")]}
 
 
 def test_it_serves_its_environment_from_poll_to_stop(worker: Caller, caller: Caller, stage: Stage, ours: Place) -> None:
-    found = good(worker.get(f"{ours.work}/poll"))
-    good(worker.post(f"{ours.work}/{found['id']}/ack"))
-    good(worker.post(f"{ours.work}/{found['id']}/heartbeat"))
+    work = good(worker.get(f"{ours.work}/poll"))
+    good(worker.post(f"{ours.work}/{work['id']}/ack"))
+    good(worker.post(f"{ours.work}/{work['id']}/heartbeat"))
     with stream(worker, ours.session_id) as events:
-        [asked] = stage.reply(ours.session_id, call())
-        good(caller.tell(ours.session_id, confirmation(asked.id)))
+        [tool_call] = stage.reply(ours.session_id, call())
+        good(caller.tell(ours.session_id, confirmation(tool_call.id)))
         while events.next().event != "user.tool_confirmation":
             pass
     assert good(worker.get(ours.session))["id"] == ours.session_id
-    assert asked.id in {event["id"] for event in worker.events(ours.session_id)}
-    good(worker.tell(ours.session_id, result(asked.id)))
-    good(worker.post(f"{ours.work}/{found['id']}/stop", json={"force": True}))
+    assert tool_call.id in {event["id"] for event in worker.events(ours.session_id)}
+    good(worker.tell(ours.session_id, result(tool_call.id)))
+    good(worker.post(f"{ours.work}/{work['id']}/stop", json={"force": True}))
 
 
 def test_it_opens_no_other_route(worker: Caller, ours: Place) -> None:
@@ -111,37 +111,37 @@ def test_it_opens_no_other_route(worker: Caller, ours: Place) -> None:
     assert closed > 25
 
 
-def test_it_decides_nothing_and_says_nothing(worker: Caller, stage: Stage, ours: Place) -> None:
-    [asked] = stage.reply(ours.session_id, call())
-    bad(worker.tell(ours.session_id, confirmation(asked.id)), 403, "approvals")
-    bad(worker.tell(ours.session_id, result(asked.id), confirmation(asked.id)), 403, "approvals")
+def test_it_neither_decides_nor_sends_messages(worker: Caller, stage: Stage, ours: Place) -> None:
+    [tool_call] = stage.reply(ours.session_id, call())
+    bad(worker.tell(ours.session_id, confirmation(tool_call.id)), 403, "approvals")
+    bad(worker.tell(ours.session_id, result(tool_call.id), confirmation(tool_call.id)), 403, "approvals")
     bad(worker.tell(ours.session_id, message()), 403, "sessions")
     bad(worker.tell(ours.session_id, {"type": "user.interrupt"}), 403, "sessions")
 
 
 def test_another_environment_is_closed_to_it(worker: Caller, caller: Caller, stage: Stage) -> None:
     theirs = place(caller)
-    [asked] = stage.reply(theirs.session_id, call())
-    good(caller.tell(theirs.session_id, confirmation(asked.id)))
-    found = good(caller.get(f"{theirs.work}/poll"))
+    [tool_call] = stage.reply(theirs.session_id, call())
+    good(caller.tell(theirs.session_id, confirmation(tool_call.id)))
+    work = good(caller.get(f"{theirs.work}/poll"))
     bad(worker.get(f"{theirs.work}/poll"), 403, "bound")
     for act in ("ack", "heartbeat", "stop"):
-        bad(worker.post(f"{theirs.work}/{found['id']}/{act}"), 403, "bound")
+        bad(worker.post(f"{theirs.work}/{work['id']}/{act}"), 403, "bound")
     for path in (theirs.session, f"{theirs.session}/events", f"{theirs.session}/events/stream"):
         bad(worker.get(path), 404, theirs.session_id)
-    bad(worker.tell(theirs.session_id, result(asked.id)), 404, theirs.session_id)
-    assert good(caller.get(f"{theirs.work}/{found['id']}"))["state"] == "starting"
+    bad(worker.tell(theirs.session_id, result(tool_call.id)), 404, theirs.session_id)
+    assert good(caller.get(f"{theirs.work}/{work['id']}"))["state"] == "starting"
 
 
 def test_another_environment_s_work_is_not_found_under_its_own(worker: Caller, caller: Caller, ours: Place) -> None:
     theirs = place(caller)
-    found = good(caller.get(f"{theirs.work}/poll"))
+    work = good(caller.get(f"{theirs.work}/poll"))
     for act in ("ack", "heartbeat", "stop"):
-        bad(worker.post(f"{ours.work}/{found['id']}/{act}"), 404, found["id"])
+        bad(worker.post(f"{ours.work}/{work['id']}/{act}"), 404, work["id"])
 
 
 @pytest.mark.parametrize("session_id", ["sesn_none", "sesn_%00", "sesn_%ED%A0%80", "%F0%9F%90%A2"])
-def test_what_can_be_no_session_of_ours_is_not_found(worker: Caller, session_id: str) -> None:
+def test_an_unknown_or_malformed_session_id_is_not_found(worker: Caller, session_id: str) -> None:
     bad(worker.get(f"/v1/sessions/{session_id}"), 404)
 
 

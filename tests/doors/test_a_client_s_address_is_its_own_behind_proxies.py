@@ -1,4 +1,4 @@
-"""`ASSENT_TRUSTED_PROXIES`: X-Forwarded-* headers are believed of trusted hops only; without it they are ignored."""
+"""`ASSENT_TRUSTED_PROXIES`: X-Forwarded-* headers count only from trusted proxies. Without the setting they are ignored."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ PROXIES = "127.0.0.1 10.0.0.0/8, 2001:db8::/32"
 
 @pytest.fixture(scope="module")
 def proxied_api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An API behind trusted proxies."""
+    """An API server that trusts these proxies."""
     with served(tmp_path_factory.mktemp("proxied") / "log", ASSENT_TRUSTED_PROXIES=PROXIES) as url:
         yield url
 
@@ -34,16 +34,14 @@ def trusting() -> Iterator[None]:
 
 
 def seen(api: str, stage: Stage, **headers: str) -> str:
-    """The address that the audit has for a request with these headers."""
+    """Send a request with these headers. Returns the client's address in the audit."""
     with Caller(api, key(stage), **headers) as caller:
-        made = caller.agent()["id"]
-        [act] = good(caller.get("/v1/audit", params={"subject_id": made}))["data"]
-        found: str = act["address"]
-        return found
+        [act] = good(caller.get("/v1/audit", params={"subject_id": caller.agent()["id"]}))["data"]
+        return str(act["address"])
 
 
 def test_the_audit_has_the_client_s_address(proxied_api: str, stage: Stage) -> None:
-    """What the client itself wrote stands left of what the proxies wrote."""
+    """The client's own entries stand left of the proxies' entries."""
     assert seen(proxied_api, stage, **{"x-forwarded-for": "192.0.2.1, 203.0.113.7, 10.1.2.3"}) == "203.0.113.7"
     assert seen(proxied_api, stage) == "127.0.0.1"
 
@@ -60,7 +58,7 @@ def test_without_trusted_proxies_the_header_is_ignored(api: str, stage: Stage) -
         assert "strict-transport-security" not in caller.get("/v1/agents").headers
 
 
-def test_tls_that_ended_at_the_proxy_is_asked_for_ever_after(proxied_api: str, stage: Stage) -> None:
+def test_after_tls_at_the_proxy_the_client_is_told_to_use_tls_always(proxied_api: str, stage: Stage) -> None:
     with Caller(proxied_api, key(stage)) as caller:
         for headers, strict in (
             ({"x-forwarded-proto": "https"}, True),
@@ -77,7 +75,7 @@ def test_tls_that_ended_at_the_proxy_is_asked_for_ever_after(proxied_api: str, s
 @pytest.mark.parametrize(
     ("peer", "header", "expected"),
     [
-        ("203.0.113.7", "192.0.2.1", "203.0.113.7"),  # no proxy of ours: its word counts for nothing
+        ("203.0.113.7", "192.0.2.1", "203.0.113.7"),  # an untrusted peer: its header is ignored
         ("10.0.0.1", "192.0.2.1", "192.0.2.1"),
         ("10.0.0.1", "192.0.2.9, 192.0.2.1, 10.9.9.9", "192.0.2.1"),
         ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),

@@ -1,4 +1,4 @@
-"""Idempotency: by key for 24 hours; without one, an SDK's retry gets the answer that its first try did not hear."""
+"""Idempotency: for 24 hours, by key; without a key, an SDK's retry gets the answer of its first request."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,7 +16,7 @@ BODY = {"name": "A", "model": MODEL}
 
 
 def count(caller: Caller) -> int:
-    """How many agents there are."""
+    """Return the number of agents."""
     return len(good(caller.get("/v1/agents"))["data"])
 
 
@@ -87,23 +87,23 @@ def test_a_retry_whose_first_try_never_arrived_acts(caller: Caller) -> None:
     assert count(caller) == 1
 
 
-@pytest.mark.parametrize("said", ["", "x", "-1", "²"])
-def test_a_retry_count_that_is_none_is_no_retry(caller: Caller, said: str) -> None:
-    good(caller.post("/v1/agents", json=BODY, headers=[(b"x-stainless-retry-count", said.encode())]))
+@pytest.mark.parametrize("count", ["", "x", "-1", "²"])
+def test_a_malformed_retry_count_counts_as_no_retry(caller: Caller, count: str) -> None:
+    good(caller.post("/v1/agents", json=BODY, headers=[(b"x-stainless-retry-count", count.encode())]))
 
 
-def test_a_retried_allow_is_the_first_one_s_answer_and_never_a_rerun(caller: Caller, stage: Stage, clock: Clock) -> None:
+def test_a_retried_allow_gets_the_first_answer_and_never_runs_the_call_again(caller: Caller, stage: Stage, clock: Clock) -> None:
     session = caller.session()
     caller.say(session["id"])
-    [asked] = stage.reply(session["id"], call())
-    body: dict[str, Any] = {"events": [confirmation(asked.id)]}
+    [tool_call] = stage.reply(session["id"], call())
+    body: dict[str, Any] = {"events": [confirmation(tool_call.id)]}
     path = f"/v1/sessions/{session['id']}/events"
     first = unheard(caller, stage, "POST", path, json=body)
-    assert stage.claim_call(asked)
+    assert stage.claim_call(tool_call)
     clock.advance(ON_ITS_WAY_SECONDS)
     again = caller.post(path, json=body, headers=RETRY)
     assert again.text == first.text
-    # And a client that has no idea of retries gets the same event, for the same decision is a no-op.
+    # A client that marks no retries gets the same event, because the same decision again is a no-op.
     assert good(caller.post(path, json=body)) == good(again)
 
 

@@ -24,7 +24,7 @@ def anna(stage: Stage) -> Somebody:
 
 @pytest.fixture(scope="module")
 def behind_tls(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that believes the proxy 127.0.0.1."""
+    """The URL of a server that trusts the proxy 127.0.0.1."""
     with served(tmp_path_factory.mktemp("tls") / "log", ASSENT_TRUSTED_PROXIES="127.0.0.1/32") as url:
         yield url
 
@@ -79,7 +79,7 @@ def test_over_plain_http_from_elsewhere_nobody_signs_in(
 
 
 def test_signing_in_gives_a_new_cookie_and_ends_the_browser_s_earlier_sign_in(api: str, stage: Stage, anna: Somebody) -> None:
-    """So a cookie that somebody planted before is worth nothing afterwards."""
+    """A cookie that an attacker planted before is worthless afterwards."""
     [(name, planted)] = anna.cookie(api).items()
     with Visitor(api) as browser:
         browser.cookies.set(name, planted, domain="127.0.0.1")
@@ -144,7 +144,7 @@ def test_another_sign_in_s_token_is_worth_nothing(api: str, stage: Stage, anna: 
 
 
 def test_signing_in_itself_takes_no_form_of_another_site(api: str, stage: Stage) -> None:
-    """Or somebody would be signed in as somebody else without knowing."""
+    """Otherwise an attacker could sign a victim in to the attacker's own account."""
     link = invited(stage)
     with Visitor(api) as browser:
         assert browser.post(link, data={"name": "Anna"}).status_code == 403
@@ -206,14 +206,10 @@ def test_a_change_of_role_counts_at_the_next_request(api: str, stage: Stage, cal
     assert [action for _, action in acts_of(stage)][-3:] == ["person.role_changed", "person.signed_out", "person.deactivated"]
 
 
-@pytest.mark.parametrize("change", [{"workspace_role": "viewer"}, {"workspace_role": "approver"}])
-def test_a_stream_ends_with_the_role_that_opened_it(
-    api: str, stage: Stage, caller: Caller, anna: Somebody, change: dict[str, str]
-) -> None:
+def test_a_stream_ends_with_the_role_that_opened_it(api: str, stage: Stage, caller: Caller, anna: Somebody) -> None:
     session_id = caller.session()["id"]
     with anna.client(api) as client, stream(client, session_id) as opened:
-        assert opened.response.status_code == 200
-        good(caller.post(f"/v1/organizations/users/{anna.person_id}", json=change))
+        good(caller.post(f"/v1/organizations/users/{anna.person_id}", json={"workspace_role": "viewer"}))
         assert opened.rest() == []
 
 
@@ -222,12 +218,11 @@ def test_a_stream_ends_with_the_group_that_opened_it(api: str, stage: Stage, cal
     ben = member(stage, "viewer", groups=[finance])
     session_id = caller.session()["id"]
     with ben.client(api) as client, stream(client, session_id) as opened:
-        assert opened.response.status_code == 200
         good(caller.delete(f"/v1/organizations/rbac_groups/{finance}/members/{ben.person_id}"))
         assert opened.rest() == []
 
 
-def test_nobody_raises_or_ends_themselves(api: str, stage: Stage, anna: Somebody) -> None:
+def test_admins_change_neither_their_own_role_nor_membership(api: str, stage: Stage, anna: Somebody) -> None:
     with anna.client(api) as client:
         at = f"/v1/organizations/users/{anna.person_id}"
         bad(client.post(at, json={"workspace_role": "viewer"}), 400, "another admin")
@@ -240,7 +235,7 @@ def test_a_key_wins_over_a_cookie_and_needs_no_token(api: str, caller: Caller, a
     assert agent["name"] == "A"
 
 
-def test_every_page_forbids_everything_foreign(api: str, stage: Stage, anna: Somebody) -> None:
+def test_every_page_loads_only_from_its_own_server(api: str, stage: Stage, anna: Somebody) -> None:
     link = invited(stage, email="ben@example.com")
     with anna.client(api) as client:
         for path in ("/sign-in", link, "/sign-in/link/x", "/inbox/account", "/sign-in/oidc/none", "/inbox/static/0/passkey.js"):
@@ -255,8 +250,8 @@ def test_every_page_forbids_everything_foreign(api: str, stage: Stage, anna: Som
             assert headers["x-frame-options"] == "DENY"
 
 
-def test_what_is_no_page_may_load_and_frame_nothing(api: str, anna: Somebody) -> None:
-    """Errors before any route, and all that answers in JSON."""
+def test_a_response_that_is_no_page_loads_nothing_and_is_framed_nowhere(api: str, anna: Somebody) -> None:
+    """JSON responses, and errors outside of any route."""
     with anna.client(api) as client:
         for method, path in (
             ("GET", "/sign-in/nothing"),
@@ -277,11 +272,13 @@ def test_pages_are_kept_in_no_cache(api: str, anna: Somebody) -> None:
         assert client.get("/sign-in").headers["cache-control"] == "no-store"
 
 
-def test_where_the_log_is_no_secret_is_in_it(tmp_path: Path, stage: Stage, database_urls: object, redis_url: str) -> None:
+def test_no_secret_is_in_the_server_s_log(tmp_path: Path, stage: Stage, database_urls: object, redis_url: str) -> None:
     log = tmp_path / "log"
     with served(log) as url, Visitor(url) as browser:
         link = invited(stage)
         browser.submit(link, name="Anna")
         assert browser.signed_in()
         secrets = [link.rpartition("/")[2], *browser.cookies.values()]
-    assert not [secret for secret in secrets if secret in log.read_text()]
+    text = log.read_text()
+    assert text, "the server has written its log"
+    assert not [secret for secret in secrets if secret in text]

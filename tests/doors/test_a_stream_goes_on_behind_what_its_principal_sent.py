@@ -1,4 +1,7 @@
-"""Without `Last-Event-ID`, a stream begins behind what its principal sent, until the principal was streamed the run's end."""
+"""Without `Last-Event-ID`, a stream begins after its principal's last message, until the principal was streamed the run's end.
+
+Afterwards a stream begins with the events that come after its opening.
+"""
 
 import socket
 from contextlib import suppress
@@ -18,39 +21,38 @@ from models.workspace import key_lookup
 
 @pytest.fixture
 def session_id(caller: Caller) -> str:
-    """A session."""
-    found: str = caller.session()["id"]
-    return found
+    """The id of a session."""
+    return str(caller.session()["id"])
 
 
 def texts(frames: list[Frame]) -> list[str]:
-    """What the model said in these events."""
+    """Return the model's messages in these frames."""
     return [frame.data["content"][0]["text"] for frame in frames if frame.event == "agent.message"]
 
 
 def until_idle(caller: Caller, session_id: str) -> list[Frame]:
-    """What a new stream says up to the first idle."""
+    """Return a new stream's frames up to the first `session.status_idle`."""
     with stream(caller, session_id) as opened:
         return opened.until("session.status_idle")
 
 
 def begins_now(caller: Caller, session_id: str) -> bool:
-    """Whether a new stream says nothing of the past: its first event is one that is sent after it was opened."""
+    """Return True if a new stream sends no earlier event: its first event was posted after its opening."""
     with stream(caller, session_id) as opened:
         sent = good(caller.tell(session_id, {"type": "user.interrupt"}))["data"][0]
         return bool(opened.next().data["id"] == sent["id"])
 
 
 def asked(caller: Caller, stage: Stage, session_id: str) -> ToolCall:
-    """A call that waits for a person, of which the caller was streamed."""
+    """Return a waiting call that was streamed to the caller."""
     caller.say(session_id)
-    [found] = stage.reply(session_id, call())
+    [tool_call] = stage.reply(session_id, call())
     assert until_idle(caller, session_id)[-1].data["stop_reason"]["type"] == "requires_action"
-    return found
+    return tool_call
 
 
 def test_a_client_that_hung_up_was_not_streamed_the_end(caller: Caller, stage: Stage, session_id: str) -> None:
-    """The server notices a client that is gone only once it writes, and the run's end may be what it writes."""
+    """The server notices that a client is gone only when it writes, and that write may be the run's end."""
     with stream(caller, session_id) as left, stream(caller, session_id) as witness:
         for each in (left, witness):
             with suppress(OSError):
@@ -80,11 +82,11 @@ def test_the_last_of_several_messages_counts(caller: Caller, stage: Stage, sessi
 
 
 def test_a_run_that_waits_for_a_decision_has_not_ended(caller: Caller, api: str, stage: Stage, session_id: str) -> None:
-    """Somebody else decides while the sender has no stream open: its next stream goes on where the last one stopped."""
-    found = asked(caller, stage, session_id)
+    """Somebody else decides while the sender has no open stream. The sender's next stream goes on where its last one stopped."""
+    tool_call = asked(caller, stage, session_id)
     with Caller(api, key(stage)) as other:
-        good(other.post(f"/v1/approvals/{approval_of(caller, found)['id']}/decision", json={"result": "allow"}))
-        stage.run_call(found)
+        good(other.post(f"/v1/approvals/{approval_of(caller, tool_call)['id']}/decision", json={"result": "allow"}))
+        stage.run_call(tool_call)
         stage.reply(session_id, say("Done."))
         for decider in (caller, other):
             frames = until_idle(decider, session_id)
@@ -94,31 +96,31 @@ def test_a_run_that_waits_for_a_decision_has_not_ended(caller: Caller, api: str,
 
 
 def test_the_same_decision_again_brings_nothing_back(caller: Caller, stage: Stage, session_id: str) -> None:
-    found = asked(caller, stage, session_id)
-    good(caller.tell(session_id, confirmation(found.id)))
-    stage.run_call(found)
+    tool_call = asked(caller, stage, session_id)
+    good(caller.tell(session_id, confirmation(tool_call.id)))
+    stage.run_call(tool_call)
     stage.reply(session_id, say("Done."))
     assert texts(until_idle(caller, session_id)) == ["Done."]
-    good(caller.tell(session_id, confirmation(found.id)))
+    good(caller.tell(session_id, confirmation(tool_call.id)))
     assert begins_now(caller, session_id)
 
 
 def test_a_deadline_is_no_principal(caller: Caller, stage: Stage, session_id: str, clock: Clock) -> None:
-    found = asked(caller, stage, session_id)
+    tool_call = asked(caller, stage, session_id)
     clock.advance(100_000)
     stage.expire(session_id)
     stage.reply(session_id, say("Late."))
     with transaction(stage.workspace_id) as db:
-        assert Approval.of_call(db, found.id)[0].status == "expired"
+        assert Approval.of_call(db, tool_call.id)[0].status == "expired"
     assert set(stage.read(session_id).stream_positions) == {principal_id(caller)}
     assert texts(until_idle(caller, session_id)) == ["Late."]
 
 
 def principal_id(caller: Caller) -> str:
-    """The id of the caller's key."""
-    found = key_lookup.authenticate(caller.headers["x-api-key"], None)
-    assert found
-    return found.id
+    """Return the id of the caller's key."""
+    principal = key_lookup.authenticate(caller.headers["x-api-key"], None)
+    assert principal
+    return principal.id
 
 
 def test_a_run_of_somebody_else_forgets_the_last_one(caller: Caller, api: str, stage: Stage, session_id: str) -> None:
@@ -131,14 +133,14 @@ def test_a_run_of_somebody_else_forgets_the_last_one(caller: Caller, api: str, s
         assert texts(until_idle(other, session_id)) == ["Two."]
 
 
-def test_the_initial_events_of_a_session_were_sent_as_well(caller: Caller, stage: Stage) -> None:
+def test_the_initial_events_of_a_session_count_as_sent(caller: Caller, stage: Stage) -> None:
     session_id = caller.session(initial_events=[message("Go.")])["id"]
     stage.reply(session_id, say("Gone."))
     assert texts(until_idle(caller, session_id)) == ["Gone."]
     assert begins_now(caller, session_id)
 
 
-def test_an_archived_session_still_says_what_it_did(caller: Caller, stage: Stage, session_id: str) -> None:
+def test_an_archived_session_still_streams_its_last_run(caller: Caller, stage: Stage, session_id: str) -> None:
     caller.say(session_id)
     stage.reply(session_id, say("One."))
     good(caller.post(f"/v1/sessions/{session_id}/archive"))

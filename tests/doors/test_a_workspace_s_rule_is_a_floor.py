@@ -1,4 +1,4 @@
-"""The line of `docs/permissions.md` that makes a workspace ask for everything does so, whatever agents and sessions say."""
+"""With the workspace rule that `docs/permissions.md` shows, every call asks, whatever agents and sessions say."""
 
 import json
 import os
@@ -10,6 +10,8 @@ import pytest
 from doors.served import HOUSE, Caller, good, key
 from own_database import Clock
 from rows.stage import Stage, call
+
+from models.session.tool_call import ToolCall
 
 ALLOW = {"type": "always_allow"}
 LATE = {"timeout_seconds": 60, "on_timeout": "allow"}
@@ -25,28 +27,29 @@ LOOSE: dict[str, Any] = {
         PAY,
     ],
 }
-"""An agent that allows everything, by every level it has."""
+"""An agent that allows everything, at each level of its policies."""
 BLOCK = re.compile(r"```(json|sh)[^\n]*\n(.*)\n```")
 
 
 def documented() -> dict[str, str]:
-    """The line of JSON and the command line in the documentation."""
+    """Return the documented rule (`json`) and command line (`sh`)."""
     return dict(BLOCK.findall((HOUSE / "docs/permissions.md").read_text()))
 
 
-def setting_the_floor(api: str, stage: Stage) -> None:
-    """Run the documented command line as it stands, by a shell."""
+def set_the_floor(api: str, stage: Stage) -> None:
+    """Run the documented command line, unchanged, in a shell."""
     env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage, "admin"), "no_proxy": "*"}
     done = subprocess.run(["bash", "-c", documented()["sh"]], env=env, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["permission_policy"]["rules"] == [{"effect": "ask", "match": "*"}]
 
 
 def permissions(stage: Stage, session: str) -> list[str]:
-    """What became of a call of each kind of tool."""
-    return [found.permission for found in stage.reply(session, call(command="ls"), call("read", file_path="x"), call("pay", n=1))]
+    """Return the permission of one call of each kind of tool."""
+    calls = stage.reply(session, call(command="ls"), call("read", file_path="x"), call("pay", n=1))
+    return [tool_call.permission for tool_call in calls]
 
 
-def test_the_command_sends_the_very_line_that_is_shown() -> None:
+def test_the_documented_command_sends_the_documented_rule() -> None:
     assert f"-d '{documented()['json']}'" in documented()["sh"]
 
 
@@ -59,20 +62,20 @@ def test_without_it_a_loose_agent_asks_for_nothing(caller: Caller, stage: Stage)
 @pytest.mark.parametrize("by", ["agent", "session", "update"])
 def test_with_it_neither_agent_nor_session_goes_below(caller: Caller, api: str, stage: Stage, by: str) -> None:
     agent = caller.agent(**(LOOSE if by == "agent" else {}))
-    wanted = {"type": "agent_with_overrides", "id": agent["id"]} | LOOSE if by == "session" else agent["id"]
-    session = good(caller.post("/v1/sessions", json={"agent": wanted, "environment_id": caller.environment_id()}))["id"]
+    reference = {"type": "agent_with_overrides", "id": agent["id"]} | LOOSE if by == "session" else agent["id"]
+    session = good(caller.post("/v1/sessions", json={"agent": reference, "environment_id": caller.environment_id()}))["id"]
     if by == "update":
         good(caller.post(f"/v1/sessions/{session}", json={"agent": {"tools": LOOSE["tools"]}}))
-    setting_the_floor(api, stage)
+    set_the_floor(api, stage)
     caller.say(session)
     assert permissions(stage, session) == ["ask"] * 3
 
 
-def test_no_deadline_allows_what_it_asks(caller: Caller, api: str, stage: Stage, clock: Clock) -> None:
-    setting_the_floor(api, stage)
+def test_no_deadline_allows_a_call_that_the_rule_asks(caller: Caller, api: str, stage: Stage, clock: Clock) -> None:
+    set_the_floor(api, stage)
     session = caller.session(caller.agent(**LOOSE))["id"]
     caller.say(session)
-    [found] = stage.reply(session, call(command="ls"))
+    [tool_call] = stage.reply(session, call(command="ls"))
     clock.advance(61)
     assert stage.expire(session) == 1
-    assert stage.get(type(found), found.id).status == "expired"
+    assert stage.get(ToolCall, tool_call.id).status == "expired"

@@ -6,46 +6,25 @@ from typing import Any
 
 import pytest
 from doors.served import Caller, bad, confirmation, good
-from doors.waiting import lose
+from doors.waiting import approval_of, asked, lose
 from own_database import Clock
 from rows.stage import Stage, call
 
 from models.session.tool_call import ToolCall
 
 
-@pytest.fixture
-def asked(caller: Caller, stage: Stage) -> ToolCall:
-    """A call that waits for a person."""
-    session = caller.session()
-    caller.say(session["id"])
-    [found] = stage.reply(session["id"], call(command="ls -l"))
-    return found
-
-
-def approval_of(caller: Caller, asked: ToolCall) -> dict[str, Any]:
-    """The one approval there is."""
-    [found] = good(caller.get("/v1/approvals", params={"status": "pending", "session_id": asked.session_id}))["data"]
-    assert found["tool_use_id"] == asked.id
-    approval: dict[str, Any] = found
-    return approval
-
-
-def test_an_approval_shows_what_would_run(caller: Caller, asked: ToolCall) -> None:
-    approval = approval_of(caller, asked)
+def test_an_approval_shows_what_would_run(caller: Caller, waiting: ToolCall) -> None:
+    approval = approval_of(caller, waiting)
     assert approval["input"] == {"command": "ls -l"}
     assert approval["input_canonical"] == '{"command":"ls -l"}'
-    assert approval["input_sha256"] == asked.input_sha256
-    assert (approval["type"], approval["kind"], approval["status"], approval["decision"]) == (
-        "approval",
-        "tool_call",
-        "pending",
-        None,
-    )
+    assert approval["input_sha256"] == waiting.input_sha256
+    assert (approval["type"], approval["kind"]) == ("approval", "tool_call")
+    assert (approval["status"], approval["decision"]) == ("pending", None)
     assert good(caller.get(f"/v1/approvals/{approval['id']}")) == approval
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "call_status"),
+    ("decision", "status", "call_status"),
     [
         ({"result": "allow"}, "allowed", "queued"),
         ({"result": "deny"}, "denied", "denied"),
@@ -53,46 +32,44 @@ def test_an_approval_shows_what_would_run(caller: Caller, asked: ToolCall) -> No
         ({"result": "deny", "interrupt": True}, "denied", "denied"),
     ],
 )
-def test_a_decision_is_stored_and_said(
-    caller: Caller, stage: Stage, asked: ToolCall, said: dict[str, Any], status: str, call_status: str
+def test_a_decision_is_stored_and_is_an_event(
+    caller: Caller, stage: Stage, waiting: ToolCall, decision: dict[str, Any], status: str, call_status: str
 ) -> None:
-    approval = approval_of(caller, asked)
+    approval = approval_of(caller, waiting)
     path = f"/v1/approvals/{approval['id']}/decision"
-    decided = good(caller.post(path, json=said | {"expected_input_sha256": approval["input_sha256"]}))
-    assert (decided["status"], decided["decision"]) == (status, said)
+    decided = good(caller.post(path, json=decision | {"expected_input_sha256": approval["input_sha256"]}))
+    assert (decided["status"], decided["decision"]) == (status, decision)
     assert decided["decided_by"].startswith("api_key:")
-    assert stage.get(ToolCall, asked.id).status == call_status
-    [event] = caller.events(asked.session_id, types="user.tool_confirmation")
-    assert (event["id"], event["result"], event["tool_use_id"]) == (decided["event_id"], said["result"], asked.id)
-    assert good(caller.post(path, json=said)) == decided
+    assert stage.get(ToolCall, waiting.id).status == call_status
+    [event] = caller.events(waiting.session_id, types="user.tool_confirmation")
+    assert (event["id"], event["result"], event["tool_use_id"]) == (decided["event_id"], decision["result"], waiting.id)
+    assert good(caller.post(path, json=decision)) == decided
 
 
-def test_another_decision_is_409_with_the_winner(caller: Caller, asked: ToolCall) -> None:
-    approval = approval_of(caller, asked)
+def test_another_decision_is_409_with_the_winner(caller: Caller, waiting: ToolCall) -> None:
+    approval = approval_of(caller, waiting)
     path = f"/v1/approvals/{approval['id']}/decision"
     good(caller.post(path, json={"result": "deny"}))
     error = bad(caller.post(path, json={"result": "allow"}), 409, "denied")
     assert error["winner"]["decision"] == {"result": "deny"}
-    bad(caller.tell(asked.session_id, confirmation(asked.id)), 409, "denied")
+    bad(caller.tell(waiting.session_id, confirmation(waiting.id)), 409, "denied")
 
 
-def test_a_decision_on_something_else_is_refused(caller: Caller, asked: ToolCall) -> None:
-    approval = approval_of(caller, asked)
-    said = {"result": "allow", "expected_input_sha256": "0" * 64}
-    error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=said), 409, "expected_input_sha256")
+def test_a_decision_on_another_input_is_refused(caller: Caller, waiting: ToolCall) -> None:
+    approval = approval_of(caller, waiting)
+    decision = {"result": "allow", "expected_input_sha256": "0" * 64}
+    error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 409, "expected_input_sha256")
     assert error["winner"] == {"input_sha256": approval["input_sha256"]}
-    assert approval_of(caller, asked) == approval
+    assert approval_of(caller, waiting) == approval
 
 
 @pytest.mark.parametrize(
-    "said",
+    "decision",
     [
         {},
         {"result": "yes"},
         {"result": ["allow"]},
         {"result": None},
-        {"result": "allow", "interrupt": True},
-        {"result": "allow", "deny_message": "no"},
         {"outcome": "happened"},
         {"outcome": "rerun", "result": "allow"},
         {"outcome": "maybe"},
@@ -103,59 +80,58 @@ def test_a_decision_on_something_else_is_refused(caller: Caller, asked: ToolCall
         {"outcome": "rerun"},
     ],
 )
-def test_a_decision_that_does_not_fit_decides_nothing(caller: Caller, asked: ToolCall, said: dict[str, Any]) -> None:
-    approval = approval_of(caller, asked)
-    bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=said), 400)
-    assert approval_of(caller, asked) == approval
+def test_a_decision_that_does_not_fit_decides_nothing(caller: Caller, waiting: ToolCall, decision: dict[str, Any]) -> None:
+    approval = approval_of(caller, waiting)
+    bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 400)
+    assert approval_of(caller, waiting) == approval
 
 
-def test_a_late_decision_expires_the_approval_there_and_then(caller: Caller, stage: Stage, asked: ToolCall, clock: Clock) -> None:
-    approval = approval_of(caller, asked)
+def test_a_late_decision_expires_the_approval_there_and_then(caller: Caller, stage: Stage, waiting: ToolCall, clock: Clock) -> None:
+    approval = approval_of(caller, waiting)
     clock.advance(86_401)
     error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"}), 409, "expired")
     assert (error["winner"]["status"], error["winner"]["decided_by"]) == ("expired", "system:sweep.expire_approvals")
     assert good(caller.get(f"/v1/approvals/{approval['id']}"))["status"] == "expired"
-    assert stage.get(ToolCall, asked.id).status == "expired"
-    bad(caller.tell(asked.session_id, confirmation(asked.id)), 409, "expired")
+    assert stage.get(ToolCall, waiting.id).status == "expired"
+    bad(caller.tell(waiting.session_id, confirmation(waiting.id)), 409, "expired")
 
 
-def test_of_fifty_decisions_at_once_one_wins(caller: Caller, api: str, asked: ToolCall) -> None:
-    """Fault 24."""
-    path = f"/v1/approvals/{approval_of(caller, asked)['id']}/decision"
+def test_of_fifty_decisions_at_once_one_wins(caller: Caller, api: str, waiting: ToolCall) -> None:
+    path = f"/v1/approvals/{approval_of(caller, waiting)['id']}/decision"
     secret, start = caller.headers["x-api-key"], threading.Barrier(50)
 
     def decide(n: int) -> tuple[str, int]:
-        said = {"result": "allow"} if n % 2 else {"result": "deny", "deny_message": f"{n}"}
+        decision = {"result": "allow"} if n % 2 else {"result": "deny", "deny_message": f"{n}"}
         with Caller(api, secret) as one:
             start.wait()
-            return said["result"], one.post(path, json=said).status_code
+            return decision["result"], one.post(path, json=decision).status_code
 
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(decide, range(50)))
     assert {status for _, status in answers} == {200, 409}
     winners = {result for result, status in answers if status == 200}
     assert len(winners) == 1
-    # Every allow is the same decision; of the denials, each with words of its own, only one can have won.
+    # All allows are the same decision. Each denial has its own message, so only one denial can win.
     assert sum(status == 200 for _, status in answers) == (25 if winners == {"allow"} else 1)
 
 
-def test_an_unknown_outcome_is_settled_by_its_own_approval(caller: Caller, stage: Stage, asked: ToolCall) -> None:
-    good(caller.tell(asked.session_id, confirmation(asked.id)))
-    lose(stage, asked)
-    approval = approval_of(caller, asked)
+def test_an_unknown_outcome_is_settled_by_its_own_approval(caller: Caller, stage: Stage, waiting: ToolCall) -> None:
+    good(caller.tell(waiting.session_id, confirmation(waiting.id)))
+    lose(stage, waiting)
+    approval = approval_of(caller, waiting)
     assert approval["kind"] == "unknown_outcome"
     path = f"/v1/approvals/{approval['id']}/decision"
     bad(caller.post(path, json={"result": "allow"}), 400, "outcome")
-    # The first allow again belongs to the approval that it decided.
-    good(caller.tell(asked.session_id, confirmation(asked.id)))
-    assert stage.get(ToolCall, asked.id).status == "unknown"
+    # A repeated allow belongs to the first approval, and does not settle the outcome.
+    good(caller.tell(waiting.session_id, confirmation(waiting.id)))
+    assert stage.get(ToolCall, waiting.id).status == "unknown"
     decided = good(caller.post(path, json={"outcome": "happened", "result": "it printed 42"}))
     assert decided["status"] == "answered"
-    assert stage.result(asked) == "it printed 42"
+    assert stage.result(waiting) == "it printed 42"
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("decision", "status"),
     [
         ({"outcome": "rerun"}, "queued"),
         ({"outcome": "give_up", "deny_message": "Never mind."}, "done"),
@@ -163,22 +139,18 @@ def test_an_unknown_outcome_is_settled_by_its_own_approval(caller: Caller, stage
         ({"result": "deny"}, "done"),
     ],
 )
-def test_each_answer_to_an_unknown_outcome(caller: Caller, stage: Stage, asked: ToolCall, said: Any, status: str) -> None:
-    good(caller.tell(asked.session_id, confirmation(asked.id)))
-    lose(stage, asked)
-    good(caller.post(f"/v1/approvals/{approval_of(caller, asked)['id']}/decision", json=said))
-    assert stage.get(ToolCall, asked.id).status == status
+def test_each_answer_to_an_unknown_outcome(caller: Caller, stage: Stage, waiting: ToolCall, decision: Any, status: str) -> None:
+    good(caller.tell(waiting.session_id, confirmation(waiting.id)))
+    lose(stage, waiting)
+    good(caller.post(f"/v1/approvals/{approval_of(caller, waiting)['id']}/decision", json=decision))
+    assert stage.get(ToolCall, waiting.id).status == status
 
 
 def test_the_inbox_is_over_all_sessions_oldest_first_and_paged(caller: Caller, stage: Stage) -> None:
-    made = []
-    for _ in range(3):
-        session = caller.session()
-        caller.say(session["id"])
-        made += [found.id for found in stage.reply(session["id"], call(), call())]
+    call_ids = [tool_call.id for _ in range(3) for tool_call in asked(caller, stage, call(), call())]
     first = good(caller.get("/v1/approvals", params={"limit": 4, "status": "pending"}))
     rest = good(caller.get("/v1/approvals", params={"limit": 4, "status": "pending", "page": first["next_page"]}))
-    assert sorted(a["tool_use_id"] for a in first["data"] + rest["data"]) == sorted(made)
+    assert sorted(a["tool_use_id"] for a in first["data"] + rest["data"]) == sorted(call_ids)
     times = [a["created_at"] for a in first["data"] + rest["data"]]
     assert times == sorted(times)
     newest = good(caller.get("/v1/approvals", params={"order": "desc"}))["data"]

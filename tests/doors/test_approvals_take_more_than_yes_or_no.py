@@ -1,11 +1,11 @@
-"""Whatever a decision can be, by event and by approval: each part with its shape, each wrong part named, no secret stored."""
+"""All fields of a decision, by event and by approval. An invalid field is named, and no event stores a secret."""
 
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 from doors.served import Caller, bad, confirmation, good, message
-from doors.waiting import approval_of, asked, decide, secretive
+from doors.waiting import approval_of, asked, by_event, decide, secretive
 from rows.stage import Stage, call
 
 from models.pure.canonical import digest
@@ -13,12 +13,6 @@ from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 EDITED = {"command": "ls -la"}
-
-
-def by_event(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
-    """Decide by `user.tool_confirmation`: the approval as it is then."""
-    good(caller.tell(found.session_id, confirmation(found.id, **said)))
-    return approval_of(caller, found)
 
 
 @pytest.mark.parametrize("door", [decide, by_event])
@@ -48,14 +42,14 @@ def test_an_answer_in_the_tool_s_place_is_its_result(
 
 @pytest.mark.parametrize("door", [decide, by_event])
 def test_the_same_again_is_the_same_and_another_is_409(caller: Caller, waiting: ToolCall, door: Any) -> None:
-    said = {"result": "allow", "updated_input": EDITED}
-    assert door(caller, waiting, **said) == door(caller, waiting, **said)
+    decision = {"result": "allow", "updated_input": EDITED}
+    assert door(caller, waiting, **decision) == door(caller, waiting, **decision)
     path = f"/v1/approvals/{approval_of(caller, waiting)['id']}/decision"
-    bad(caller.post(path, json=said | {"updated_input": {"command": "ls -lart"}}), 409, "already allowed")
+    bad(caller.post(path, json=decision | {"updated_input": {"command": "ls -lart"}}), 409, "already allowed")
     bad(caller.post(path, json={"result": "allow"}), 409, "already allowed")
 
 
-def test_who_ended_the_run_and_why_is_in_its_stop_reason(caller: Caller, waiting: ToolCall) -> None:
+def test_the_stop_reason_names_the_person_who_ended_the_run_and_the_reason(caller: Caller, waiting: ToolCall) -> None:
     approval = decide(caller, waiting, result="deny", interrupt=True, deny_message="Not on a Friday.")
     reason = good(caller.get(f"/v1/sessions/{waiting.session_id}"))["stop_reason"]
     assert reason == {"type": "end_turn", "ended_by": approval["decided_by"], "message": "Not on a Friday."}
@@ -91,39 +85,39 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "field"), WRONG)
-def test_a_part_that_cannot_be_is_named_and_decides_nothing(
-    caller: Caller, waiting: ToolCall, said: dict[str, Any], field: str
+@pytest.mark.parametrize(("decision", "field"), WRONG)
+def test_an_invalid_field_is_named_and_decides_nothing(
+    caller: Caller, waiting: ToolCall, decision: dict[str, Any], field: str
 ) -> None:
     approval = approval_of(caller, waiting)
-    error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=said), 400)
+    error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 400)
     assert error["message"].startswith(f"{field}: ")
-    error = bad(caller.tell(waiting.session_id, confirmation(waiting.id, **said)), 400)
+    error = bad(caller.tell(waiting.session_id, confirmation(waiting.id, **decision)), 400)
     assert error["message"].startswith(f"events.0.{field}: ")
-    bad(caller.tell(waiting.session_id, message(), confirmation(waiting.id, **said)), 400, f"events.1.{field}: ")
+    bad(caller.tell(waiting.session_id, message(), confirmation(waiting.id, **decision)), 400, f"events.1.{field}: ")
     assert approval_of(caller, waiting) == approval
 
 
 def test_an_edited_secret_is_stored_where_it_runs_and_nowhere_else(caller: Caller, stage: Stage) -> None:
-    found = secretive(caller, stage)
+    tool_call = secretive(caller, stage)
     edited = {"amount": 6, "pin": "0815"}
-    good(caller.tell(found.session_id, confirmation(found.id, updated_input=edited)))
-    assert stage.get(CallInput, found.id).input == edited
-    approval = approval_of(caller, found)
+    good(caller.tell(tool_call.session_id, confirmation(tool_call.id, updated_input=edited)))
+    assert stage.get(CallInput, tool_call.id).input == edited
+    approval = approval_of(caller, tool_call)
     assert approval["decided_input"] == {"amount": 6, "pin": "«masked»"}
     assert approval["decided_sha256"] == digest(edited)
-    confirmed = [event.body for event in stage.events(found.session_id) if event.type != "agent.custom_tool_use"]
+    confirmed = [event.body for event in stage.events(tool_call.session_id) if event.type != "agent.custom_tool_use"]
     assert "0815" not in str(confirmed) + str(approval)
 
 
 def test_a_masked_value_left_as_it_was_shown_is_the_real_one(caller: Caller, stage: Stage) -> None:
-    found = secretive(caller, stage)
-    shown = approval_of(caller, found)["input"]
-    decide(caller, found, result="allow", updated_input=shown | {"amount": 7})
-    assert stage.get(CallInput, found.id).input == {"amount": 7, "pin": "4711"}
+    tool_call = secretive(caller, stage)
+    shown = approval_of(caller, tool_call)["input"]
+    decide(caller, tool_call, result="allow", updated_input=shown | {"amount": 7})
+    assert stage.get(CallInput, tool_call.id).input == {"amount": 7, "pin": "4711"}
 
 
-def test_the_sdk_s_users_send_what_is_ours_beside_theirs(api: str, caller: Caller, stage: Stage, waiting: ToolCall) -> None:
+def test_the_sdk_sends_our_additional_fields(api: str, caller: Caller, stage: Stage, waiting: ToolCall) -> None:
     confirmed: Any = confirmation(waiting.id, scope="session", match="bash(ls *)", max_uses=2)
     with Anthropic(api_key=caller.headers["x-api-key"], base_url=api, max_retries=0) as sdk:
         [stored] = sdk.beta.sessions.events.send(waiting.session_id, events=[confirmed]).data or []
@@ -135,14 +129,14 @@ def test_the_sdk_s_users_send_what_is_ours_beside_theirs(api: str, caller: Calle
 
 @pytest.mark.parametrize("last", [True, False])
 def test_a_chat_word_decides_what_was_pending_at_the_event_that_was_seen(caller: Caller, stage: Stage, last: bool) -> None:
-    [found] = asked(caller, stage, call(), chat_approvals=True)
-    shown = caller.events(found.session_id)
-    good(caller.tell(found.session_id, message("yes") | {"seen": shown[-1 if last else 0]["id"]}))
-    assert stage.get(ToolCall, found.id).status == ("queued" if last else "asked")
+    [tool_call] = asked(caller, stage, call(), chat_approvals=True)
+    shown = caller.events(tool_call.session_id)
+    good(caller.tell(tool_call.session_id, message("yes") | {"seen": shown[-1 if last else 0]["id"]}))
+    assert stage.get(ToolCall, tool_call.id).status == ("queued" if last else "asked")
 
 
 def test_a_seen_event_of_another_session_is_named(caller: Caller, stage: Stage) -> None:
-    [found], [other] = (asked(caller, stage, call(), chat_approvals=True) for _ in range(2))
+    [tool_call], [other] = (asked(caller, stage, call(), chat_approvals=True) for _ in range(2))
     seen = caller.events(other.session_id)[-1]["id"]
-    bad(caller.tell(found.session_id, message("yes") | {"seen": seen}), 400, "events.0.seen: ")
-    assert stage.get(ToolCall, found.id).status == "asked"
+    bad(caller.tell(tool_call.session_id, message("yes") | {"seen": seen}), 400, "events.0.seen: ")
+    assert stage.get(ToolCall, tool_call.id).status == "asked"

@@ -1,4 +1,4 @@
-"""An approver reads the sessions, approvals and grants that are or were theirs to decide. Everything else is not there for them."""
+"""An approver reads the sessions, approvals and grants that they may decide or could decide. Everything else is a 404."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,25 +21,25 @@ Client = Callable[[Somebody], httpx.Client]
 
 @pytest.fixture
 def theirs(caller: Caller, stage: Stage, finance: str) -> dict[str, Any]:
-    """An approval for finance alone."""
+    """An approval for the group `finance` alone."""
     config = {"name": "bash", "approval": {"approvers": [f"group:{finance}"]}}
     member(stage, groups=[finance])  # an agent may name only approvers who exist
     agent = caller.agent(tools=[{"type": "agent_toolset_20260401", "configs": [config]}])
     session = caller.session(agent, title="Payroll")
     caller.say(session["id"])
-    [asked] = stage.reply(session["id"], call(command=SECRET_PLACE))
-    return approval_of(caller, asked)
+    [tool_call] = stage.reply(session["id"], call(command=SECRET_PLACE))
+    return approval_of(caller, tool_call)
 
 
 def paths_of(session_id: str) -> list[str]:
-    """The routes by which one session is read."""
+    """Return the routes that read one session."""
     thread = f"sthr_{session_id.partition('_')[2]}"
     ends = ["", "/events", "/threads", f"/threads/{thread}", f"/threads/{thread}/events"]
     return [f"/v1/sessions/{session_id}{end}" for end in ends]
 
 
 def streams_of(session_id: str) -> list[str]:
-    """The routes by which one session is streamed, over the API and in the inbox."""
+    """Return the routes that stream one session, in the API and in the inbox."""
     thread = f"sthr_{session_id.partition('_')[2]}"
     at = f"/v1/sessions/{session_id}"
     return [f"{at}/events/stream", f"{at}/threads/{thread}/stream", f"/inbox/sessions/{session_id}/stream"]
@@ -68,14 +68,14 @@ def test_a_session_is_streamed_to_those_who_decide_in_it(
                 assert answer.status_code == 200
 
 
-def test_a_session_without_an_approval_is_no_approver_s(as_: Client, caller: Caller, stage: Stage) -> None:
+def test_an_approver_reads_no_session_without_an_approval(as_: Client, caller: Caller, stage: Stage) -> None:
     session_id = caller.session()["id"]
     approver = as_(member(stage))
     for path in paths_of(session_id):
         bad(approver.get(path), 404)
 
 
-def test_who_has_left_the_group_reads_no_more(as_: Client, stage: Stage, finance: str, theirs: dict[str, Any]) -> None:
+def test_somebody_who_left_the_group_reads_no_more(as_: Client, stage: Stage, finance: str, theirs: dict[str, Any]) -> None:
     anna = member(stage, groups=[finance])
     client = as_(anna)
     good(client.get(paths_of(theirs["session_id"])[0]))
@@ -111,7 +111,7 @@ def test_a_decision_repeated_by_a_stranger_shows_nothing(as_: Client, stage: Sta
 def test_pages_show_an_approver_nothing_of_other_people_s_approvals(
     as_: Client, caller: Caller, stage: Stage, finance: str, theirs: dict[str, Any]
 ) -> None:
-    """Neither the choices of the list, nor the earlier decisions on a card, nor the grants."""
+    """Neither in the list's filters, nor among a card's earlier decisions, nor among the grants."""
     own, stranger = as_(member(stage, groups=[finance])), as_(member(stage))
     lists = stranger.get("/inbox").text
     assert finance not in lists
@@ -122,8 +122,8 @@ def test_pages_show_an_approver_nothing_of_other_people_s_approvals(
     good(own.post(f"/v1/approvals/{theirs['id']}/decision", json={"result": "allow", "scope": "always", "match": "exact"}))
     session = caller.session(agent)
     caller.say(session["id"])
-    [asked] = stage.reply(session["id"], call(command="ls /tmp"))
-    anybody_s = approval_of(caller, asked)
+    [tool_call] = stage.reply(session["id"], call(command="ls /tmp"))
+    anybody_s = approval_of(caller, tool_call)
     card = f"/inbox/approvals/{anybody_s['id']}"
     assert "payroll" in own.get(card).text
     assert "ls /tmp" in stranger.get(card).text

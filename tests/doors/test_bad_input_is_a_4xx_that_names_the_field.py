@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a 4xx that names the field, and nothing is half written."""
+"""Every invalid request gets a 4xx that names the field, and stores nothing."""
 
 import json
 from typing import Any
@@ -12,12 +12,12 @@ GOOD = {"name": "A", "model": MODEL}
 
 
 def custom(**more: Any) -> dict[str, Any]:
-    """A client tool."""
+    """Return a client tool."""
     return {"type": "custom", "name": "t", "description": "", "input_schema": {"type": "object"}} | more
 
 
 def schema(**more: Any) -> dict[str, Any]:
-    """An agent with one client tool of this schema."""
+    """Return the tools of an agent: one client tool with this input schema."""
     return {"tools": [custom(input_schema={"type": "object"} | more)]}
 
 
@@ -53,7 +53,6 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a model without id": ({"model": {}}, "model.id"),
     "a model that is a number": ({"model": 5}, "model"),
     "effort": ({"model": {"id": MODEL, "effort": "utmost"}}, "model.effort"),
-    "speed": ({"model": {"id": MODEL, "speed": "fast"}}, "model.speed"),
     "an unknown field": ({"nmae": "x"}, "nmae"),
     "a system too long": ({"system": "x" * 100_001}, "system"),
     "17 pairs of metadata": ({"metadata": {str(n): "" for n in range(17)}}, "metadata"),
@@ -61,9 +60,6 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a metadata value too long": ({"metadata": {"k": "v" * 513}}, "metadata.k"),
     "a metadata value that is a number": ({"metadata": {"k": 1}}, "metadata.k"),
     "metadata null": ({"metadata": {"k": None}}, "metadata.k"),
-    "skills": ({"skills": [{"type": "anthropic", "skill_id": "xlsx"}]}, "skills"),
-    "an MCP server by name alone": ({"mcp_servers": ["https://x"]}, "mcp_servers.0"),
-    "multiagent": ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
     "an execution identity": ({"execution_identity": {"type": "aws_role", "role_arn": "a"}}, "execution_identity.type"),
     "no turns": ({"max_turns": 0}, "max_turns"),
     "turns that are true": ({"max_turns": True}, "max_turns"),
@@ -71,28 +67,14 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "tools that are no list": ({"tools": {}}, "tools"),
     "a tool that is text": ({"tools": ["bash"]}, "tools.0"),
     "an unknown tool type": ({"tools": [{"type": "bash_20250124"}]}, "tools.0"),
-    "an MCP toolset of nothing": ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "n"}]}, "tools.0.mcp_server_name"),
     "a tool without type": ({"tools": [{"name": "x"}]}, "tools.0"),
     "an unknown built-in tool": ({"tools": [{**TOOLSET, "configs": [{"name": "rm"}]}]}, "tools.0.configs.0.name"),
-    "web search": ({"tools": [{**TOOLSET, "configs": [{"name": "web_search", "enabled": True}]}]}, "web_search"),
     "web fetch by default": ({"tools": [{**TOOLSET, "configs": [{"name": "web_fetch"}]}]}, "web_fetch"),
     "a tool configured twice": ({"tools": [{**TOOLSET, "configs": [{"name": "bash"}, {"name": "bash"}]}]}, "twice"),
     "a config of another type": ({"tools": [{**TOOLSET, "configs": [{"name": "bash", "type": "edit"}]}]}, "configs"),
     "two toolsets": ({"tools": [TOOLSET, TOOLSET]}, "twice"),
-    "a policy unknown": (
-        {"tools": [{**TOOLSET, "default_config": {"permission_policy": {"type": "maybe"}}}]},
-        "tools.0.default_config.permission_policy",
-    ),
-    "a policy that judges": (
-        {"tools": [{**TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}]},
-        "tools.0.default_config.permission_policy.default",
-    ),
-    "rules": (
-        {"tools": [custom(permission_policy={"type": "rules", "rules": [{"effect": "allow"}], "default": "ask"})]},
-        "tools.0.permission_policy.rules",
-    ),
-    "a deadline of nothing": ({"tools": [custom(approval={"timeout_seconds": 0})]}, "tools.0.approval.timeout_seconds"),
-    "a deadline of an age": ({"tools": [custom(approval={"timeout_seconds": 1e12})]}, "tools.0.approval.timeout_seconds"),
+    "a deadline of 0 s": ({"tools": [custom(approval={"timeout_seconds": 0})]}, "tools.0.approval.timeout_seconds"),
+    "a deadline of 30,000 years": ({"tools": [custom(approval={"timeout_seconds": 1e12})]}, "tools.0.approval.timeout_seconds"),
     "a quorum": ({"tools": [custom(approval={"required_approvals": 2})]}, "tools.0.approval"),
     "a tool name with a space": ({"tools": [custom(name="a b")]}, "tools.0.name"),
     "a tool name that ends a line": ({"tools": [custom(name="a\n")]}, "tools.0.name"),
@@ -101,24 +83,24 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a client tool named as ours": ({"tools": [TOOLSET, custom(name="bash")]}, "'bash'"),
     "257 tools": ({"tools": [custom(name=f"t{n}") for n in range(257)]}, "256"),
     "a schema of a string": ({"tools": [custom(input_schema={"type": "string"})]}, "tools.0.input_schema"),
-    "a schema that is none": (schema(properties={"a": {"type": "strin"}}), "tools.0.input_schema"),
+    "an invalid schema": (schema(properties={"a": {"type": "strin"}}), "tools.0.input_schema"),
     "a schema with a bad pattern": (schema(properties={"a": {"type": "string", "pattern": "("}}), "tools.0.input_schema"),
-    "a schema from elsewhere": (schema(properties={"a": {"$ref": "http://169.254.169.254/"}}), "tools.0.input_schema"),
-    "a schema that leads nowhere": (schema(properties={"a": {"$ref": "#/$defs/no"}}), "tools.0.input_schema"),
-    "a schema that leads back": (schema(**{"$ref": "#"}), "tools.0.input_schema"),
-    "a schema of no dialect": (schema(**{"$schema": "https://example.org/mine"}), "tools.0.input_schema"),
+    "a schema with a remote reference": (schema(properties={"a": {"$ref": "http://169.254.169.254/"}}), "tools.0.input_schema"),
+    "a schema with a dangling reference": (schema(properties={"a": {"$ref": "#/$defs/no"}}), "tools.0.input_schema"),
+    "a schema that refers to itself": (schema(**{"$ref": "#"}), "tools.0.input_schema"),
+    "a schema of an unknown dialect": (schema(**{"$schema": "https://example.org/mine"}), "tools.0.input_schema"),
     "a schema of a dialect that is a number": (schema(**{"$schema": 5}), "tools.0.input_schema"),
 }
 
 
 @pytest.mark.parametrize("case", RAW)
-def test_a_body_that_cannot_be_trusted(caller: Caller, case: str) -> None:
+def test_a_malformed_body_is_refused(caller: Caller, case: str) -> None:
     body, field = RAW[case]
     bad(caller.post("/v1/agents", content=body, headers={"content-type": "application/json"}), 400, field)
 
 
 @pytest.mark.parametrize("case", AGENTS)
-def test_an_agent_that_cannot_be(caller: Caller, case: str) -> None:
+def test_an_invalid_agent_is_refused_and_not_stored(caller: Caller, case: str) -> None:
     more, field = AGENTS[case]
     bad(caller.post("/v1/agents", json=GOOD | more), 400, field)
     assert good(caller.get("/v1/agents"))["data"] == []
@@ -129,29 +111,24 @@ def test_an_agent_that_cannot_be(caller: Caller, case: str) -> None:
     [
         ({"config": {"type": "self_hosted", "networking": {"type": "limited"}}}, "config"),
         ({"config": {"type": "elsewhere"}}, "config"),
-        ({"config": {"type": "cloud", "networking": {"type": "unrestricted"}}}, "config.networking"),
         ({"config": {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": ["a.b"]}}}, "allowed_hosts"),
-        ({"config": {"type": "cloud", "packages": {"pip": ["numpy"]}}}, "config.packages.pip"),
-        ({"scope": "account"}, "scope"),
         ({"name": None}, "name"),
     ],
 )
-def test_an_environment_that_cannot_be(caller: Caller, more: dict[str, Any], field: str) -> None:
+def test_an_invalid_environment_is_refused(caller: Caller, more: dict[str, Any], field: str) -> None:
     bad(caller.post("/v1/environments", json={"name": "E"} | more), 400, field)
 
 
 SESSIONS: dict[str, tuple[dict[str, Any], str]] = {
     "no agent": ({"agent": None}, "agent"),
-    "an agent that is not there": ({"agent": "agent_none"}, "agent"),
-    "an agent of no version": ({"agent": {"type": "agent", "id": "ID", "version": 9}}, "agent"),
+    "an unknown agent": ({"agent": "agent_none"}, "agent"),
+    "an unknown version": ({"agent": {"type": "agent", "id": "ID", "version": 9}}, "agent"),
     "version 0": ({"agent": {"type": "agent", "id": "ID", "version": 0}}, "agent.version"),
     "a version beyond integers": ({"agent": {"type": "agent", "id": "ID", "version": 2**40}}, "agent.version"),
     "an agent of unknown type": ({"agent": {"type": "assistant", "id": "ID"}}, "agent"),
-    "an override that is not": ({"agent": {"type": "agent_with_overrides", "id": "ID", "name": "N"}}, "agent.name"),
-    "an environment that is not there": ({"environment_id": "env_none"}, "environment_id"),
+    "a field without override": ({"agent": {"type": "agent_with_overrides", "id": "ID", "name": "N"}}, "agent.name"),
+    "an unknown environment": ({"environment_id": "env_none"}, "environment_id"),
     "a budget": ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "EUR"}}}, "budget"),
-    "resources": ({"resources": [{"type": "file", "file_id": "f"}]}, "resources"),
-    "vaults": ({"vault_ids": ["vlt_1"]}, "vault_ids"),
     "chat approvals": ({"chat_approvals": "perhaps"}, "chat_approvals"),
     "a title too long": ({"title": "t" * 513}, "title"),
     "51 first events": ({"initial_events": [message()] * 51}, "initial_events"),
@@ -160,18 +137,13 @@ SESSIONS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", SESSIONS)
-def test_a_session_that_cannot_be(caller: Caller, case: str) -> None:
+def test_an_invalid_session_is_refused_and_not_stored(caller: Caller, case: str) -> None:
     more, field = SESSIONS[case]
     agent_id = caller.agent()["id"]
     if isinstance(more.get("agent"), dict) and more["agent"]["id"] == "ID":
         more = {"agent": more["agent"] | {"id": agent_id}}
     bad(caller.post("/v1/sessions", json={"agent": agent_id, "environment_id": caller.environment_id()} | more), 400, field)
     assert good(caller.get("/v1/sessions"))["data"] == []
-
-
-def result(*content: Any, **more: Any) -> dict[str, Any]:
-    """A result."""
-    return {"type": "user.custom_tool_result", "custom_tool_use_id": "sevt_1", "content": list(content)} | more
 
 
 EVENTS: dict[str, tuple[Any, str]] = {
@@ -182,25 +154,23 @@ EVENTS: dict[str, tuple[Any, str]] = {
     "no type": ([{}], "events.0"),
     "an unknown type": ([{"type": "user.shout"}], "events.0"),
     "an agent's": ([{"type": "agent.message", "content": []}], "events.0"),
-    "an outcome": ([{"type": "user.define_outcome", "description": "d"}], "events.0"),
     "a result that only self-hosted clients give": ([{"type": "user.tool_result", "tool_use_id": "t"}], "events.0"),
     "a message without content": ([message(), {"type": "user.message"}], "events.1.content"),
-    "a message of nothing": ([{"type": "user.message", "content": []}], "events.0.content"),
+    "a message with no block": ([{"type": "user.message", "content": []}], "events.0.content"),
     "a message of text": ([{"type": "user.message", "content": "hello"}], "events.0.content"),
     "a message of white space": ([message(" \n")], "events.0.content"),
     "an empty text": ([message("")], "events.0.content.0.text"),
     "an unknown block": ([{"type": "user.message", "content": [{"type": "video"}]}], "events.0.content.0"),
-    "a file": (
-        [{"type": "user.message", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}],
-        "events.0.content.0.source",
-    ),
     "a link to a file": (
         [{"type": "user.message", "content": [{"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}}]}],
         "events.0.content.0.source.url",
     ),
     "an unknown field": ([message() | {"prority": 1}], "events.0.prority"),
     "another thread": ([{"type": "user.interrupt", "session_thread_id": "sthr_1"}], "events.0.session_thread_id"),
-    "a result for no call": ([result()], "events.0.custom_tool_use_id"),
+    "a result for no call": (
+        [{"type": "user.custom_tool_result", "custom_tool_use_id": "sevt_1", "content": []}],
+        "events.0.custom_tool_use_id",
+    ),
     "a confirmation of no call": (
         [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"}],
         "events.0.tool_use_id",
@@ -209,11 +179,7 @@ EVENTS: dict[str, tuple[Any, str]] = {
         [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "perhaps"}],
         "events.0.result",
     ),
-    "an allow with a message": (
-        [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow", "deny_message": "m"}],
-        "deny_message",
-    ),
-    "a hash that is none": (
+    "a malformed hash": (
         [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow", "expected_input_sha256": "x"}],
         "events.0.expected_input_sha256",
     ),
@@ -221,7 +187,7 @@ EVENTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", EVENTS)
-def test_events_that_cannot_be(caller: Caller, case: str) -> None:
+def test_invalid_events_are_refused_and_not_stored(caller: Caller, case: str) -> None:
     events, field = EVENTS[case]
     session = caller.session()
     bad(caller.post(f"/v1/sessions/{session['id']}/events", json={"events": events}), 400, field)
@@ -260,30 +226,21 @@ def test_events_that_cannot_be(caller: Caller, case: str) -> None:
         ("/v1/sessions/SESSION/events/stream?event_deltas[]=user.message", "event_deltas.0"),
     ],
 )
-def test_a_query_that_cannot_be(caller: Caller, path: str, field: str) -> None:
+def test_an_invalid_query_is_refused(caller: Caller, path: str, field: str) -> None:
     if "SESSION" in path:
         path = path.replace("SESSION", caller.session()["id"])
     bad(caller.get(path), 400, field)
-
-
-def test_a_cursor_fits_one_list_and_one_order(caller: Caller) -> None:
-    for _ in range(2):
-        caller.session()
-    cursor = good(caller.get("/v1/sessions", params={"limit": 1}))["next_page"]
-    good(caller.get("/v1/sessions", params={"page": cursor}))
-    bad(caller.get("/v1/sessions", params={"page": cursor, "order": "asc"}), 400, "page")
-    bad(caller.get("/v1/agents", params={"page": cursor}), 400, "page")
 
 
 @pytest.mark.parametrize("where", ["agents", "environments", "sessions", "approvals"])
 @pytest.mark.parametrize(
     "row_id", ["x", "agent_", "agent_%00", "agent_%ff", "AGENT_1", "agent_" + "1" * 500, "agent_1'--", "%F0%9F%98%80", "agent_1"]
 )
-def test_an_id_that_is_none_is_not_found(caller: Caller, where: str, row_id: str) -> None:
+def test_a_malformed_or_unknown_id_is_not_found(caller: Caller, where: str, row_id: str) -> None:
     bad(caller.get(f"/v1/{where}/{row_id}"), 404)
 
 
-def test_what_is_not_there_is_not_found_and_what_is_not_taken_is_said(caller: Caller) -> None:
+def test_an_unknown_path_is_404_and_a_wrong_method_is_405_with_the_allowed_ones(caller: Caller) -> None:
     bad(caller.get("/v1/nothing"), 404)
     bad(caller.get("/v1"), 404)
     refused = caller.put("/v1/agents", json={})
@@ -299,17 +256,17 @@ def test_what_is_not_there_is_not_found_and_what_is_not_taken_is_said(caller: Ca
         {"content-type": "application/json", "content-encoding": "gzip"},
     ],
 )
-def test_a_body_that_is_not_json_by_its_own_word(caller: Caller, headers: dict[str, str]) -> None:
+def test_a_body_with_another_content_type_or_an_encoding_is_415(caller: Caller, headers: dict[str, str]) -> None:
     bad(caller.post("/v1/agents", content=json.dumps(GOOD), headers=headers), 415, next(reversed(headers)))
 
 
-def test_a_body_too_large(caller: Caller) -> None:
+def test_a_body_that_is_too_large_is_413(caller: Caller) -> None:
     bad(caller.post("/v1/agents", json=GOOD | {"description": "x" * 5_000_000}), 413)
     pieces = (b"x" * 100_000 for _ in range(60))
     bad(caller.post("/v1/agents", content=pieces, headers={"content-type": "application/json"}), 413)
 
 
-def test_half_a_request_with_a_bad_event_stores_none_of_them(caller: Caller) -> None:
+def test_a_request_with_one_bad_event_stores_none_of_its_events(caller: Caller) -> None:
     session = caller.session()
     answer = caller.tell(session["id"], message(), {"type": "user.custom_tool_result", "custom_tool_use_id": "sevt_none"})
     bad(answer, 400, "events.1.custom_tool_use_id")
@@ -317,6 +274,6 @@ def test_half_a_request_with_a_bad_event_stores_none_of_them(caller: Caller) -> 
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ü".encode(), "x" * 256])
-def test_an_idempotency_key_that_cannot_be(caller: Caller, key: str | bytes) -> None:
+def test_an_invalid_idempotency_key_is_refused(caller: Caller, key: str | bytes) -> None:
     headers = httpx.Headers([(b"idempotency-key", key.encode() if isinstance(key, str) else key)])
     bad(caller.post("/v1/agents", json=GOOD, headers=headers), 400, "Idempotency-Key")

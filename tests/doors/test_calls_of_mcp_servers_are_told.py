@@ -1,11 +1,11 @@
-"""Calls of MCP servers' tools, their questions and their results: as every client can read them, with what is ours beside."""
+"""Events of MCP tool calls, their questions and results: readable by every client of the SDK, with our additional fields."""
 
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 from doors.served import Caller, bad, confirmation, good
-from doors.waiting import approval_of, decide, running
+from doors.waiting import approval_of, by_event, decide, running
 from rows.stage import Stage, call, entry, say
 
 from models import flow
@@ -26,7 +26,7 @@ PAGE = {"type": "document", "source": {"type": "base64", "media_type": "applicat
 
 @pytest.fixture
 def session_id(caller: Caller) -> str:
-    """A session with a message, whose agent has a toolset of the operator's; `look` is allowed, all else asks."""
+    """A session with a message. Its agent has a toolset of the operator: `look` is allowed, other calls ask."""
     cache = {"seconds": 60, "scope": "session"}
     toolset.announce({"billing": [entry("refund", annotations=HINTS), entry("look", idempotent=True, cache=cache)]})
     configs = [{"name": "look", "permission_policy": {"type": "always_allow"}}]
@@ -34,19 +34,19 @@ def session_id(caller: Caller) -> str:
         mcp_servers=[{"type": "url", "name": "bills", "url": "assent:billing"}],
         tools=[{"type": "mcp_toolset", "mcp_server_name": "bills", "configs": configs}],
     )
-    found: str = caller.session(agent)["id"]
-    caller.say(found)
-    return found
+    created: str = caller.session(agent)["id"]
+    caller.say(created)
+    return created
 
 
 @pytest.fixture
 def refund(stage: Stage, session_id: str) -> ToolCall:
-    """A call that waits for a person."""
+    """A waiting call of `refund`."""
     return stage.reply(session_id, call("mcp__bills__refund", n=5))[0]
 
 
 def finish(stage: Stage, held: ToolCall, *content: dict[str, Any], structured: dict[str, Any] | None = None) -> None:
-    """The tool gave this."""
+    """Finish a running call with this result."""
 
     def verb(db: Any, session: Session) -> None:
         flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), flow.Outcome(list(content), False, structured))
@@ -54,21 +54,21 @@ def finish(stage: Stage, held: ToolCall, *content: dict[str, Any], structured: d
     stage.locked(held.session_id, verb)
 
 
-def asking(caller: Caller, stage: Stage, found: ToolCall, requests: dict[str, Any]) -> dict[str, Any]:
-    """The approval that the running call ends in for now, as it must know something."""
-    stage.finish_call(running(caller, stage, found), question={"requests": requests, "state": None})
-    return approval_of(caller, found)
+def asking(caller: Caller, stage: Stage, tool_call: ToolCall, requests: dict[str, Any]) -> dict[str, Any]:
+    """Let the allowed call ask these questions. Returns the approval that asks them."""
+    stage.finish_call(running(caller, stage, tool_call), question={"requests": requests, "state": None})
+    return approval_of(caller, tool_call)
 
 
 def events(caller: Caller, strict: Anthropic, session_id: str, kind: str) -> list[dict[str, Any]]:
-    """The session's events of a type: as the strict SDK has them, which is as they are."""
+    """Return the session's events of a type, as the strict SDK reads them."""
     listed: list[Any] = list(strict.beta.sessions.events.list(session_id))
-    found = [event.to_dict(mode="json") for event in listed if event.type == kind]
-    assert [event["id"] for event in found] == [event["id"] for event in caller.events(session_id, types=kind)]
-    return found
+    parsed = [event.to_dict(mode="json") for event in listed if event.type == kind]
+    assert [event["id"] for event in parsed] == [event["id"] for event in caller.events(session_id, types=kind)]
+    return parsed
 
 
-def test_a_call_names_the_tool_and_its_server_as_they_name_themselves(caller: Caller, strict: Anthropic, refund: ToolCall) -> None:
+def test_a_call_has_the_server_s_own_names_of_tool_and_server(caller: Caller, strict: Anthropic, refund: ToolCall) -> None:
     [used] = events(caller, strict, refund.session_id, "agent.mcp_tool_use")
     assert (used["id"], used["name"], used["mcp_server_name"], used["input"]) == (refund.id, "refund", "bills", {"n": 5})
     assert (used["evaluated_permission"], used["evaluation"]) == ("ask", {"type": "always_ask"})
@@ -88,7 +88,7 @@ def test_a_result_may_hold_pictures_documents_and_data(caller: Caller, stage: St
     assert result["structured_content"] == {"refunded": 5, "note": None}
 
 
-def test_a_result_that_was_there_before_says_whose_it_was(caller: Caller, stage: Stage, strict: Anthropic, session_id: str) -> None:
+def test_a_cached_result_names_the_call_that_produced_it(caller: Caller, stage: Stage, strict: Anthropic, session_id: str) -> None:
     first = stage.reply(session_id, call("mcp__bills__look", n=1))[0]
     stage.run_call(first, "fine")
     again = stage.reply(session_id, call("mcp__bills__look", n=1))[0]
@@ -100,7 +100,9 @@ def test_a_result_that_was_there_before_says_whose_it_was(caller: Caller, stage:
 
 
 @pytest.mark.parametrize("kind", ["mcp_connection_failed_error", "mcp_authentication_failed_error"])
-def test_a_server_that_cannot_be_had_is_named(caller: Caller, stage: Stage, strict: Anthropic, session_id: str, kind: str) -> None:
+def test_a_server_that_cannot_be_reached_is_named(
+    caller: Caller, stage: Stage, strict: Anthropic, session_id: str, kind: str
+) -> None:
     turn = stage.claim(session_id)
     assert turn
     stage.locked(
@@ -138,39 +140,33 @@ def test_a_tool_s_question_is_an_approval_that_says_what_is_asked(caller: Caller
     bad(preview, 400, "scope: ", "the kind tool_call")
 
 
-def by_event(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
-    """Decide by `user.tool_confirmation`: the approval as it is then."""
-    good(caller.tell(found.session_id, confirmation(found.id, **said)))
-    return approval_of(caller, found)
-
-
 @pytest.mark.parametrize("door", [decide, by_event])
 def test_answers_reach_the_tool_and_no_event(caller: Caller, stage: Stage, strict: Anthropic, refund: ToolCall, door: Any) -> None:
     asking(caller, stage, refund, TWO)
-    said = {"reason": {"action": "accept", "content": WHY}, "sign in": {"action": "decline"}}
-    approval = door(caller, refund, result="allow", answers=said)
-    assert (approval["status"], approval["decision"]) == ("answered", {"result": "allow", "answers_sha256": digest(said)})
-    assert stage.get(CallInput, refund.id).answers == said
+    answers = {"reason": {"action": "accept", "content": WHY}, "sign in": {"action": "decline"}}
+    approval = door(caller, refund, result="allow", answers=answers)
+    assert (approval["status"], approval["decision"]) == ("answered", {"result": "allow", "answers_sha256": digest(answers)})
+    assert stage.get(CallInput, refund.id).answers == answers
     confirmed = events(caller, strict, refund.session_id, "user.tool_confirmation")[-1]
-    assert confirmed["answers_sha256"] == digest(said)
+    assert confirmed["answers_sha256"] == digest(answers)
     assert "Because" not in str(caller.events(refund.session_id, include="approvals"))
-    assert door(caller, refund, result="allow", answers=said) == approval
+    assert door(caller, refund, result="allow", answers=answers) == approval
 
 
 @pytest.mark.parametrize("door", [decide, by_event])
 def test_the_only_question_needs_no_key(caller: Caller, stage: Stage, refund: ToolCall, door: Any) -> None:
     asking(caller, stage, refund, ONE)
-    said = {"reason": {"action": "accept", "content": WHY}}
+    answers = {"reason": {"action": "accept", "content": WHY}}
     approval = door(caller, refund, result="allow", answer=WHY)
-    assert approval["decision"] == {"result": "allow", "answers_sha256": digest(said)}
-    assert stage.get(CallInput, refund.id).answers == said
-    assert door(caller, refund, result="allow", answers=said) == approval, "it is the same decision, said in full"
+    assert approval["decision"] == {"result": "allow", "answers_sha256": digest(answers)}
+    assert stage.get(CallInput, refund.id).answers == answers
+    assert door(caller, refund, result="allow", answers=answers) == approval, "the same decision, in full"
 
 
-def test_a_confirmation_again_belongs_to_what_it_first_decided(caller: Caller, stage: Stage, refund: ToolCall) -> None:
+def test_a_repeated_confirmation_belongs_to_the_approval_that_it_decided(caller: Caller, stage: Stage, refund: ToolCall) -> None:
     question = asking(caller, stage, refund, ONE)
     first = good(caller.tell(refund.session_id, confirmation(refund.id)))["data"]
-    assert first[0]["approval_id"] != question["id"], "to allow the call was not to answer its question"
+    assert first[0]["approval_id"] != question["id"], "the confirmation decided the call, not its question"
     assert approval_of(caller, refund) == question
     no = confirmation(refund.id, "deny", deny_message="No.")
     assert good(caller.tell(refund.session_id, no)) == good(caller.tell(refund.session_id, no))
@@ -187,9 +183,9 @@ def test_of_several_questions_an_answer_must_say_which(caller: Caller, stage: St
 
 def test_a_call_that_asks_nothing_takes_no_answers(caller: Caller, refund: ToolCall) -> None:
     path = f"/v1/approvals/{approval_of(caller, refund)['id']}/decision"
-    for said in ({"answers": {"reason": {"action": "cancel"}}}, {"answer": WHY}):
-        bad(caller.post(path, json={"result": "allow"} | said), 400, "answers: ")
-        bad(caller.tell(refund.session_id, confirmation(refund.id, **said)), 400, "answers: ")
+    for answers in ({"answers": {"reason": {"action": "cancel"}}}, {"answer": WHY}):
+        bad(caller.post(path, json={"result": "allow"} | answers), 400, "answers: ")
+        bad(caller.tell(refund.session_id, confirmation(refund.id, **answers)), 400, "answers: ")
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -200,7 +196,11 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "an answer without an action": ({"answers": {"reason": {"content": {}}}}, "answers.reason.action: ", "required"),
     "an unknown action": ({"answers": {"reason": {"action": "allow"}}}, "answers.reason.action: ", "'accept'"),
     "content that is no object": ({"answers": {"reason": {"action": "accept", "content": "x"}}}, "answers.reason.content: ", ""),
-    "content of a no": ({"answers": {"reason": {"action": "decline", "content": {}}}}, "answers.reason.content: ", "accept only"),
+    "content of a decline": (
+        {"answers": {"reason": {"action": "decline", "content": {}}}},
+        "answers.reason.content: ",
+        "accept only",
+    ),
     "an unknown field": ({"answers": {"reason": {"action": "cancel", "why": "x"}}}, "answers.reason.why: ", "leave it out"),
     "65 answers": ({"answers": {str(n): {"action": "cancel"} for n in range(65)}}, "answers: ", "64"),
     "answers too long": ({"answers": {"r": {"action": "accept", "content": {"a": "x" * 100_000}}}}, "answers: ", "100000 bytes"),
@@ -211,12 +211,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_answers_that_cannot_be_are_refused_with_their_field(caller: Caller, refund: ToolCall, case: str) -> None:
-    said, field, words = WRONG[case]
+def test_invalid_answers_are_refused_by_their_field(caller: Caller, refund: ToolCall, case: str) -> None:
+    answers, field, words = WRONG[case]
     before = approval_of(caller, refund)
-    answer = caller.post(f"/v1/approvals/{before['id']}/decision", json={"result": "allow"} | said)
+    answer = caller.post(f"/v1/approvals/{before['id']}/decision", json={"result": "allow"} | answers)
     assert bad(answer, 400, words)["message"].startswith(field), answer.text
-    answer = caller.tell(refund.session_id, confirmation(refund.id, **said))
+    answer = caller.tell(refund.session_id, confirmation(refund.id, **answers))
     assert bad(answer, 400, words)["message"].startswith(f"events.0.{field}"), answer.text
     assert approval_of(caller, refund) == before
 
@@ -224,7 +224,7 @@ def test_answers_that_cannot_be_are_refused_with_their_field(caller: Caller, ref
 def test_answers_go_with_allow_only(caller: Caller, stage: Stage, refund: ToolCall) -> None:
     approval = asking(caller, stage, refund, ONE)
     path = f"/v1/approvals/{approval['id']}/decision"
-    for said in ({"answers": {"reason": {"action": "cancel"}}}, {"answer": WHY}):
-        bad(caller.post(path, json={"result": "deny"} | said), 400, "answers: ", "allow only")
-        bad(caller.tell(refund.session_id, confirmation(refund.id, "deny", **said)), 400, "answers: ", "allow only")
+    for answers in ({"answers": {"reason": {"action": "cancel"}}}, {"answer": WHY}):
+        bad(caller.post(path, json={"result": "deny"} | answers), 400, "answers: ", "allow only")
+        bad(caller.tell(refund.session_id, confirmation(refund.id, "deny", **answers)), 400, "answers: ", "allow only")
     assert decide(caller, refund, result="deny", deny_message="No.")["status"] == "denied"

@@ -1,4 +1,4 @@
-"""People manage their own channels, admins the workspace's; secrets are never shown; mail can be unsubscribed from."""
+"""People manage their own channels, and admins the workspace's. No response shows a secret. A link in each mail unsubscribes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,14 +19,14 @@ TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
 
 @pytest.fixture(scope="module")
 def mailing(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API of an installation that sends mail."""
+    """The URL of an API server that sends mail."""
     with served(tmp_path_factory.mktemp("api") / "log", ASSENT_MAIL_FROM="Assent <assent@example.org>") as url:
         yield url
 
 
 @pytest.fixture
 def admin(stage: Stage, mailing: str) -> Iterator[httpx.Client]:
-    """An API key that manages the workspace."""
+    """A client with a key that manages the workspace."""
     with httpx.Client(base_url=mailing, headers={"x-api-key": key(stage)}, timeout=20) as client:
         yield client
 
@@ -69,7 +69,7 @@ def test_a_person_manages_their_own_channels_and_nobody_else_s(stage: Stage, mai
         ({"kind": "mail", "for_everyone": True}, "for_everyone: is for a channel of the workspace"),
     ],
 )
-def test_a_channel_that_cannot_be_names_the_field(stage: Stage, mailing: str, body: dict[str, Any], message: str) -> None:
+def test_an_invalid_channel_is_refused_by_its_field(stage: Stage, mailing: str, body: dict[str, Any], message: str) -> None:
     with member(stage).client(mailing) as client:
         answer = refused(client.post("/v1/channels", json=body))
         assert answer.startswith(message)
@@ -127,7 +127,7 @@ def test_without_a_sender_there_is_no_mail(stage: Stage, api: str) -> None:
         assert "ASSENT_MAIL_FROM" in refused(client.post("/v1/channels", json={"kind": "mail"}), 409)
 
 
-def test_a_link_in_a_mail_turns_off_one_channel_and_looking_changes_nothing(stage: Stage, mailing: str) -> None:
+def test_the_link_in_a_mail_disables_one_channel_and_opening_it_changes_nothing(stage: Stage, mailing: str) -> None:
     anna = member(stage)
     with transaction(stage.workspace_id) as db:
         make = {"kind": "mail", "address": anna.email, "person_id": anna.person_id}
@@ -174,6 +174,6 @@ def test_an_admin_s_page_manages_the_workspace_s_channels(stage: Stage, mailing:
     with boss.client(mailing) as cookies, Visitor(mailing, cookies=dict(cookies.cookies)) as browser:
         assert browser.submit(page, kind="slack", address="C012AB3CD", name="#approvals", timing="at_once").status_code == 303
         assert browser.submit(page, kind="mail", for_everyone="on").status_code == 303
-        shown = browser.get(page).text
-        assert "#approvals" in shown
-        assert "default for everyone" in shown
+        text = browser.get(page).text
+        assert "#approvals" in text
+        assert "default for everyone" in text

@@ -1,4 +1,4 @@
-"""Events: sent atomically, listed by number, filtered; ours only for who asks."""
+"""Events are stored together, listed in order, and filtered. Our own types are listed only on request."""
 
 from typing import Any
 
@@ -9,11 +9,8 @@ from rows.stage import Stage, call, say
 def test_sending_answers_with_the_events_as_stored(caller: Caller) -> None:
     session = caller.session()
     first, second = good(caller.tell(session["id"], message("One."), message("Two.")))["data"]
-    assert (first["type"], first["content"], first["processed_at"]) == (
-        "user.message",
-        [{"type": "text", "text": "One."}],
-        None,
-    )
+    assert (first["type"], first["processed_at"]) == ("user.message", None)
+    assert first["content"] == [{"type": "text", "text": "One."}]
     assert second["id"] != first["id"]
     assert good(caller.get(f"/v1/sessions/{session['id']}"))["status"] == "running"
 
@@ -21,9 +18,9 @@ def test_sending_answers_with_the_events_as_stored(caller: Caller) -> None:
 def test_a_whole_run_reads_in_order(caller: Caller, stage: Stage) -> None:
     session = caller.session()
     caller.say(session["id"])
-    [asked] = stage.reply(session["id"], say("I will look."), call())
-    good(caller.tell(session["id"], confirmation(asked.id)))
-    stage.run_call(asked, "fine")
+    [tool_call] = stage.reply(session["id"], say("I will look."), call())
+    good(caller.tell(session["id"], confirmation(tool_call.id)))
+    stage.run_call(tool_call, "fine")
     stage.reply(session["id"], say("Done."))
     types = [e["type"] for e in caller.events(session["id"])]
     assert types[0] == "user.message"
@@ -43,16 +40,14 @@ def test_pages_filters_and_both_orders(caller: Caller, stage: Stage) -> None:
     assert caller.events(session["id"], order="desc") == everything[::-1]
     assert [e["content"][0]["text"] for e in caller.events(session["id"], **{"types[]": ["agent.message"]})] == ["0", "1", "2"]
     assert len(caller.events(session["id"], types="agent.message")) == 3
-    seen: list[Any] = []
-    page: str | None = None
-    while True:
+    listed: list[Any] = []
+    page: str | None = ""
+    while page is not None:
         query = {"limit": 4} | ({"page": page} if page else {})
-        answer = good(caller.get(f"/v1/sessions/{session['id']}/events", params=query))
-        seen += answer["data"]
-        page = answer["next_page"]
-        if not page:
-            break
-    assert seen == everything
+        response = good(caller.get(f"/v1/sessions/{session['id']}/events", params=query))
+        listed += response["data"]
+        page = response["next_page"]
+    assert listed == everything
     middle = everything[7]["processed_at"]
     late = caller.events(session["id"], **{"created_at[gt]": middle})
     early = caller.events(session["id"], **{"created_at[lte]": middle})
@@ -74,8 +69,8 @@ def test_a_client_tool_s_result_is_taken_once(caller: Caller, stage: Stage) -> N
     tool = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object"}}
     session = caller.session(caller.agent(tools=[tool]))
     caller.say(session["id"])
-    [asked] = stage.reply(session["id"], call("look_up", n=1))
-    result = {"type": "user.custom_tool_result", "custom_tool_use_id": asked.id, "content": [{"type": "text", "text": "42"}]}
+    [tool_call] = stage.reply(session["id"], call("look_up", n=1))
+    result = {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": [{"type": "text", "text": "42"}]}
     first = good(caller.tell(session["id"], result))
     assert good(caller.tell(session["id"], result)) == first
     bad(caller.tell(session["id"], {**result, "is_error": True}), 400, "events.0.custom_tool_use_id")

@@ -1,4 +1,4 @@
-"""Events show each reader what the reader's scopes let them see: in lists, in threads and in streams."""
+"""Events in lists, threads and streams show each reader only what the reader's scopes allow."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,18 +25,18 @@ RESULTS = ["agent.tool_result", "user.custom_tool_result"]
 
 @pytest.fixture
 def session(caller: Caller, stage: Stage) -> str:
-    """A session with a call of ours and one of the client's; the results of both repeat the secret."""
-    made: str = caller.session(caller.agent(tools=TOOLS))["id"]
-    caller.say(made)
-    ours, theirs = stage.reply(made, call(command=f"PASSWORD={PIN} ./x"), call("transfer", amount=5, pin=PIN))
+    """A session with a call of a built-in tool and one of a client tool. Both results repeat the secret."""
+    session_id: str = caller.session(caller.agent(tools=TOOLS))["id"]
+    caller.say(session_id)
+    ours, theirs = stage.reply(session_id, call(command=f"PASSWORD={PIN} ./x"), call("transfer", amount=5, pin=PIN))
     stage.run_call(ours, f"logged in with {PIN}")
     result = {
         "type": "user.custom_tool_result",
         "custom_tool_use_id": theirs.id,
         "content": [{"type": "text", "text": f"paid: {PIN}"}],
     }
-    good(caller.tell(made, result))
-    return made
+    good(caller.tell(session_id, result))
+    return session_id
 
 
 @pytest.fixture
@@ -47,18 +47,18 @@ def approver(api: str, stage: Stage) -> Iterator[Caller]:
 
 
 def reveals(stage: Stage, session: str) -> list[Audit]:
-    """Who was shown the secrets in a session's events."""
+    """Return the audit acts that record a reveal of a session's events."""
     with transaction(stage.workspace_id) as db:
         return list(db.find(Audit, "WHERE chain = %(chain)s AND action = %(action)s", chain=session, action="events.revealed"))
 
 
 def streamed(client: httpx.Client, session: str, path: str = "") -> list[dict[str, Any]]:
-    """All events, by a stream from the beginning."""
+    """Return all events, read from a stream."""
     with stream(client, session, last=0, path=path) as opened:
         return [frame.data for frame in opened.until("user.custom_tool_result")]
 
 
-def test_who_runs_no_tools_sees_no_secret(approver: Caller, session: str) -> None:
+def test_a_reader_that_runs_no_tools_sees_no_secret(approver: Caller, session: str) -> None:
     thread = f"/v1/sessions/{session}/threads/sthr_{session.partition('_')[2]}/events"
     for events in (approver.events(session), good(approver.get(thread))["data"], streamed(approver, session)):
         assert PIN not in str(events)
@@ -69,7 +69,7 @@ def test_who_runs_no_tools_sees_no_secret(approver: Caller, session: str) -> Non
         assert texts == ["logged in with «masked»", "paid: «masked»"]
 
 
-def test_who_runs_the_client_s_tools_gets_their_input_whole(api: str, stage: Stage, session: str) -> None:
+def test_a_key_that_runs_client_tools_gets_their_whole_input(api: str, stage: Stage, session: str) -> None:
     for scope in ("sessions", "environment"):
         with Caller(api, key(stage, "read", scope)) as runner:
             for events in (runner.events(session), streamed(runner, session)):
@@ -81,7 +81,7 @@ def test_who_runs_the_client_s_tools_gets_their_input_whole(api: str, stage: Sta
 
 @pytest.mark.parametrize("role", ["admin", "developer"])
 def test_a_person_runs_no_client_s_tools(api: str, stage: Stage, session: str, role: Role) -> None:
-    """A page is for eyes: whoever may see secrets reveals them, which is audited."""
+    """A person sees a secret only by revealing it, which is audited."""
     with member(stage, role).client(api) as person:
         events: list[dict[str, Any]] = good(person.get(f"/v1/sessions/{session}/events"))["data"]
         for shown in (events, streamed(person, session), streamed(person, session, f"/inbox/sessions/{session}/stream")):

@@ -1,4 +1,4 @@
-"""Standing approvals at the door: what one would cover, what there are, and their end."""
+"""Grants in the API: the preview of a grant, the list of grants, and revoking one."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from doors.waiting import approval_of, asked, decide
 from own_database import Clock
 from rows.stage import Stage, call
 
+from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.session.tool_call import ToolCall
@@ -15,33 +16,33 @@ from models.session.tool_call import ToolCall
 
 @pytest.fixture
 def waiting(caller: Caller, stage: Stage) -> list[ToolCall]:
-    """Three calls of one turn that wait."""
+    """Three waiting calls of one turn."""
     return asked(caller, stage, call(command="git status"), call(command="git log"), call(command="ls"))
 
 
-def give(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
-    """A grant born of allowing this call."""
-    grant: dict[str, Any] = decide(caller, found, **({"result": "allow", "scope": "session"} | said))["grant"]
+def give(caller: Caller, tool_call: ToolCall, **body: Any) -> dict[str, Any]:
+    """Allow this call with a grant. Returns the grant."""
+    grant: dict[str, Any] = decide(caller, tool_call, **({"result": "allow", "scope": "session"} | body))["grant"]
     return grant
 
 
 def listed(caller: Caller, **query: Any) -> list[str]:
-    """The ids of the grants that these filters find."""
+    """Return the ids of the grants that match these filters."""
     return [grant["id"] for grant in good(caller.get("/v1/grants", params=query))["data"]]
 
 
-def preview(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
-    """What a grant would be."""
-    path = f"/v1/approvals/{approval_of(caller, found)['id']}/preview"
-    return good(caller.post(path, json={"scope": "session"} | said))
+def preview(caller: Caller, tool_call: ToolCall, **body: Any) -> dict[str, Any]:
+    """Return the preview of a grant."""
+    path = f"/v1/approvals/{approval_of(caller, tool_call)['id']}/preview"
+    return good(caller.post(path, json={"scope": "session"} | body))
 
 
-def test_what_a_grant_covers_is_said_before_and_after(caller: Caller, waiting: list[ToolCall]) -> None:
-    said = preview(caller, waiting[0], match="bash(git *)")
-    assert said["covers"].startswith("every bash command that starts with `git`")
-    assert (said["type"], said["scope"], said["match"], said["waiting"]) == ("grant_preview", "session", "bash(git *)", 1)
+def test_the_preview_covers_what_the_grant_then_covers(caller: Caller, waiting: list[ToolCall]) -> None:
+    shown = preview(caller, waiting[0], match="bash(git *)")
+    assert shown["covers"].startswith("every bash command that starts with `git`")
+    assert (shown["type"], shown["scope"], shown["match"], shown["waiting"]) == ("grant_preview", "session", "bash(git *)", 1)
     grant = give(caller, waiting[0], match="bash(git *)")
-    assert (grant["covers"], grant["match"]) == (said["covers"], said["match"])
+    assert (grant["covers"], grant["match"]) == (shown["covers"], shown["match"])
     assert grant == good(caller.get(f"/v1/grants/{grant['id']}"))
     assert grant == approval_of(caller, waiting[0])["grant"]
 
@@ -56,16 +57,18 @@ def test_a_preview_counts_what_waits_where_the_grant_would_reach(caller: Caller,
     assert preview(caller, elsewhere[1], scope="always")["waiting"] == 0
 
 
-def test_a_preview_changes_nothing_and_names_what_is_wrong(api: str, caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
+def test_a_preview_changes_nothing_and_names_invalid_fields(
+    api: str, caller: Caller, stage: Stage, waiting: list[ToolCall]
+) -> None:
     before = approval_of(caller, waiting[0])
     path = f"/v1/approvals/{before['id']}/preview"
-    for said, field in (
+    for body, field in (
         ({}, "scope: "),
         ({"scope": "once"}, "scope: "),
         ({"scope": "session", "match": "read(src/**)"}, "match: "),
         ({"scope": "session", "match": "bash(git *"}, "match: "),
     ):
-        bad(caller.post(path, json=said), 400, field)
+        bad(caller.post(path, json=body), 400, field)
     with Caller(api, key(stage, "read")) as reader:
         bad(reader.post(path, json={"scope": "session"}), 403, "approvals")
     assert approval_of(caller, waiting[0]) == before
@@ -101,9 +104,7 @@ def test_each_filter_finds_its_own_newest_first(caller: Caller, stage: Stage, wa
         bad(caller.get(f"/v1/grants?{query}"), 400, field)
 
 
-def test_a_revoked_grant_is_gone_at_once_and_revoking_again_is_nothing(
-    caller: Caller, stage: Stage, waiting: list[ToolCall]
-) -> None:
+def test_a_revoked_grant_ends_at_once_and_revoking_again_is_a_no_op(caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
     grant = give(caller, waiting[0], match="bash(git *)")
     assert stage.get(ToolCall, waiting[0].id).status == "queued"
     for _ in range(2):
@@ -112,7 +113,6 @@ def test_a_revoked_grant_is_gone_at_once_and_revoking_again_is_nothing(
     assert (revoked["live"], revoked["revoked_by"]) == (False, grant["given_by"])
     with transaction(stage.workspace_id) as db:
         assert len(db.find(Audit, "WHERE action = %(action)s", action="grant.revoked")) == 1
-    from models import flow
 
     assert flow.release_waiting(stage.workspace_id, waiting[0].session_id) == 0
     bad(caller.delete("/v1/grants/grnt_none"), 404, "grnt_none")
@@ -129,8 +129,7 @@ def test_revoking_needs_the_scope_and_the_workspace(api: str, caller: Caller, st
     assert good(caller.get(f"/v1/grants/{grant['id']}"))["live"] is True
 
 
-def test_what_a_grant_released_says_so(caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
-    from models import flow
+def test_a_call_that_a_grant_released_names_the_grant(caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
 
     grant = give(caller, waiting[0], match="bash(git *)")
     assert flow.release_waiting(stage.workspace_id, waiting[0].session_id) == 1

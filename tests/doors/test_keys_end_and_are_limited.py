@@ -1,4 +1,4 @@
-"""An API key expires, is switched off, is limited to networks, and is rotated with an overlap; its use is written once a minute."""
+"""API keys expire, are switched off, are limited to networks, and are rotated with an overlap. Their last use is stored."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from crashes.processes import wait_for
+from doors.reading import stream
 from doors.served import Caller, bad, good, key
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
@@ -24,7 +24,7 @@ Maker = Callable[..., tuple[ApiKey, str]]
 
 @pytest.fixture
 def make(stage: Stage) -> Maker:
-    """Makes a key in the stage's workspace."""
+    """A function that creates a key in the stage's workspace. `lives`: seconds until the key expires."""
 
     def run(lives: float | None = None, **more: Any) -> tuple[ApiKey, str]:
         with transaction(stage.workspace_id) as db:
@@ -35,14 +35,9 @@ def make(stage: Stage) -> Maker:
 
 
 def opens(secret: str, address: str | None = "127.0.0.1") -> bool:
-    """Whether a process that has not seen it before lets it in."""
+    """Return True if a process without a cached key accepts this secret."""
     key_lookup.forget()
     return key_lookup.authenticate(secret, address) is not None
-
-
-def read(stage: Stage, key_id: str) -> ApiKey:
-    """The row."""
-    return stage.get(ApiKey, key_id)
 
 
 def test_an_expired_key_opens_nothing(make: Maker, clock: Clock) -> None:
@@ -74,7 +69,7 @@ def test_a_key_is_good_only_from_its_networks(make: Maker) -> None:
             opens(secret, address)
 
 
-def test_the_door_says_from_where_it_may_not_be_used(api: str, make: Maker) -> None:
+def test_a_refused_address_is_a_403_that_names_it(api: str, make: Maker) -> None:
     _, near = make(allowed_cidrs=["127.0.0.0/8"])
     _, far = make(allowed_cidrs=["203.0.113.0/24"])
     with Caller(api, near) as caller:
@@ -84,48 +79,48 @@ def test_the_door_says_from_where_it_may_not_be_used(api: str, make: Maker) -> N
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.1/8", "10.0.0.0/33", "all", "", "2001:db8::1/32"])
-def test_what_is_no_network_is_refused_by_its_place(cidr: str) -> None:
+def test_an_invalid_network_is_refused_by_its_index(cidr: str) -> None:
     with pytest.raises(Invalid, match=r"allowed_cidrs\.1: .* is not a network"):
         check_networks(["127.0.0.1", cidr])
 
 
-def test_an_empty_list_of_networks_is_not_everybody() -> None:
+def test_an_empty_list_of_networks_is_refused() -> None:
     with pytest.raises(Invalid, match="leave it out"):
         check_networks([])
     assert not contains([], "127.0.0.1")
 
 
-def test_its_use_is_written_at_most_once_a_minute(make: Maker, stage: Stage, clock: Clock) -> None:
+def test_the_last_use_is_stored_at_most_once_a_minute(make: Maker, stage: Stage, clock: Clock) -> None:
     row, secret = make()
     assert row.last_used_at is None
     assert opens(secret)
-    first = read(stage, row.id).last_used_at
+    first = stage.get(ApiKey, row.id).last_used_at
     assert first
-    assert opens(secret), "in another process, which has not written it"
-    assert read(stage, row.id).last_used_at == first
+    assert opens(secret), "in another process, which has stored no use yet"
+    assert stage.get(ApiKey, row.id).last_used_at == first
     clock.advance(61)
     assert opens(secret)
-    later = read(stage, row.id).last_used_at
+    later = stage.get(ApiKey, row.id).last_used_at
     assert later
     assert later - first >= timedelta(seconds=60)
 
 
-def test_a_refused_use_is_not_written(make: Maker, stage: Stage) -> None:
+def test_a_refused_use_is_not_stored(make: Maker, stage: Stage) -> None:
     row, secret = make(allowed_cidrs=["203.0.113.0/24"])
     with pytest.raises(key_lookup.AddressRefused):
         opens(secret)
-    assert read(stage, row.id).last_used_at is None
+    assert stage.get(ApiKey, row.id).last_used_at is None
 
 
-def test_no_request_waits_to_write_it(make: Maker, stage: Stage, database_urls: DatabaseUrls) -> None:
+def test_no_request_waits_to_store_its_use(make: Maker, stage: Stage, database_urls: DatabaseUrls) -> None:
     row, secret = make()
     with psycopg.connect(database_urls.admin) as db:
         db.execute("SELECT FROM api_key WHERE id = %s FOR UPDATE", [row.id])
         assert opens(secret)
-    assert read(stage, row.id).last_used_at is None
+    assert stage.get(ApiKey, row.id).last_used_at is None
 
 
-def test_rotating_leaves_both_good_until_the_overlap_is_over(caller: Caller, make: Maker, clock: Clock) -> None:
+def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(caller: Caller, make: Maker, clock: Clock) -> None:
     old, secret = make(lives=7 * 86_400, allowed_cidrs=["127.0.0.0/8"])
     new = good(caller.post(f"{KEYS}/{old.id}/rotate", json={"overlap_seconds": 3600}))
     assert (new["name"], new["scopes"], new["allowed_cidrs"]) == (old.name, old.scopes, old.allowed_cidrs)
@@ -138,23 +133,23 @@ def test_rotating_leaves_both_good_until_the_overlap_is_over(caller: Caller, mak
     assert good(caller.get(f"{KEYS}/{old.id}"))["status"] == "expired"
     bad(caller.post(f"{KEYS}/{old.id}/rotate", json={}), 400, "expired")
     clock.advance(7 * 86_400)
-    assert not opens(new["key"]), "it lives as long as the old one did"
+    assert not opens(new["key"]), "the new key expires when the old one would have"
 
 
-def test_a_secret_is_in_its_first_answer_alone(caller: Caller, stage: Stage, database_urls: DatabaseUrls) -> None:
-    asked = {"json": {"name": "once"}, "headers": {"idempotency-key": "k"}}
-    made, again = (good(caller.post(KEYS, **asked)) for _ in range(2))  # type: ignore[arg-type]
-    assert opens(made["key"])
-    assert again == made | {"key": None}
+def test_a_secret_is_in_the_first_response_alone(caller: Caller, stage: Stage, database_urls: DatabaseUrls) -> None:
+    headers = {"idempotency-key": "k"}
+    first, again = (good(caller.post(KEYS, json={"name": "once"}, headers=headers)) for _ in range(2))
+    assert opens(first["key"])
+    assert again == first | {"key": None}
     with psycopg.connect(database_urls.admin) as db:
-        [kept] = db.execute(
+        [stored] = db.execute(
             "SELECT string_agg(a::text, '') || (SELECT string_agg(u::text, '') FROM audit u) FROM answer a"
         ).fetchone() or [""]
-    assert made["id"] in kept
-    assert made["key"] not in kept
+    assert first["id"] in stored
+    assert first["key"] not in stored
 
 
-def test_nobody_makes_a_key_that_may_do_more_than_his_own(api: str, caller: Caller, stage: Stage) -> None:
+def test_nobody_creates_a_key_with_more_scopes_than_their_own(api: str, caller: Caller, stage: Stage) -> None:
     strong = good(caller.post(KEYS, json={"name": "approver", "scopes": ["approvals", "reveal"]}))
     with Caller(api, key(stage, "admin", "read")) as admin:
         bad(admin.post(KEYS, json={"name": "x", "scopes": ["approvals"]}), 403, "'approvals'")
@@ -168,7 +163,7 @@ def test_nobody_makes_a_key_that_may_do_more_than_his_own(api: str, caller: Call
             bad(answer, 403, "'admin'")
 
 
-def test_bad_requests_name_the_field(caller: Caller) -> None:
+def test_invalid_requests_name_the_field(caller: Caller) -> None:
     for body, field in (
         ({"name": "x", "scopes": ["everything"]}, "scopes"),
         ({"name": "x", "expires_at": "2001-01-01T00:00:00Z"}, "expires_at"),
@@ -183,8 +178,6 @@ def test_bad_requests_name_the_field(caller: Caller) -> None:
 def test_a_stream_ends_when_its_key_expires(api: str, caller: Caller, make: Maker, clock: Clock) -> None:
     session = caller.session()
     _, secret = make(lives=600)
-    with Caller(api, secret) as watcher, watcher.stream("GET", f"/v1/sessions/{session['id']}/events/stream", timeout=30) as stream:
-        assert stream.status_code == 200
-        lines = stream.iter_lines()
+    with Caller(api, secret) as watcher, stream(watcher, session["id"]) as opened:
         clock.advance(601)
-        wait_for("the stream ends", lambda: next(lines, None) is None)
+        assert opened.rest() == []

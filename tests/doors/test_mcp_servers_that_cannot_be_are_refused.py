@@ -1,4 +1,4 @@
-"""MCP servers, and what holds for their tools: whatever cannot be is a 400 that names the field, at every door."""
+"""An invalid MCP server or toolset is a 400 that names the field, at every route that takes it."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ ASK = {"type": "always_ask"}
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("address", "words"),
     [
         ("", "https://"),
         ("example.org", "https://"),
@@ -48,11 +48,13 @@ ASK = {"type": "always_ask"}
         ("assent:billing\n", "a-z"),
     ],
 )
-def test_an_address_that_cannot_be_is_refused(caller: Caller, said: str, words: str) -> None:
-    bad(caller.post("/v1/agents", json=BASE | url(said)), 400, "mcp_servers.1.url: ", words)
+def test_an_invalid_address_is_refused(caller: Caller, address: str, words: str) -> None:
+    bad(caller.post("/v1/agents", json=BASE | url(address)), 400, "mcp_servers.1.url: ", words)
 
 
-def test_plain_http_is_for_who_said_so(stage: Stage, database_urls: object, redis_url: str, tmp_path: Path) -> None:
+def test_plain_http_is_for_hosts_that_the_operator_allows(
+    stage: Stage, database_urls: object, redis_url: str, tmp_path: Path
+) -> None:
     plain = {"type": "url", "name": "local", "url": "http://127.0.0.1:8080/mcp"}
     with served(tmp_path / "log", ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost") as at, Caller(at, key(stage)) as caller:
         assert caller.agent(mcp_servers=[plain])["mcp_servers"] == [plain]
@@ -78,7 +80,7 @@ SERVERS: dict[str, tuple[Any, str, str]] = {
 TOOLS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "no server": ([{"type": "mcp_toolset"}], "tools.0.mcp_server_name: ", "required"),
     "a server of no name": ([of("")], "tools.0.mcp_server_name: ", "1"),
-    "a server that is none of them": ([of(), of("x")], "tools.1.mcp_server_name: 'x'", "'github'"),
+    "an unknown server": ([of(), of("x")], "tools.1.mcp_server_name: 'x'", "'github'"),
     "a server twice": ([of(), of()], "tools: ", "'github'"),
     "an unknown field": ([of(enabled=True)], "tools.0.enabled: ", "leave it out"),
     "a config of no name": ([of(configs=[{"enabled": True}])], "tools.0.configs.0.name: ", "required"),
@@ -97,22 +99,22 @@ TOOLS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
         "tools.0.default_config.permission_policy.default: ",
         "",
     ),
-    "whose a policy is without it": (
+    "policy_from without a policy": (
         [of(configs=[{"name": "a", "policy_from": "tool"}])],
         "tools.0.configs.0.policy_from: ",
         "both or neither",
     ),
-    "whose a default's policy is without it": (
+    "a default's policy_from without a policy": (
         [of(default_config={"policy_from": "toolset"})],
         "tools.0.default_config.policy_from: ",
         "both or neither",
     ),
-    "a default's policy that is a tool's": (
+    "a default's policy_from that is a tool's": (
         [of(default_config={"permission_policy": ASK, "policy_from": "tool"})],
         "tools.0.default_config.policy_from: ",
         "'toolset'",
     ),
-    "a way of asking that cannot be": (
+    "an invalid deadline": (
         [of(configs=[{"name": "a", "approval": {"timeout_seconds": 0}}])],
         "tools.0.configs.0.approval.timeout_seconds: ",
         "greater than 0",
@@ -128,35 +130,34 @@ TOOLS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 
 
 @pytest.mark.parametrize("case", SERVERS)
-def test_servers_that_cannot_be_are_refused_with_their_field(caller: Caller, case: str) -> None:
+def test_invalid_servers_are_refused_by_their_field(caller: Caller, case: str) -> None:
     servers, field, words = SERVERS[case]
     refused(caller, {"mcp_servers": servers}, field, words)
 
 
 @pytest.mark.parametrize("case", TOOLS)
-def test_toolsets_that_cannot_be_are_refused_with_their_field(caller: Caller, case: str) -> None:
+def test_invalid_toolsets_are_refused_by_their_field(caller: Caller, case: str) -> None:
     tools, field, words = TOOLS[case]
     refused(caller, both(*tools), field, words)
 
 
 def refused(caller: Caller, more: dict[str, Any], field: str, words: str) -> None:
-    """Assert that no door takes these lists, and that each names the field first."""
-    said = bad(caller.post("/v1/agents", json=BASE | more), 400, words)["message"]
-    assert said.startswith(field), said
+    """Assert that no route takes these lists, and that each message begins with the field."""
     agent = caller.agent()
-    said = bad(caller.post(f"/v1/agents/{agent['id']}", json=more), 400, words)["message"]
-    assert said.startswith(field), said
-    over = {"type": "agent_with_overrides", "id": agent["id"]} | more
-    body = {"agent": over, "environment_id": caller.environment_id()}
-    said = bad(caller.post("/v1/sessions", json=body), 400, words)["message"]
-    assert said.startswith(f"agent.{field}"), said
     session = caller.session(agent)
-    said = bad(caller.post(f"/v1/sessions/{session['id']}", json={"agent": more}), 400, words)["message"]
-    assert said.startswith(f"agent.{field}"), said
+    over = {"type": "agent_with_overrides", "id": agent["id"]} | more
+    for path, body, prefix in (
+        ("/v1/agents", BASE | more, ""),
+        (f"/v1/agents/{agent['id']}", more, ""),
+        ("/v1/sessions", {"agent": over, "environment_id": caller.environment_id()}, "agent."),
+        (f"/v1/sessions/{session['id']}", {"agent": more}, "agent."),
+    ):
+        error = bad(caller.post(path, json=body), 400, words)
+        assert error["message"].startswith(prefix + field), (path, error)
     assert [good(caller.get(f"/v1/agents/{agent['id']}"))] == good(caller.get("/v1/agents"))["data"]
     [listed] = good(caller.get("/v1/sessions"))["data"]
     read = good(caller.get(f"/v1/sessions/{session['id']}"))
-    assert read | {"stats": None} == listed | {"stats": None}, "only its age differs"
+    assert read | {"stats": None} == listed | {"stats": None}, "the statistics alone, which have ages, may differ"
 
 
 @pytest.mark.parametrize("value", ["yes", 1, []])

@@ -1,4 +1,4 @@
-"""A small body never takes the web process away from everybody else: what a client sends is checked in bounded time."""
+"""No small body occupies the web process: a body is checked in bounded time, and other clients are answered meanwhile."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ import pytest
 from doors.served import Caller
 
 QUICK = 2.0
-"""Seconds. Each of the bodies below takes three times as long today, and ten times as much of it, a hundred times."""
+"""Seconds. With quadratic or exponential checks, each body below would take at least three times as long."""
 
 
 def _name_given_twice() -> bytes:
@@ -46,10 +46,9 @@ def test_others_are_answered_meanwhile(caller: Caller, body: Any) -> None:
 
     posting = threading.Thread(target=post)
     posting.start()
-    time.sleep(0.2)
-    began = time.monotonic()
-    httpx.get(f"{caller.base_url}/healthz", timeout=60)
-    waited = time.monotonic() - began
-    posting.join()
-
-    assert waited < QUICK
+    slowest = 0.0
+    while posting.is_alive():
+        began = time.monotonic()
+        httpx.get(f"{caller.base_url}/healthz", timeout=60)
+        slowest = max(slowest, time.monotonic() - began)
+    assert 0 < slowest < QUICK

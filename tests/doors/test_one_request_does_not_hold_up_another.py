@@ -1,17 +1,16 @@
-"""Requests share a process, streams share a hub: who waits, waits alone, and who leaves is forgotten."""
+"""Requests share a process and streams share a hub. A waiting request delays no other, and a closed stream is forgotten."""
 
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-from doors.served import Caller, good, key, message
+from doors.served import Caller, good, key
 from flask.testing import FlaskClient
 from rows.stage import Stage
 
 from api import create_app
 from api.streams.hub import hub
-from api.streams.reader import Reader
 from models import flow
 from models.database import transactions as database
 from models.database.transactions import transaction
@@ -34,7 +33,7 @@ def test_a_request_that_waits_for_a_lock_leaves_the_others_alone(caller: Caller,
 
 @pytest.fixture
 def inside(clean_database: object, redis_url: str) -> Iterator[FlaskClient]:
-    """The application in this process, to look inside."""
+    """A client of the application in this process."""
     app = create_app()
     with app.test_client() as client:
         yield client
@@ -42,7 +41,7 @@ def inside(clean_database: object, redis_url: str) -> Iterator[FlaskClient]:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_who_leaves_a_stream_is_forgotten(inside: FlaskClient, stage: Stage, method: str) -> None:
+def test_a_closed_stream_is_forgotten(inside: FlaskClient, stage: Stage, method: str) -> None:
     headers = {"x-api-key": key(stage)}
     session_id = stage.session()
     answer = inside.open(f"/v1/sessions/{session_id}/events/stream", method=method, headers=headers, buffered=False)
@@ -51,15 +50,3 @@ def test_who_leaves_a_stream_is_forgotten(inside: FlaskClient, stage: Stage, met
         assert hub().of(session_id)
     answer.close()
     assert not hub().of(session_id)
-
-
-def test_a_reader_that_does_not_keep_up_loses_deltas_and_no_events() -> None:
-    reader = Reader("sesn_1", "key_1", deltas=True)
-    for n in range(5000):
-        reader.receive([{"type": "event_delta", "event_id": "sevt_1", "delta": {"n": n}}])
-    assert len(reader.frames) <= 1000
-    assert reader.overrun
-
-
-def test_the_enqueue_door_does_not_need_redis(caller: Caller) -> None:
-    good(caller.tell(caller.session()["id"], message()))

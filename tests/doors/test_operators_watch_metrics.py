@@ -1,4 +1,4 @@
-"""`/metrics` tells operators what waits and what is wrong in the workspace of the key that asks, in Prometheus' format."""
+"""`/metrics` shows an operator, in Prometheus' format, what waits and what is wrong in the workspace of the key."""
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ from models.workspace.workspace import Workspace
 
 
 def scraped(api: str, stage: Stage) -> dict[str, float]:
-    """What a scraper with an administrator's key reads, by name; each figure names the workspace."""
+    """Scrape with an administrator's key. Returns each sample's value by name; each sample names the workspace."""
     with Caller(api, key(stage, "admin")) as operator:
         response = operator.get("/metrics")
     assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""Lists by pages: nothing twice, nothing left out, whatever comes meanwhile; sessions go back as well as forth."""
+"""Pages of a list repeat no row and leave out none, also when rows come and go. Pages of sessions go forward and back."""
 
 from typing import Any
 
@@ -7,43 +7,43 @@ from doors.served import Caller, bad, good
 
 
 def turn(caller: Caller, page: str | None, **query: Any) -> dict[str, Any]:
-    """One page of two sessions."""
+    """Return a page of two sessions."""
     return good(caller.get("/v1/sessions", params={"limit": 2, **query} | ({"page": page} if page else {})))
 
 
 def ids(page: dict[str, Any]) -> list[str]:
-    """Of a page's rows."""
+    """Return the ids of a page's rows."""
     return [row["id"] for row in page["data"]]
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 def test_sessions_forth_and_back(caller: Caller, order: str) -> None:
     agent = caller.agent()
-    made = [caller.session(agent)["id"] for _ in range(5)]
-    wanted = made if order == "asc" else made[::-1]
+    created = [caller.session(agent)["id"] for _ in range(5)]
+    expected = created if order == "asc" else created[::-1]
     first = turn(caller, None, order=order)
     second = turn(caller, first["next_page"], order=order)
     third = turn(caller, second["next_page"], order=order)
-    assert [ids(page) for page in (first, second, third)] == [wanted[:2], wanted[2:4], wanted[4:]]
+    assert [ids(page) for page in (first, second, third)] == [expected[:2], expected[2:4], expected[4:]]
     assert (first["prev_page"], third["next_page"]) == (None, None)
     back = turn(caller, third["prev_page"], order=order)
     start = turn(caller, back["prev_page"], order=order)
-    assert (ids(back), ids(start)) == (wanted[2:4], wanted[:2])
+    assert (ids(back), ids(start)) == (expected[2:4], expected[:2])
     assert start["prev_page"] is None
-    assert ids(turn(caller, start["next_page"], order=order)) == wanted[2:4]
-    assert ids(turn(caller, back["next_page"], order=order)) == wanted[4:]
+    assert ids(turn(caller, start["next_page"], order=order)) == expected[2:4]
+    assert ids(turn(caller, back["next_page"], order=order)) == expected[4:]
 
 
 def test_a_page_stays_where_it_was_when_rows_come_and_go(caller: Caller) -> None:
     agent = caller.agent()
-    made = [caller.session(agent)["id"] for _ in range(4)][::-1]
+    newest_first = [caller.session(agent)["id"] for _ in range(4)][::-1]
     first = turn(caller, None)
     new = caller.session(agent)["id"]
     second = turn(caller, first["next_page"])
-    assert ids(second) == made[2:]
-    good(caller.delete(f"/v1/sessions/{made[0]}"))
+    assert ids(second) == newest_first[2:]
+    good(caller.delete(f"/v1/sessions/{newest_first[0]}"))
     back = turn(caller, second["prev_page"])
-    assert ids(back) == [new, made[1]]
+    assert ids(back) == [new, newest_first[1]]
     assert back["prev_page"] is None
 
 

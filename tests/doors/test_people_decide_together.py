@@ -1,10 +1,11 @@
-"""R20, R22 over HTTP: votes, who may cast them, and the queue of each person."""
+"""Several people decide one approval: votes, approvers, delegations, escalation, and the queue of each person."""
 
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+from doors import waiting
 from doors.served import Caller, bad, confirmation, good, message
 from doors.waiting import approval_of
 from people import Somebody, group, member
@@ -15,28 +16,27 @@ Client = Callable[[Somebody], httpx.Client]
 
 @pytest.fixture
 def two(stage: Stage, finance: str) -> list[Somebody]:
+    """Two members of the group `finance`."""
     return [member(stage, groups=[finance]) for _ in range(2)]
 
 
 def agent_with(caller: Caller, **approval: Any) -> dict[str, Any]:
-    """An agent whose shell asks in this way."""
+    """Create an agent whose tool `bash` has these settings for approvals."""
     config = {"name": "bash", "approval": approval} if approval else {"name": "bash"}
     return caller.agent(tools=[{"type": "agent_toolset_20260401", "configs": [config]}])
 
 
-def asked(caller: Caller, stage: Stage, agent: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """An approval of a new session."""
-    session = caller.session(agent, **more)
-    caller.say(session["id"])
-    [found] = stage.reply(session["id"], call(command="ls"))
-    return approval_of(caller, found)
+def asked(caller: Caller, stage: Stage, agent: dict[str, Any]) -> dict[str, Any]:
+    """Return the approval of a call in a new session of the agent."""
+    return approval_of(caller, waiting.asked(caller, stage, agent=agent)[0])
 
 
-def decide(client: httpx.Client, approval: dict[str, Any], **fields: Any) -> httpx.Response:
-    return client.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow", **fields})
+def allow(client: httpx.Client, approval: dict[str, Any]) -> httpx.Response:
+    """Allow an approval."""
+    return client.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"})
 
 
-def test_two_people_of_a_group_decide_and_everybody_sees_how_far_they_are(
+def test_two_people_of_a_group_decide_and_everybody_sees_the_votes(
     caller: Caller, stage: Stage, finance: str, two: list[Somebody], as_: Client
 ) -> None:
     anna, ben = two
@@ -45,15 +45,15 @@ def test_two_people_of_a_group_decide_and_everybody_sees_how_far_they_are(
     approval = asked(caller, stage, agent)
     assert (approval["required_approvals"], approval["approvers"], approval["votes"]) == (2, [[f"group:{finance}"]], [])
     assert approval["people_only"]
-    bad(decide(caller, approval), 403, "An API key may not decide", "2 people must approve", "finance")
+    bad(allow(caller, approval), 403, "An API key may not decide", "2 people must approve", "finance")
     bad(caller.tell(approval["session_id"], confirmation(approval["tool_use_id"])), 403, "An API key may not decide")
     one = {"approval_id": approval["id"], "result": "allow"}
     bad(caller.post("/v1/approvals/decisions", json={"decisions": [one]}), 403, "An API key may not decide")
-    voted = good(decide(as_(anna), approval))
+    voted = good(allow(as_(anna), approval))
     assert (voted["status"], [vote["by"] for vote in voted["votes"]]) == ("pending", [f"user:{anna.person_id}"])
-    waiting = good(caller.get(f"/v1/sessions/{approval['session_id']}"))["waiting_on"][0]
-    assert (waiting["required_approvals"], len(waiting["votes"])) == (2, 1)
-    decided = good(decide(as_(ben), approval))
+    entry = good(caller.get(f"/v1/sessions/{approval['session_id']}"))["waiting_on"][0]
+    assert (entry["required_approvals"], len(entry["votes"])) == (2, 1)
+    decided = good(allow(as_(ben), approval))
     assert (decided["status"], decided["decided_by"]) == ("allowed", f"user:{ben.person_id}")
     events = caller.events(approval["session_id"], include="approvals")
     assert [event["type"] for event in events if event["type"] == "approval.voted"] == ["approval.voted"] * 2
@@ -72,7 +72,7 @@ def test_a_vote_may_come_as_an_event(caller: Caller, stage: Stage, finance: str,
     assert decided["type"] == "user.tool_confirmation"
 
 
-def test_a_queue_has_an_order_and_each_a_place_in_it(
+def test_a_person_s_queue_is_ordered_by_deadline_and_shows_positions(
     caller: Caller, stage: Stage, finance: str, two: list[Somebody], as_: Client
 ) -> None:
     anna, ben = two
@@ -91,13 +91,15 @@ def test_a_queue_has_an_order_and_each_a_place_in_it(
     first = good(own.get("/v1/approvals", params={"for": "me", "limit": 2}))
     second = good(own.get("/v1/approvals", params={"for": "me", "limit": 2, "page": first["next_page"]}))
     assert [(one["id"], one["queue_position"]) for one in second["data"]] == [(late["id"], 3)]
-    good(decide(own, soon))
+    good(allow(own, soon))
     after = good(own.get("/v1/approvals", params={"for": "me", "limit": 1}))["data"]
-    assert [(one["id"], one["queue_position"]) for one in after] == [(mine["id"], 1)], "who has voted waits for nothing there"
-    assert len(good(as_(ben).get("/v1/approvals"))["data"]) == 2, "nobody else's queue is shorter for that"
+    assert [(one["id"], one["queue_position"]) for one in after] == [(mine["id"], 1)], (
+        "an approval leaves the queue of a person who has voted"
+    )
+    assert len(good(as_(ben).get("/v1/approvals"))["data"]) == 2, "the queues of others still have it"
 
 
-def test_a_queue_is_asked_for_by_whose_it_is(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
+def test_people_read_their_own_queue_alone(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
     anna, ben = two
     bad(caller.get("/v1/approvals", params={"for": "me"}), 400, "for: me is the person who is signed in")
     bad(as_(anna).get("/v1/approvals", params={"for": ben.person_id}), 403, "another person's queue")
@@ -111,34 +113,36 @@ def test_a_delegate_s_queue_has_what_was_delegated(caller: Caller, stage: Stage,
     approval = asked(caller, stage, agent_with(caller, approvers=[f"user:{anna.person_id}"]))
     assert good(as_(dora).get("/v1/approvals"))["data"] == []
     body = {"to": f"user:{dora.person_id}", "ends_at": "2999-01-01T00:00:00Z"}
-    given = good(as_(anna).post("/v1/delegations", json=body))
-    assert (given["from"], given["group"], given["ended_at"]) == (f"user:{anna.person_id}", None, None)
+    delegation = good(as_(anna).post("/v1/delegations", json=body))
+    assert (delegation["from"], delegation["group"], delegation["ended_at"]) == (f"user:{anna.person_id}", None, None)
     assert [one["id"] for one in good(as_(dora).get("/v1/approvals"))["data"]] == [approval["id"]]
-    [vote] = good(decide(as_(dora), approval))["votes"]
+    [vote] = good(allow(as_(dora), approval))["votes"]
     assert (vote["by"], vote["on_behalf_of"]) == (f"user:{dora.person_id}", f"user:{anna.person_id}")
-    assert good(as_(dora).get("/v1/delegations", params={"live": "true"}))["data"] == [given]
-    assert good(as_(anna).delete(f"/v1/delegations/{given['id']}"))["ended_at"]
+    assert good(as_(dora).get("/v1/delegations", params={"live": "true"}))["data"] == [delegation]
+    assert good(as_(anna).delete(f"/v1/delegations/{delegation['id']}"))["ended_at"]
     assert good(as_(dora).get("/v1/delegations", params={"live": "true"}))["data"] == []
 
 
-def test_delegations_are_one_s_own_or_an_admin_s(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
+def test_people_delegate_their_own_rights_and_admins_those_of_others(
+    caller: Caller, stage: Stage, two: list[Somebody], as_: Client
+) -> None:
     anna, ben = two
     viewer = member(stage, "viewer")
     ends = {"ends_at": "2999-01-01T00:00:00Z"}
     to_ben = {"to": f"user:{ben.person_id}", **ends}
     bad(caller.post("/v1/delegations", json=to_ben), 400, "from: an API key has no decisions of its own")
-    given = good(caller.post("/v1/delegations", json={"from": f"user:{anna.person_id}", **to_ben}))
+    delegation = good(caller.post("/v1/delegations", json={"from": f"user:{anna.person_id}", **to_ben}))
     stranger = as_(member(stage))
     bad(stranger.post("/v1/delegations", json={"from": f"user:{anna.person_id}", **to_ben}), 403, "needs the scope 'admin'")
     assert stranger.get("/v1/delegations").json()["data"] == []
-    bad(stranger.delete(f"/v1/delegations/{given['id']}"), 404)
+    bad(stranger.delete(f"/v1/delegations/{delegation['id']}"), 404)
     own = as_(anna)
     bad(own.post("/v1/delegations", json={"to": f"user:{anna.person_id}", **ends}), 400, "to: is the person who delegates")
     bad(own.post("/v1/delegations", json={"to": f"user:{viewer.person_id}", **ends}), 400, "to: ", "can decide nothing here")
     bad(own.post("/v1/delegations", json=to_ben | {"ends_at": "2020-01-01T00:00:00Z"}), 400, "ends_at: must be later")
 
 
-def test_settings_that_nobody_could_meet_are_refused(caller: Caller, stage: Stage, finance: str, two: list[Somebody]) -> None:
+def test_settings_that_no_people_could_meet_are_refused(caller: Caller, stage: Stage, finance: str, two: list[Somebody]) -> None:
     legal = group(stage, "legal")
 
     def refused(*words: str, agent: dict[str, Any] | None = None, **approval: Any) -> None:
@@ -163,13 +167,13 @@ def test_settings_that_nobody_could_meet_are_refused(caller: Caller, stage: Stag
 
 
 def test_every_level_takes_the_settings(caller: Caller, stage: Stage, finance: str, two: list[Somebody]) -> None:
-    """Also a toolset's `default_config`, and all of them come back as they hold."""
+    """A toolset's `default_config`, an agent and a workspace. Each returns its effective settings."""
     step = {"approvers": [f"group:{finance}"], "timeout_seconds": 900.0}
     approval = {"approvers": [f"group:{finance}"], "required_approvals": 2, "on_timeout": "escalate", "escalate_to": [step]}
     tools = [{"type": "agent_toolset_20260401", "default_config": {"approval": approval}}]
     agent = caller.agent(tools=tools, approval={"four_eyes": True})
-    kept = agent["tools"][0]["default_config"]["approval"]
-    assert {name: kept[name] for name in approval} == approval
+    returned = agent["tools"][0]["default_config"]["approval"]
+    assert {name: returned[name] for name in approval} == approval
     assert agent["approval"]["four_eyes"] is True
     assert good(caller.post("/v1/policy", json={"approval": {"required_approvals": 2}}))["approval"]["required_approvals"] == 2
     bad(caller.post("/v1/sessions", json={"agent": agent["id"], "environment_id": caller.environment_id()}), 400, "on_behalf_of")
@@ -179,15 +183,12 @@ def test_every_level_takes_the_settings(caller: Caller, stage: Stage, finance: s
     assert good(caller.tell(session["id"], sent))["data"][0]["on_behalf_of"] == f"user:{two[1].person_id}"
     stage.reply(session["id"], call(command="ls"))
     [row] = good(caller.get("/v1/approvals"))["data"]
-    assert (row["required_approvals"], row["four_eyes"], row["started_by"]) == (
-        2,
-        True,
-        sorted(f"user:{one.person_id}" for one in two),
-    )
+    assert (row["required_approvals"], row["four_eyes"]) == (2, True)
+    assert row["started_by"] == sorted(f"user:{one.person_id}" for one in two)
     assert row["escalation"] == {"level": 0, "levels": [{**step, "approvers": [step["approvers"]]}], "then": "deny"}
 
 
-def test_the_kill_switch_is_an_admin_s(caller: Caller, stage: Stage, api: str, as_: Client) -> None:
+def test_only_admins_halt_a_workspace(caller: Caller, stage: Stage, api: str, as_: Client) -> None:
     approver, admin = as_(member(stage)), as_(member(stage, "admin"))
     assert good(approver.get("/v1/halt")) == {
         "type": "halt",

@@ -1,4 +1,4 @@
-"""OpenID Connect against a provider in a process of its own: roles and groups follow the issuer's at each sign-in."""
+"""OpenID Connect with a provider in its own process. At each sign-in, roles and groups follow the issuer's groups."""
 
 import json
 import socket
@@ -11,15 +11,15 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from crashes.processes import wait_for
-from doors.served import served
+from doors.served import SIGN_IN_WORKSPACE, served
 from people import Visitor, acts_of, member
 from rows.stage import Stage
 
-from models.database import ids
+from models.audit.principal import system
 from models.database.transactions import transaction
 from models.people import person
+from models.people.member import Member
 
-WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
 SECRETS = json.dumps({"corp": "the client's secret"})
 ROLES = [
     {"group": "assent-admins", "role": "admin"},
@@ -55,51 +55,46 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture(scope="module")
 def house(provider: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that trusts the provider."""
+    """The URL of an API server that trusts the provider."""
     corp = {"name": "corp", "issuer_url": provider, "audiences": ["assent"], "roles": ROLES, "groups": ["book-club"]}
-    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
+    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
     with served(tmp_path_factory.mktemp("issuers") / "log", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", **env) as url:
         yield url.replace("127.0.0.1", "localhost")
 
 
 @pytest.fixture
-def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(sign_in_stage: Stage) -> Stage:
     """The workspace that the server's settings name."""
-    monkeypatch.setattr(ids, "new", _new(ids.new))
-    return Stage()
-
-
-def _new(usual: Any) -> Any:
-    return lambda prefix: WORKSPACE if prefix == "wrkspc" else usual(prefix)
+    return sign_in_stage
 
 
 def account(provider: str, subject: str = "anna-1", **claims: Any) -> None:
-    """What the provider knows of somebody."""
+    """Set the claims of an account at the provider."""
     known = {"email": "anna@example.com", "email_verified": True, "name": "Anna Lang", "groups": []} | claims
     httpx.put(f"{provider}/users/{subject}", json=known).raise_for_status()
 
 
 def begin(browser: Visitor) -> str:
-    """Begin a sign-in; where the browser is sent."""
+    """Begin a sign-in. Returns the URL of the provider to which the browser is sent."""
     begun = browser.get("/sign-in/oidc/corp", params={"next": "/inbox/account"})
     assert begun.status_code == 303, begun.text
     return begun.headers["location"]
 
 
 def vouch(at: str, subject: str = "anna-1") -> str:
-    """Sign in at the provider; where it sends the browser back to."""
+    """Sign in at the provider. Returns the URL to which it sends the browser back."""
     answer = httpx.post(at, data={"sub": subject})
     assert answer.status_code == 302, answer.text
     return answer.headers["location"]
 
 
 def enter(browser: Visitor, subject: str = "anna-1") -> httpx.Response:
-    """Sign in."""
+    """Sign in by the provider. Returns our response."""
     return browser.get(vouch(begin(browser), subject), headers={"sec-fetch-site": "cross-site"})
 
 
 def row(stage: Stage, subject_email: str = "anna@example.com") -> tuple[Any, ...]:
-    """A person's role, its source, whether it has ended, and the names of their groups."""
+    """Return a person's role, the role's source, True if the membership has ended, and the names of the person's groups."""
     with transaction(stage.workspace_id) as db:
         person_id = person.find(db, subject_email)
         [(role, source, ended)] = db.rows(
@@ -112,7 +107,7 @@ def row(stage: Stage, subject_email: str = "anna@example.com") -> tuple[Any, ...
     return role, source, ended, [name for (name,) in groups]
 
 
-def test_whoever_has_a_group_with_a_role_comes_in_with_the_strongest(house: str, provider: str, stage: Stage) -> None:
+def test_a_person_gets_the_strongest_role_of_their_groups(house: str, provider: str, stage: Stage) -> None:
     account(provider, groups=["finance", "eng-web", "book-club", "everybody"])
     with Visitor(house) as browser:
         assert "Sign in with corp" in browser.get("/sign-in").text
@@ -124,7 +119,7 @@ def test_whoever_has_a_group_with_a_role_comes_in_with_the_strongest(house: str,
     assert {"person.added", "group.created", "group.member_added", "person.signed_in"} <= set(acts)
 
 
-def test_groups_are_mapped_at_each_sign_in_and_without_one_nobody_comes_in(house: str, provider: str, stage: Stage) -> None:
+def test_groups_are_mapped_at_each_sign_in_and_without_a_role_nobody_signs_in(house: str, provider: str, stage: Stage) -> None:
     account(provider, groups=["assent-admins"])
     with Visitor(house) as browser:
         enter(browser)
@@ -136,15 +131,12 @@ def test_groups_are_mapped_at_each_sign_in_and_without_one_nobody_comes_in(house
         refused = enter(browser)
         assert refused.status_code == 400
         assert "have no role" in refused.text
-        assert not browser.signed_in(), "the sign-ins of before have ended, too"
+        assert not browser.signed_in(), "the earlier sign-ins have ended too"
         account(provider, groups=["finance"])
         assert enter(browser).status_code == 303
 
 
-def test_whom_an_admin_deactivated_no_issuer_brings_back(house: str, provider: str, stage: Stage) -> None:
-    from models.audit.principal import system
-    from models.people.member import Member
-
+def test_a_person_whom_an_admin_deactivated_stays_deactivated(house: str, provider: str, stage: Stage) -> None:
     account(provider, groups=["finance"])
     with Visitor(house) as browser:
         enter(browser)
@@ -162,8 +154,8 @@ def test_a_role_that_an_admin_gave_stays(house: str, provider: str, stage: Stage
     assert row(stage)[:2] == ("viewer", "direct")
 
 
-def test_an_address_that_the_issuer_has_not_verified_names_nobody(house: str, provider: str, stage: Stage) -> None:
-    """Anybody could write anybody's address into their account."""
+def test_an_address_that_the_issuer_has_not_verified_signs_nobody_in(house: str, provider: str, stage: Stage) -> None:
+    """Anybody could enter another person's address into their own account."""
     member(stage, "admin", email="anna@example.com")
     account(provider, "mallory-1", email_verified=False, groups=["finance"])
     with Visitor(house) as browser:
@@ -171,7 +163,7 @@ def test_an_address_that_the_issuer_has_not_verified_names_nobody(house: str, pr
         assert not browser.signed_in()
 
 
-def test_an_account_is_known_by_its_subject_and_not_by_its_address(house: str, provider: str, stage: Stage) -> None:
+def test_an_account_is_identified_by_its_subject_and_not_by_its_address(house: str, provider: str, stage: Stage) -> None:
     account(provider, groups=["finance"])
     with Visitor(house) as browser:
         enter(browser)
@@ -180,16 +172,15 @@ def test_an_account_is_known_by_its_subject_and_not_by_its_address(house: str, p
         assert "anna@example.com" in browser.get("/inbox/account").text
 
 
-def test_what_one_browser_began_no_other_ends_and_nobody_twice(house: str, provider: str, stage: Stage) -> None:
+def test_only_the_browser_that_began_a_sign_in_completes_it_and_only_once(house: str, provider: str, stage: Stage) -> None:
     account(provider, groups=["finance"])
     with Visitor(house) as browser, Visitor(house) as mallory:
         back = vouch(begin(browser))
         begin(mallory)
-        assert mallory.get(back).status_code == 403, "the state is another's"
-        assert mallory.get(back).status_code == 403
+        assert mallory.get(back).status_code == 403, "the state belongs to another browser"
         state = parse_qs(urlsplit(back).query)["state"][0]
         assert browser.get(back.replace(state, "x" * len(state))).status_code == 403
-        assert browser.get(back).status_code == 403, "it was ended by the false try"
+        assert browser.get(back).status_code == 403, "the false state ended the sign-in"
         back = vouch(begin(browser))
         assert browser.get(back).status_code == 303
         assert browser.get(back).status_code == 403
@@ -198,14 +189,14 @@ def test_what_one_browser_began_no_other_ends_and_nobody_twice(house: str, provi
 
 def test_the_request_has_pkce_state_and_nonce(house: str, stage: Stage) -> None:
     with Visitor(house) as browser:
-        asked = parse_qs(urlsplit(begin(browser)).query)
-    assert asked["code_challenge_method"] == ["S256"]
-    assert {"code_challenge", "state", "nonce"} <= asked.keys()
-    assert asked["client_id"] == ["assent"]
-    assert asked["redirect_uri"][0].endswith("/sign-in/oidc/corp/callback")
+        query = parse_qs(urlsplit(begin(browser)).query)
+    assert query["code_challenge_method"] == ["S256"]
+    assert {"code_challenge", "state", "nonce"} <= query.keys()
+    assert query["client_id"] == ["assent"]
+    assert query["redirect_uri"][0].endswith("/sign-in/oidc/corp/callback")
 
 
-def test_a_refusal_of_the_issuer_is_said(house: str, stage: Stage) -> None:
+def test_a_refusal_of_the_issuer_is_shown(house: str, stage: Stage) -> None:
     with Visitor(house) as browser:
         at = urlsplit(begin(browser))
         state = parse_qs(at.query)["state"][0]
@@ -222,9 +213,9 @@ def test_an_unknown_issuer_is_not_found(house: str, stage: Stage) -> None:
 def test_a_token_for_another_audience_is_refused(
     provider: str, stage: Stage, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The client's id is its own, and the audiences are somebody else's."""
+    """The client id is ours, and the configured audience is another."""
     corp = {"name": "corp", "issuer_url": provider, "audiences": ["another"], "client_id": "assent", "roles": ROLES}
-    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
+    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
     account(provider, groups=["finance"])
     with (
         served(tmp_path_factory.mktemp("audience") / "log", **env) as url,

@@ -1,4 +1,4 @@
-"""The header of an authenticating proxy: believed from the proxies that the operator names, and from nobody else."""
+"""The header of an authenticating proxy signs people in. It counts only from the proxies that the operator trusts."""
 
 import json
 import os
@@ -12,43 +12,38 @@ from typing import Any
 
 import httpx
 import pytest
-from doors.served import HOUSE, served
+from doors.served import HOUSE, SIGN_IN_WORKSPACE, served
 from people import Visitor, acts_of, member
 from rows.stage import Stage
 from werkzeug.exceptions import NotFound
 from werkzeug.middleware.http_proxy import ProxyMiddleware
 from werkzeug.serving import make_server
 
-from models.database import ids
-
-WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D1"
 HEADER, GROUPS = "X-Auth-Request-Email", "X-Auth-Request-Groups"
 SETTINGS = {
     "ASSENT_PROXY_EMAIL_HEADER": HEADER,
     "ASSENT_PROXY_GROUPS_HEADER": GROUPS,
     "ASSENT_PROXY_ROLES": json.dumps([{"group": "ops", "role": "approver"}]),
-    "ASSENT_SIGN_IN_WORKSPACE": WORKSPACE,
+    "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE,
 }
 
 
 @pytest.fixture(scope="module")
 def house(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that believes the proxy 127.0.0.1."""
+    """The URL of an API server that trusts the proxy 127.0.0.1."""
     with served(tmp_path_factory.mktemp("house") / "log", ASSENT_TRUSTED_PROXIES="127.0.0.1/32", **SETTINGS) as url:
         yield url
 
 
 @pytest.fixture
-def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(sign_in_stage: Stage) -> Stage:
     """The workspace that the server's settings name."""
-    usual: Any = ids.new
-    monkeypatch.setattr(ids, "new", lambda prefix: WORKSPACE if prefix == "wrkspc" else usual(prefix))
-    return Stage()
+    return sign_in_stage
 
 
 @contextmanager
 def proxy(house: str, email: str, groups: str = "ops") -> Iterator[str]:
-    """A proxy in front of the server, at which everybody is this person."""
+    """Start a proxy in front of the server that names this person in each request."""
     target = {"target": house, "headers": {HEADER: email, GROUPS: groups}, "host": None}
     middleware = ProxyMiddleware(NotFound(), {"all": target})
 
@@ -66,11 +61,11 @@ def proxy(house: str, email: str, groups: str = "ops") -> Iterator[str]:
 
 
 def direct(house: str, **headers: str) -> Visitor:
-    """Somebody who reaches the server past the proxy, from an address of their own."""
+    """Return a browser that reaches the server directly, from another address."""
     return Visitor(house, headers=headers, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
 
 
-def test_whom_the_proxy_names_is_signed_in_with_the_role_of_the_groups(house: str, stage: Stage) -> None:
+def test_the_person_whom_the_proxy_names_is_signed_in_with_the_role_of_the_groups(house: str, stage: Stage) -> None:
     with proxy(house, "Anna@example.com", "staff, ops") as url, Visitor(url) as browser:
         entered = browser.get("/sign-in", params={"next": "/inbox/account"})
         assert (entered.status_code, entered.headers["location"]) == (303, "/inbox/account"), entered.text
@@ -80,15 +75,15 @@ def test_whom_the_proxy_names_is_signed_in_with_the_role_of_the_groups(house: st
     assert "person.signed_in" in [action for _, action in acts_of(stage)]
 
 
-def test_nobody_else_s_header_is_believed(house: str, stage: Stage) -> None:
+def test_the_header_of_an_untrusted_address_is_ignored(house: str, stage: Stage) -> None:
     member(stage, "admin", email="anna@example.com")
     with direct(house, **{HEADER: "anna@example.com", "x-forwarded-for": "127.0.0.1"}) as mallory:
         assert mallory.get("/sign-in").status_code == 200
         assert not mallory.signed_in()
 
 
-def test_a_header_that_a_client_sends_beside_the_proxy_s_names_nobody(house: str, stage: Stage) -> None:
-    """This proxy adds its header to those of the client, as careless ones do."""
+def test_two_headers_one_of_the_client_and_one_of_the_proxy_sign_nobody_in(house: str, stage: Stage) -> None:
+    """A careless proxy adds its header to the client's headers instead of replacing them."""
     member(stage, "admin", email="boss@example.com")
     with proxy(house, "anna@example.com") as url, Visitor(url, headers={HEADER: "boss@example.com"}) as browser:
         assert browser.get("/sign-in").status_code == 200
@@ -107,13 +102,13 @@ def test_the_sign_in_ends_when_the_header_is_gone_or_names_another(house: str, s
 
 
 @pytest.mark.parametrize("email", ["", "anna", "anna@example.com, ben@example.com"])
-def test_what_names_nobody_signs_nobody_in(house: str, stage: Stage, email: str) -> None:
+def test_a_header_without_exactly_one_address_signs_nobody_in(house: str, stage: Stage, email: str) -> None:
     with proxy(house, email) as url, Visitor(url) as browser:
         assert browser.get("/sign-in").status_code == 200
         assert not browser.signed_in()
 
 
-def test_who_has_no_role_stays_outside(house: str, stage: Stage) -> None:
+def test_a_person_without_a_role_is_refused(house: str, stage: Stage) -> None:
     with proxy(house, "anna@example.com", "staff") as url, Visitor(url) as browser:
         refused = browser.get("/sign-in")
         assert refused.status_code == 400
@@ -140,12 +135,11 @@ def test_who_has_no_role_stays_outside(house: str, stage: Stage) -> None:
     ],
 )
 def test_the_process_does_not_start_with_settings_that_let_anybody_in(settings: dict[str, str], words: str, tmp_path: Path) -> None:
-    """Of gunicorn, before it forks."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ASSENT", "DATABASE"))} | SETTINGS | settings
     command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving", "--bind", "127.0.0.1:0"]
-    found = subprocess.run(
+    process = subprocess.run(
         [*command, "--no-control-socket"], cwd=HOUSE, env=env, capture_output=True, text=True, timeout=100, check=False
     )
-    assert found.returncode != 0
-    assert words in found.stderr
-    assert "Traceback" not in found.stderr
+    assert process.returncode != 0
+    assert words in process.stderr
+    assert "Traceback" not in process.stderr

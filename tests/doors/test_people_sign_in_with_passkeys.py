@@ -1,4 +1,4 @@
-"""Passkeys in a real browser with a virtual authenticator: the link once, the passkey from then on."""
+"""Passkeys in a real browser with a virtual authenticator: a person uses the link once, and the passkey afterwards."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -22,19 +22,19 @@ CTAP = {
 
 @pytest.fixture
 def window(browser: Browser) -> Iterator[BrowserContext]:
-    """A window of its own."""
-    with browser.new_context() as found:
-        yield found
+    """A new window."""
+    with browser.new_context() as context:
+        yield context
 
 
 @pytest.fixture
 def url(api: str) -> str:
-    """The public URL: no passkey works at an address."""
+    """The public URL. A passkey needs a host name, and does not work for an IP address."""
     return f"http://localhost:{urlsplit(api).port}"
 
 
 def with_authenticator(window: BrowserContext, **more: bool) -> Page:
-    """A page in a browser whose device has an authenticator. Nothing may go wrong in it."""
+    """Open a page in a browser whose device has an authenticator."""
     page = window.new_page()
     devtools = window.new_cdp_session(page)
     devtools.send("WebAuthn.enable")
@@ -42,7 +42,7 @@ def with_authenticator(window: BrowserContext, **more: bool) -> Page:
     return page
 
 
-def test_a_person_comes_in_by_link_adds_a_passkey_and_comes_back_by_it(window: BrowserContext, url: str, stage: Stage) -> None:
+def test_a_person_signs_in_by_link_adds_a_passkey_and_signs_in_by_it(window: BrowserContext, url: str, stage: Stage) -> None:
     page = with_authenticator(window)
     faults = watched(page)
     page.goto(url + invited(stage))
@@ -68,8 +68,8 @@ def test_a_person_comes_in_by_link_adds_a_passkey_and_comes_back_by_it(window: B
     assert [way for way in ways if "passkey" in way] == ["person.passkey_added", "person.passkey_removed"]
 
 
-def test_a_device_that_does_not_know_its_user_makes_no_passkey(window: BrowserContext, url: str, stage: Stage) -> None:
-    """A finder of a phone that needs no finger and no PIN is nobody."""
+def test_a_device_that_does_not_verify_its_user_creates_no_passkey(window: BrowserContext, url: str, stage: Stage) -> None:
+    """Otherwise whoever finds an unlocked phone could sign in."""
     page = with_authenticator(window, hasUserVerification=False, isUserVerified=False)
     page.goto(url + invited(stage))
     page.get_by_label("Your name").fill("Anna")
@@ -97,10 +97,10 @@ def test_a_deactivated_person_s_passkey_opens_nothing(window: BrowserContext, ur
 @pytest.mark.parametrize(
     "credential", ["", "{}", "[]", "null", '{"id": 7}', '{"id": "AAAA"}', '{"id": "AAAA"' + " " * 20_000 + "}"]
 )
-def test_what_is_no_passkey_is_refused(api: str, stage: Stage, credential: str) -> None:
+def test_a_malformed_credential_is_refused(api: str, stage: Stage, credential: str) -> None:
     with Visitor(api) as browser:
         assert browser.submit("/sign-in", "/sign-in/passkey", credential=credential).status_code == 403, "no ceremony was begun"
         assert browser.submit("/sign-in", "/sign-in/passkey/options").json()["rpId"] == "localhost"
         assert browser.submit("/sign-in", "/sign-in/passkey", credential=credential).status_code == 403
         again = browser.submit("/sign-in", "/sign-in/passkey", credential=credential)
-        assert "Begin again" in again.text, "a challenge is good once"
+        assert "Begin again" in again.text, "a challenge can be used once"

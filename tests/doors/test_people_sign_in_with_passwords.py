@@ -1,4 +1,4 @@
-"""Passwords, where the operator allows them: limited attempts, and no word on which addresses are known."""
+"""Passwords, where the operator allows them: attempts are limited, and no response reveals which addresses are known."""
 
 import statistics
 import time
@@ -10,12 +10,14 @@ from own_database import Clock
 from people import Somebody, Visitor, acts_of, member
 from rows.stage import Stage
 
+from models.database.transactions import transaction
+
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(scope="module")
 def house(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that allows passwords, and some attempts."""
+    """The URL of an API server that allows passwords and 12 attempts."""
     env = {"ASSENT_PASSWORDS": "true", "ASSENT_SIGN_IN_ATTEMPTS_BURST": "12", "ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0.01"}
     env["ASSENT_TRUSTED_PROXIES"] = "127.0.0.1/32"
     with served(tmp_path_factory.mktemp("passwords") / "log", **env) as url:
@@ -25,19 +27,19 @@ def house(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPa
 @pytest.fixture
 def anna(house: str, stage: Stage) -> Somebody:
     """A member with a password."""
-    found = member(stage, "approver", email="anna@example.com")
-    with found.client(house) as client:
+    person = member(stage, "approver", email="anna@example.com")
+    with person.client(house) as client:
         assert client.post("/inbox/account/password", data={"password": PASSWORD}).status_code == 303
-    return found
+    return person
 
 
 def visitor(house: str, address: str) -> Visitor:
-    """Somebody behind the proxy, whose address it tells."""
+    """Return a browser behind the proxy, with this address."""
     return Visitor(house, headers={"x-forwarded-for": address, "x-forwarded-proto": "https"})
 
 
 def enter(browser: Visitor, email: str, password: str) -> int:
-    """Try to sign in; the response's status."""
+    """Try to sign in. Returns the response's status."""
     page = browser.get("/sign-in")
     token = page.text.partition('name="csrf_token" value="')[2][:64]
     form = {"csrf_token": token, "email": email, "password": password, "next": "/inbox"}
@@ -52,16 +54,16 @@ def test_a_person_signs_in_by_address_and_password(house: str, stage: Stage, ann
     assert acts_of(stage)[-1] == (f"user:{anna.person_id}", "person.signed_in")
 
 
-def test_an_unknown_address_gets_the_response_of_a_wrong_password_and_as_late(house: str, anna: Somebody) -> None:
-    took: dict[str, list[float]] = {"anna@example.com": [], "nobody@example.com": []}
+def test_an_unknown_address_gets_the_response_of_a_wrong_password_and_as_slowly(house: str, anna: Somebody) -> None:
+    durations: dict[str, list[float]] = {"anna@example.com": [], "nobody@example.com": []}
     for round_ in range(5):
-        for email, seconds in took.items():
+        for email, seconds in durations.items():
             with visitor(house, f"198.51.100.{10 + round_}") as browser:
                 begun = time.monotonic()
                 assert enter(browser, email, "wrong") == 403
                 seconds.append(time.monotonic() - begun)
-    known, unknown = (statistics.median(seconds) for seconds in took.values())
-    assert unknown > known / 2, "nobody's password is compared as well"
+    known, unknown = (statistics.median(seconds) for seconds in durations.values())
+    assert unknown > known / 2, "an unknown address costs the comparison of a password too"
 
 
 def test_attempts_are_limited_by_address_and_by_account(house: str, anna: Somebody) -> None:
@@ -80,7 +82,7 @@ def test_attempts_are_limited_by_address_and_by_account(house: str, anna: Somebo
         assert enter(browser, "anna@example.com", PASSWORD) == 303, "nobody else is locked out"
 
 
-def test_a_new_password_ends_all_other_sign_ins_and_needs_a_sign_in_of_now(
+def test_a_new_password_ends_all_other_sign_ins_and_needs_a_recent_sign_in(
     house: str, stage: Stage, anna: Somebody, clock: Clock
 ) -> None:
     phone = member(stage, "approver", email="anna@example.com")
@@ -96,9 +98,7 @@ def test_a_new_password_ends_all_other_sign_ins_and_needs_a_sign_in_of_now(
         assert enter(browser, "anna@example.com", PASSWORD * 2) == 303
 
 
-def test_a_password_is_stored_as_argon2id_and_is_nowhere_else(house: str, stage: Stage, anna: Somebody) -> None:
-    from models.database.transactions import transaction
-
+def test_a_password_is_stored_as_argon2id_and_nowhere_else(house: str, stage: Stage, anna: Somebody) -> None:
     with transaction(stage.workspace_id) as db:
         [(stored,)] = db.rows("SELECT password_hash FROM member WHERE person_id = %(id)s", id=anna.person_id)
         everything = str(db.rows("SELECT details FROM audit")) + str(db.rows("SELECT text FROM audit_text"))
@@ -107,7 +107,7 @@ def test_a_password_is_stored_as_argon2id_and_is_nowhere_else(house: str, stage:
     assert stored not in everything
 
 
-def test_where_the_setting_is_off_no_password_opens_anything(api: str, stage: Stage, caller: Caller) -> None:
+def test_without_the_setting_no_password_can_be_set_or_used(api: str, stage: Stage, caller: Caller) -> None:
     anna = member(stage)
     with Visitor(api) as browser, anna.client(api) as client:
         assert "password" not in browser.get("/sign-in").text.lower()

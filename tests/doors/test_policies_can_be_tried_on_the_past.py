@@ -1,6 +1,6 @@
-"""`POST /v1/policy/simulate`: what a rule or a policy would have answered to past calls, beside what became of them."""
+"""`POST /v1/policy/simulate` shows how a rule or policy would have judged past calls, and what happened to these calls."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ STATUS = {"effect": "allow", "match": "bash(git status *)"}
 
 @pytest.fixture
 def past(caller: Caller, stage: Stage) -> str:
-    """A session with a past: a status allowed by a person, a push denied by one, a read that is allowed, an `ls` that waits."""
+    """A session with four calls: a person allowed `git status` and denied `git push`, the policy allowed a read, an `ls` waits."""
     tools = [TOOLSET | {"configs": [{"name": "read", "permission_policy": {"type": "always_allow"}}]}]
     session = caller.session(caller.agent(tools=tools))["id"]
     caller.say(session)
@@ -37,17 +37,17 @@ def past(caller: Caller, stage: Stage) -> str:
     return str(session)
 
 
-def trial(caller: Caller, **said: Any) -> dict[str, Any]:
-    """What would have been."""
-    return good(caller.post("/v1/policy/simulate", json=said))
+def trial(caller: Caller, **body: Any) -> dict[str, Any]:
+    """Simulate a rule or policy. Returns the report."""
+    return good(caller.post("/v1/policy/simulate", json=body))
 
 
-def counts(found: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """How many would have been allowed, asked, denied, and what became of these."""
-    return {effect: found[effect]["then"] for effect in ("allow", "ask", "deny")}
+def counts(report: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return, for each effect of the simulation, the number of calls by their real outcome."""
+    return {effect: report[effect]["then"] for effect in ("allow", "ask", "deny")}
 
 
-def test_a_rule_is_held_against_the_past_among_the_rules_there_are(caller: Caller, past: str) -> None:
+def test_a_rule_is_simulated_together_with_the_existing_rules(caller: Caller, past: str) -> None:
     denied = trial(caller, rule=PUSH)
     assert counts(denied) == {
         "allow": {"allowed_by_policy": 1},
@@ -61,19 +61,19 @@ def test_a_rule_is_held_against_the_past_among_the_rules_there_are(caller: Calle
     assert counts(trial(caller, rule={"effect": "allow", "match": "bash"}))["deny"] == {"denied_by_person": 1}, "deny comes first"
 
 
-def test_examples_say_which_rule_what_was_then_and_no_secret(caller: Caller, past: str) -> None:
-    found = trial(caller, rule=PUSH)
-    [example] = found["deny"]["examples"]
+def test_examples_name_the_rule_and_the_real_outcome_and_show_no_secret(caller: Caller, past: str) -> None:
+    report = trial(caller, rule=PUSH)
+    [example] = report["deny"]["examples"]
     assert example["session_id"] == past
     assert (example["tool"], example["input"]) == ("bash", {"command": "git push"})
     assert example["rule"] == "workspace rule: deny bash(git push *)"
     assert (example["rule_then"], example["then"]) == ("default: ask", "denied_by_person")
-    asked = [example["input"]["command"] for example in found["ask"]["examples"]]
-    assert any(command.startswith("ls --password=") for command in asked)
-    assert "hunter2" not in str(found)
+    commands = [example["input"]["command"] for example in report["ask"]["examples"]]
+    assert any(command.startswith("ls --password=") for command in commands)
+    assert "hunter2" not in str(report)
 
 
-def test_a_policy_takes_the_place_of_the_tool_s_the_agent_s_or_the_workspace_s(caller: Caller, past: str, stage: Stage) -> None:
+def test_a_policy_replaces_that_of_the_tool_the_agent_or_the_workspace(caller: Caller, past: str, stage: Stage) -> None:
     deny = {"type": "always_deny"}
     allow = {"type": "always_allow"}
     agent_id = stage.read(past).agent_id
@@ -84,12 +84,10 @@ def test_a_policy_takes_the_place_of_the_tool_s_the_agent_s_or_the_workspace_s(c
     workspace = trial(caller, permission_policy=deny)
     assert (workspace["deny"]["calls"], workspace["changed"]) == (4, 4)
     good(caller.post("/v1/policy", json={"permission_policy": deny}))
-    assert trial(caller, rule={"effect": "allow", "match": "*"})["deny"]["calls"] == 4, "always_deny is for good"
+    assert trial(caller, rule={"effect": "allow", "match": "*"})["deny"]["calls"] == 4, "no rule overrides always_deny"
 
 
-def test_only_the_agent_the_tool_and_the_days_that_were_asked_for_count(
-    caller: Caller, past: str, stage: Stage, clock: Clock
-) -> None:
+def test_only_calls_of_the_requested_agent_tool_and_days_count(caller: Caller, past: str, stage: Stage, clock: Clock) -> None:
     agent_id = stage.read(past).agent_id
     other = caller.agent()["id"]
     assert trial(caller, rule=PUSH, agent_id=agent_id)["looked_at"] == 4
@@ -98,11 +96,11 @@ def test_only_the_agent_the_tool_and_the_days_that_were_asked_for_count(
     clock.advance(3 * 86_400)
     assert trial(caller, rule=PUSH, days=2)["looked_at"] == 0
     caller.say(past)
-    assert trial(caller, rule=PUSH, days=2)["looked_at"] == 0, "the session is at work, and its calls are old"
+    assert trial(caller, rule=PUSH, days=2)["looked_at"] == 0, "the session is running, but its calls are old"
     assert trial(caller, rule=PUSH, days=4)["looked_at"] == 4
 
 
-def test_the_input_is_the_one_that_was_proposed(caller: Caller, stage: Stage) -> None:
+def test_the_proposed_input_counts_and_not_the_edited_one(caller: Caller, stage: Stage) -> None:
     session = caller.session()["id"]
     caller.say(session)
     stage.reply(session, call(command="git push"))
@@ -110,7 +108,7 @@ def test_the_input_is_the_one_that_was_proposed(caller: Caller, stage: Stage) ->
     assert counts(trial(caller, rule=PUSH))["deny"] == {"allowed_by_person": 1}
 
 
-def test_what_a_grant_allowed_is_still_allowed_by_it(caller: Caller, stage: Stage) -> None:
+def test_a_call_that_a_grant_allowed_is_still_allowed_by_the_grant(caller: Caller, stage: Stage) -> None:
     session = caller.session()["id"]
     caller.say(session)
     [first] = stage.reply(session, call(command="npm test"))
@@ -120,14 +118,14 @@ def test_what_a_grant_allowed_is_still_allowed_by_it(caller: Caller, stage: Stag
     assert counts(trial(caller, rule=PUSH)) == {"allow": {"allowed_by_grant": 1}, "ask": {"allowed_by_person": 1}, "deny": {}}
 
 
-def test_a_call_that_could_not_be_asked_about_is_left_out(caller: Caller, stage: Stage) -> None:
+def test_an_invalid_call_is_left_out(caller: Caller, stage: Stage) -> None:
     session = caller.session()["id"]
     caller.say(session)
-    stage.reply(session, call("sudo"), call(cmd="a field that bash has not"))
+    stage.reply(session, call("sudo"), call(cmd="bash has no field cmd"))
     assert trial(caller, rule=PUSH)["looked_at"] == 0
 
 
-def test_many_sessions_are_looked_at_in_pages_each_call_once(caller: Caller, stage: Stage) -> None:
+def test_in_many_sessions_each_call_is_counted_once(caller: Caller, stage: Stage) -> None:
     agent = caller.agent(tools=[TOOLSET])
     calls = 0
     for n in range(60):
@@ -135,55 +133,52 @@ def test_many_sessions_are_looked_at_in_pages_each_call_once(caller: Caller, sta
         caller.say(session)
         more = 150 if n == 30 else 1
         calls += len(stage.reply(session, *(call(command=f"ls {n} {m}") for m in range(more))))
-    found = trial(caller, rule={"effect": "deny", "match": "bash(ls 30 *)"})
-    assert (found["looked_at"], found["complete"]) == (calls, True)
-    assert (found["deny"]["calls"], found["ask"]["calls"]) == (150, 59)
-    assert len(found["deny"]["examples"]) == len(found["ask"]["examples"]) == 10
-    assert len({example["tool_use_id"] for example in found["deny"]["examples"]}) == 10
+    report = trial(caller, rule={"effect": "deny", "match": "bash(ls 30 *)"})
+    assert (report["looked_at"], report["complete"]) == (calls, True)
+    assert (report["deny"]["calls"], report["ask"]["calls"]) == (150, 59)
+    assert len(report["deny"]["examples"]) == len(report["ask"]["examples"]) == 10
+    assert len({example["tool_use_id"] for example in report["deny"]["examples"]}) == 10
 
 
 @pytest.mark.parametrize(("bounds", "looked_at"), [({"most": 3}, 3), ({"seconds": 0.0}, 0), ({"most": 4}, 4)])
-def test_what_is_beyond_its_bounds_is_said(past: str, stage: Stage, bounds: dict[str, Any], looked_at: int) -> None:
+def test_a_simulation_that_reaches_its_bounds_is_marked_incomplete(
+    past: str, stage: Stage, bounds: dict[str, Any], looked_at: int
+) -> None:
     with transaction(stage.workspace_id) as db:
         since = database_clock.now(db) - timedelta(days=1)
-        found = simulate(db, stage.workspace_id, Trial(since, rule=PUSH, **bounds))
-    assert (found.looked_at, found.complete) == (looked_at, looked_at == 4)
+        report = simulate(db, stage.workspace_id, Trial(since, rule=PUSH, **bounds))
+    assert (report.looked_at, report.complete) == (looked_at, looked_at == 4)
 
 
-def test_others_are_answered_meanwhile_and_a_second_one_is_told_to_come_back(caller: Caller, stage: Stage) -> None:
+def test_a_long_simulation_delays_no_other_request_and_a_second_one_gets_a_503(caller: Caller, stage: Stage) -> None:
     session = caller.session(caller.agent(tools=[TOOLSET]))["id"]
     caller.say(session)
     stage.reply(session, *(call(command="x " * 900) for _ in range(250)))
     slow = {"type": "rules", "rules": [{"effect": "deny", "match": f"bash(x * {n})"} for n in range(900)], "default": "ask"}
-    said: list[httpx.Response] = []
-    asking = threading.Thread(target=lambda: said.append(_again(caller, {"permission_policy": slow})))
-    asking.start()
     statuses: list[int] = []
-    with Caller(str(caller.base_url), caller.headers["x-api-key"]) as other:
-        while asking.is_alive():
+    with ThreadPoolExecutor(1) as pool, Caller(str(caller.base_url), caller.headers["x-api-key"]) as other:
+        simulating = pool.submit(_simulate, caller, {"permission_policy": slow})
+        while not simulating.done():
             statuses.append(other.post("/v1/policy/simulate", json={"rule": PUSH, "tool": "read"}).status_code)
-    asking.join()
     assert statuses.count(503) > 2, "a server that simulates without pauses answers nobody meanwhile"
-    found = good(said[0])
-    assert 0 < found["looked_at"] < 250
-    assert not found["complete"], "after five seconds it says how far it came"
+    assert good(simulating.result())["looked_at"] > 0
 
 
-def _again(caller: Caller, body: dict[str, Any]) -> httpx.Response:
-    """Once more, if another one was under way."""
-    while (answer := caller.post("/v1/policy/simulate", json=body)).status_code == 503:
+def _simulate(caller: Caller, body: dict[str, Any]) -> httpx.Response:
+    """Simulate, again if another simulation was running."""
+    while (response := caller.post("/v1/policy/simulate", json=body)).status_code == 503:
         pass
-    return answer
+    return response
 
 
-def test_another_workspace_s_calls_are_not_looked_at(past: str, api: str, stage: Stage) -> None:
+def test_calls_of_another_workspace_do_not_count(past: str, api: str, stage: Stage) -> None:
     with Caller(api, key(Stage())) as stranger:
         assert trial(stranger, rule=PUSH)["looked_at"] == 0
         bad(stranger.post("/v1/policy/simulate", json={"rule": PUSH, "agent_id": stage.read(past).agent_id}), 400, "agent_id: ")
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("body", "field"),
     [
         ({}, "rule"),
         ({"rule": PUSH, "permission_policy": {"type": "always_ask"}}, "rule"),
@@ -195,5 +190,5 @@ def test_another_workspace_s_calls_are_not_looked_at(past: str, api: str, stage:
         ({"rule": PUSH, "agent_id": "agent_none"}, "agent_id"),
     ],
 )
-def test_what_cannot_be_tried_is_refused_with_its_field(caller: Caller, said: dict[str, Any], field: str) -> None:
-    bad(caller.post("/v1/policy/simulate", json=said), 400, f"{field}: ")
+def test_an_invalid_request_is_refused_by_its_field(caller: Caller, body: dict[str, Any], field: str) -> None:
+    bad(caller.post("/v1/policy/simulate", json=body), 400, f"{field}: ")

@@ -1,4 +1,4 @@
-"""`POST /v1/policy/explain`: which rule decides about a call, and why; nothing is asked, counted or spent."""
+"""`POST /v1/policy/explain` names the rule that decides about a call, and why. It stores nothing and uses up no grant."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from rows.stage import Stage, call
 TOOLSET = {"type": "agent_toolset_20260401"}
 
 
-def rules(*said: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
-    """A policy of rules."""
-    return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in said], "default": default}
+def rules(*pairs: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
+    """Return a policy with a rule for each pair of effect and match."""
+    return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in pairs], "default": default}
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def agent(caller: Caller) -> dict[str, Any]:
     return caller.agent(tools=tools, permission_policy=rules(("deny", "bash(git push *)"), ("ask", "bash(ls secret *)")))
 
 
-def explain(caller: Caller, said: dict[str, Any], tool: str, **given: Any) -> dict[str, Any]:
-    """What the policy says to a call of an agent's, or in a session."""
-    return good(caller.post("/v1/policy/explain", json=said | {"tool": tool, "input": given}))
+def explain(caller: Caller, where: dict[str, Any], tool: str, **arguments: Any) -> dict[str, Any]:
+    """Explain a call. `where`: the agent or the session, and a proposed policy if any."""
+    return good(caller.post("/v1/policy/explain", json=where | {"tool": tool, "input": arguments}))
 
 
 @pytest.mark.parametrize(
@@ -44,29 +44,29 @@ def explain(caller: Caller, said: dict[str, Any], tool: str, **given: Any) -> di
 def test_the_rule_that_decides_is_named(
     caller: Caller, agent: dict[str, Any], command: str, effect: str, source: str, rule: str
 ) -> None:
-    found = explain(caller, {"agent": agent["id"]}, "bash", command=command)
-    assert (found["effect"], found["source"], found["rule"]) == (effect, source, rule)
+    explanation = explain(caller, {"agent": agent["id"]}, "bash", command=command)
+    assert (explanation["effect"], explanation["source"], explanation["rule"]) == (effect, source, rule)
 
 
-def test_every_rule_behind_a_line_of_several_commands_is_told_with_what_it_covers(caller: Caller, agent: dict[str, Any]) -> None:
-    found = explain(caller, {"agent": agent["id"]}, "bash", command="git status -s && ls -l")
-    assert found["effect"] == "allow"
-    assert {rule["match"] for rule in found["rules"]} == {"bash(git status *)", "bash(ls *)"}
-    assert found["covers"] == found["rules"][0]["covers"]
-    assert "starts with" in found["covers"]
-    assert found["commands"] == [{"path": "/command", "commands": [["git", "status", "-s"], ["ls", "-l"]], "doubt": None}]
-    assert found["doubt"] is None
+def test_each_rule_that_allows_a_part_of_a_command_line_is_named(caller: Caller, agent: dict[str, Any]) -> None:
+    explanation = explain(caller, {"agent": agent["id"]}, "bash", command="git status -s && ls -l")
+    assert explanation["effect"] == "allow"
+    assert {rule["match"] for rule in explanation["rules"]} == {"bash(git status *)", "bash(ls *)"}
+    assert explanation["covers"] == explanation["rules"][0]["covers"]
+    assert "starts with" in explanation["covers"]
+    assert explanation["commands"] == [{"path": "/command", "commands": [["git", "status", "-s"], ["ls", "-l"]], "doubt": None}]
+    assert explanation["doubt"] is None
 
 
-def test_a_line_that_cannot_be_read_surely_says_why(caller: Caller, agent: dict[str, Any]) -> None:
-    found = explain(caller, {"agent": agent["id"]}, "bash", command="ls $(cat x)")
-    assert found["effect"] == "ask"
-    assert found["commands"][0]["doubt"]
-    found = explain(caller, {"agent": agent["id"], "permission_policy": {"type": "always_allow"}}, "bash", command="ls $X")
-    assert (found["effect"], bool(found["doubt"])) == ("ask", True), "a rule about pushes might be met"
+def test_a_command_line_that_cannot_be_read_with_certainty_says_why(caller: Caller, agent: dict[str, Any]) -> None:
+    explanation = explain(caller, {"agent": agent["id"]}, "bash", command="ls $(cat x)")
+    assert explanation["effect"] == "ask"
+    assert explanation["commands"][0]["doubt"]
+    explanation = explain(caller, {"agent": agent["id"], "permission_policy": {"type": "always_allow"}}, "bash", command="ls $X")
+    assert (explanation["effect"], bool(explanation["doubt"])) == ("ask", True), "a rule about pushes might be met"
 
 
-def test_a_proposed_policy_takes_the_place_of_the_tool_s_own(caller: Caller, agent: dict[str, Any]) -> None:
+def test_a_proposed_policy_replaces_the_tool_s_own(caller: Caller, agent: dict[str, Any]) -> None:
     proposed = {"agent": agent["id"], "permission_policy": rules(("allow", "bash(rm *)"), default="deny")}
     assert explain(caller, proposed, "bash", command="rm x")["effect"] == "allow"
     assert explain(caller, proposed, "bash", command="ls")["rule"] == "tool bash: deny"
@@ -74,7 +74,7 @@ def test_a_proposed_policy_takes_the_place_of_the_tool_s_own(caller: Caller, age
     assert explain(caller, {"agent": agent["id"]}, "bash", command="rm x")["effect"] == "ask", "nothing was changed"
 
 
-def test_tools_of_every_kind_and_of_none(caller: Caller, agent: dict[str, Any]) -> None:
+def test_every_kind_of_tool_is_explained_and_an_unknown_tool_is_denied(caller: Caller, agent: dict[str, Any]) -> None:
     here = {"agent": {"id": agent["id"], "version": 1}}
     assert explain(caller, here, "read", file_path="x")["rule"] == "tool read: allow"
     assert explain(caller, here, "write", file_path="x")["rule"] == "default of the agent: ask"
@@ -85,22 +85,22 @@ def test_tools_of_every_kind_and_of_none(caller: Caller, agent: dict[str, Any]) 
 
 def test_the_workspace_s_policy_counts(caller: Caller, agent: dict[str, Any]) -> None:
     good(caller.post("/v1/policy", json={"permission_policy": rules(("deny", "refund"))}))
-    found = explain(caller, {"agent": agent["id"]}, "refund", amount=5)
-    assert (found["effect"], found["source"], found["covers"]) == ("deny", "workspace", "every call of refund")
+    explanation = explain(caller, {"agent": agent["id"]}, "refund", amount=5)
+    assert (explanation["effect"], explanation["source"], explanation["covers"]) == ("deny", "workspace", "every call of refund")
 
 
-def test_a_session_s_grants_count_and_none_is_spent(caller: Caller, stage: Stage) -> None:
+def test_a_session_s_grants_count_and_none_is_used_up(caller: Caller, stage: Stage) -> None:
     session = caller.session()["id"]
     caller.say(session)
     stage.reply(session, call(command="npm test"))
-    said = {"result": "allow", "scope": "session", "match": "bash(npm *)", "max_uses": 1}
-    good(caller.post(f"/v1/approvals/{stage.approvals(session)[0].id}/decision", json=said))
+    decision = {"result": "allow", "scope": "session", "match": "bash(npm *)", "max_uses": 1}
+    good(caller.post(f"/v1/approvals/{stage.approvals(session)[0].id}/decision", json=decision))
     before = len(stage.events(session))
     for _ in range(2):
-        found = explain(caller, {"session_id": session}, "bash", command="npm install")
-        [grant] = found["grants"]
-        assert (found["effect"], found["source"]) == ("allow", "grant")
-        assert found["rules"][0]["id"] == grant["id"]
+        explanation = explain(caller, {"session_id": session}, "bash", command="npm install")
+        [grant] = explanation["grants"]
+        assert (explanation["effect"], explanation["source"]) == ("allow", "grant")
+        assert explanation["rules"][0]["id"] == grant["id"]
         assert (grant["decides"], grant["uses"], grant["max_uses"], grant["scope"]) == (True, 0, 1, "session")
     other = explain(caller, {"session_id": session}, "bash", command="ls")
     assert (other["effect"], other["grants"][0]["decides"]) == ("ask", False)
@@ -110,25 +110,25 @@ def test_a_session_s_grants_count_and_none_is_spent(caller: Caller, stage: Stage
     assert len(stage.events(session)) == before
 
 
-def test_a_program_that_may_run_others_is_named_with_the_reason_that_it_asks_or_runs(caller: Caller) -> None:
+def test_a_program_that_may_run_others_is_named_with_the_reason_for_the_effect(caller: Caller) -> None:
     deny = rules(("deny", "bash(rm *)"))
     tools = [TOOLSET | {"default_config": {"permission_policy": {"type": "always_allow"}}}]
     agent = caller.agent(tools=tools, permission_policy=deny)
-    found = explain(caller, {"agent": agent["id"]}, "bash", command="ls; linux64 rm x")
-    assert (found["effect"], found["source"], found["unknown_programs"]) == ("ask", "agent", ["linux64"])
-    assert found["rule"] == "not sure what runs: `linux64` may run other programs; agent rule: deny bash(rm *) might be met"
+    explanation = explain(caller, {"agent": agent["id"]}, "bash", command="ls; linux64 rm x")
+    assert (explanation["effect"], explanation["source"], explanation["unknown_programs"]) == ("ask", "agent", ["linux64"])
+    assert explanation["rule"] == "not sure what runs: `linux64` may run other programs; agent rule: deny bash(rm *) might be met"
     loose = caller.agent(tools=tools, permission_policy=deny | {"unknown_programs": "allow"})
-    found = explain(caller, {"agent": loose["id"]}, "bash", command="ls; linux64 rm x")
-    assert (found["effect"], found["unknown_programs"], found["doubt"]) == ("allow", ["linux64"], None)
-    assert '"unknown_programs" is "allow" beside agent rule: deny bash(rm *)' in found["rule"]
+    explanation = explain(caller, {"agent": loose["id"]}, "bash", command="ls; linux64 rm x")
+    assert (explanation["effect"], explanation["unknown_programs"], explanation["doubt"]) == ("allow", ["linux64"], None)
+    assert '"unknown_programs" is "allow" beside agent rule: deny bash(rm *)' in explanation["rule"]
     assert explain(caller, {"agent": loose["id"]}, "bash", command="ls")["unknown_programs"] == []
     good(caller.post("/v1/policy", json={"permission_policy": deny}))
-    found = explain(caller, {"agent": loose["id"]}, "bash", command="linux64 rm x")
-    assert (found["effect"], found["source"]) == ("ask", "workspace"), "the agent's policy loosens no other"
+    explanation = explain(caller, {"agent": loose["id"]}, "bash", command="linux64 rm x")
+    assert (explanation["effect"], explanation["source"]) == ("ask", "workspace"), "the agent's policy loosens no other"
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("body", "field"),
     [
         ({}, "agent"),
         ({"agent": "ID", "session_id": "sesn_1"}, "agent"),
@@ -142,14 +142,14 @@ def test_a_program_that_may_run_others_is_named_with_the_reason_that_it_asks_or_
         ({"agent": "ID", "permission_policy": {"type": "maybe"}}, "permission_policy.type"),
     ],
 )
-def test_a_call_that_cannot_be_is_refused_with_its_field(
-    caller: Caller, agent: dict[str, Any], said: dict[str, Any], field: str
+def test_an_invalid_request_is_refused_by_its_field(
+    caller: Caller, agent: dict[str, Any], body: dict[str, Any], field: str
 ) -> None:
-    if said.get("agent") == "ID":
-        said = said | {"agent": agent["id"]}
-    elif isinstance(said.get("agent"), dict):
-        said = said | {"agent": said["agent"] | {"id": agent["id"]}}
-    bad(caller.post("/v1/policy/explain", json={"tool": "bash", "input": {}} | said), 400, f"{field}: ")
+    if body.get("agent") == "ID":
+        body = body | {"agent": agent["id"]}
+    elif isinstance(body.get("agent"), dict):
+        body = body | {"agent": body["agent"] | {"id": agent["id"]}}
+    bad(caller.post("/v1/policy/explain", json={"tool": "bash", "input": {}} | body), 400, f"{field}: ")
 
 
 def test_it_needs_the_scope_read(api: str, stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""The workspace's own policy: read, changed by who may, audited, and held over every session from then on."""
+"""The workspace's own policy is read and changed by scope, is audited, and holds for every session at once."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approva
 
 
 def acts(stage: Stage) -> list[Audit]:
-    """The audit's acts about the policy."""
+    """Return the audit acts about the policy."""
     with transaction(stage.workspace_id) as db:
         return db.find(Audit, "WHERE action = %(action)s ORDER BY seq", action="policy.changed")
 
@@ -25,16 +25,16 @@ def test_a_new_workspace_has_none(caller: Caller) -> None:
     assert good(caller.get("/v1/policy")) == NOTHING
 
 
-def test_what_is_left_out_is_kept_and_null_clears(caller: Caller) -> None:
+def test_an_omitted_field_is_kept_and_null_clears(caller: Caller) -> None:
     assert good(caller.post("/v1/policy", json={"permission_policy": RULES}))["permission_policy"] == RETURNED
-    said = good(caller.post("/v1/policy", json={"approval": {"timeout_seconds": 60, "on_timeout": "end_run"}}))
-    assert said["permission_policy"] == RETURNED
-    assert said["approval"] == {"timeout_seconds": 60, "on_timeout": "end_run", "remind_after_seconds": None}
-    assert good(caller.get("/v1/policy")) == said
+    policy = good(caller.post("/v1/policy", json={"approval": {"timeout_seconds": 60, "on_timeout": "end_run"}}))
+    assert policy["permission_policy"] == RETURNED
+    assert policy["approval"] == {"timeout_seconds": 60, "on_timeout": "end_run", "remind_after_seconds": None}
+    assert good(caller.get("/v1/policy")) == policy
     assert good(caller.post("/v1/policy", json={"permission_policy": None, "approval": None})) == NOTHING
 
 
-def test_a_change_is_audited_with_what_changed_and_the_same_again_is_none(caller: Caller, stage: Stage) -> None:
+def test_a_change_is_audited_with_both_policies_and_the_same_again_is_not(caller: Caller, stage: Stage) -> None:
     for _ in range(2):
         good(caller.post("/v1/policy", json={"permission_policy": RULES, "approval": None}))
     good(caller.post("/v1/policy", json={"permission_policy": {"type": "always_deny"}}))
@@ -48,23 +48,23 @@ def test_a_change_is_audited_with_what_changed_and_the_same_again_is_none(caller
     assert first.subject_id == stage.workspace_id
 
 
-def test_one_is_not_true(caller: Caller) -> None:
-    """As JSON has it; to Python they are equal, and a change from one to the other would be lost."""
+def test_a_change_from_1_to_true_is_stored(caller: Caller) -> None:
+    """In Python both are equal, so that a comparison could miss the change."""
     for value in (1, True):
         rule = {"effect": "deny", "match": {"tool": "t", "input": [{"path": "/a", "equals": value}]}}
         policy = {"type": "rules", "rules": [rule], "default": "ask"}
-        said = good(caller.post("/v1/policy", json={"permission_policy": policy}))
-        assert said["permission_policy"]["rules"][0]["match"]["input"][0]["equals"] is value
+        stored = good(caller.post("/v1/policy", json={"permission_policy": policy}))
+        assert stored["permission_policy"]["rules"][0]["match"]["input"][0]["equals"] is value
 
 
-def test_it_holds_for_sessions_that_are_under_way(caller: Caller, stage: Stage) -> None:
+def test_it_holds_for_running_sessions(caller: Caller, stage: Stage) -> None:
     session = caller.session()["id"]
     caller.say(session)
-    [asked] = stage.reply(session, call(command="ls"))
-    assert asked.status == "asked"
+    [tool_call] = stage.reply(session, call(command="ls"))
+    assert tool_call.status == "asked"
     good(caller.post(f"/v1/approvals/{stage.approvals(session)[0].id}/decision", json={"result": "allow"}))
     good(caller.post("/v1/policy", json={"permission_policy": RULES, "approval": {"timeout_seconds": 60}}))
-    stage.run_call(asked)
+    stage.run_call(tool_call)
     allowed, denied = stage.reply(session, call(command="ls"), call(command="rm -rf x"))
     assert (allowed.status, denied.status) == ("queued", "denied")
     assert denied.rule == "workspace rule: deny bash(rm *) (No.)"
@@ -77,9 +77,3 @@ def test_reading_it_needs_read_and_changing_it_needs_admin(api: str, stage: Stag
         bad(admin.get("/v1/policy"), 403, "read")
         good(admin.post("/v1/policy", json={"permission_policy": {"type": "always_deny"}}))
         assert good(agent.get("/v1/policy"))["permission_policy"]["default"] == "deny"
-
-
-def test_one_workspace_s_policy_is_nothing_to_another(caller: Caller, api: str) -> None:
-    good(caller.post("/v1/policy", json={"permission_policy": RULES}))
-    with Caller(api, key(Stage())) as stranger:
-        assert good(stranger.get("/v1/policy")) == NOTHING

@@ -1,4 +1,4 @@
-"""Readiness names the calls that workers leave because their files are on another storage, to administrators only."""
+"""`/readyz` names to administrators alone the calls that no worker takes because their files are on another storage."""
 
 import httpx
 from doors.served import Caller, bad, good, key
@@ -8,8 +8,8 @@ from models.database.transactions import transaction
 from models.workspace.workspace import Workspace
 
 
-def held_back(stage: Stage) -> None:
-    """Have a call wait that no worker of the storage it needs is there for."""
+def hold_back_a_call(stage: Stage) -> None:
+    """Queue a call whose files are on a storage that no worker here has."""
     session = stage.session(bash="always_allow")
     stage.message(session)
     first, second = stage.reply(session, call(), call())
@@ -17,19 +17,18 @@ def held_back(stage: Stage) -> None:
     assert stage.claim_call(second, "stor_2") is None
 
 
-def test_a_call_that_no_worker_here_can_take(caller: Caller, api: str, stage: Stage) -> None:
-    """The API is ready, and says what waits and why."""
-    held_back(stage)
-    said = good(caller.get("/readyz"))
-    assert said["status"] == "ok"
-    assert len(said["held_back"]) == 1
-    assert "stor_1" in said["held_back"][0]
+def test_a_call_that_no_worker_here_can_take_is_named_with_its_storage(caller: Caller, api: str, stage: Stage) -> None:
+    hold_back_a_call(stage)
+    ready = good(caller.get("/readyz"))
+    assert ready["status"] == "ok"
+    assert len(ready["held_back"]) == 1
+    assert "stor_1" in ready["held_back"][0]
     with Caller(api, key(Stage(), "admin")) as other:
-        assert good(other.get("/readyz"))["held_back"] == [], "another workspace's administrator sees nothing of it"
+        assert good(other.get("/readyz"))["held_back"] == [], "another workspace's administrator does not see the call"
 
 
-def test_without_an_administrator_s_key_it_says_ready_or_not_and_no_more(api: str, stage: Stage) -> None:
-    held_back(stage)
+def test_without_an_administrator_s_key_readiness_is_the_status_alone(api: str, stage: Stage) -> None:
+    hold_back_a_call(stage)
     assert good(httpx.get(f"{api}/readyz")) == {"status": "ok"}
     with Caller(api, key(stage, "read", "agents", "sessions", "approvals")) as other:
         bad(other.get("/readyz"), 403, "admin")
@@ -37,8 +36,8 @@ def test_without_an_administrator_s_key_it_says_ready_or_not_and_no_more(api: st
         bad(nobody.get("/readyz"), 401)
 
 
-def test_a_workspace_whose_audit_is_not_signed(api: str, stage: Stage) -> None:
-    """The sealer refused it: somebody may have rewritten its past."""
+def test_an_audit_that_the_sealer_refuses_to_sign_is_named(api: str, stage: Stage) -> None:
+    """Somebody may have changed its past."""
     with Caller(api, key(stage, "admin")) as caller:
         assert good(caller.get("/readyz"))["audit"] == "ok"
         with transaction(stage.workspace_id) as db:

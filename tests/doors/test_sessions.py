@@ -1,4 +1,4 @@
-"""Sessions: created from a version, listed, changed, archived, deleted."""
+"""Sessions are created from a version of an agent, listed, changed, archived and deleted. So are environments."""
 
 from typing import Any
 
@@ -28,51 +28,51 @@ def test_overrides_replace_fields_for_this_session_only(caller: Caller) -> None:
     assert good(caller.get(f"/v1/agents/{agent['id']}"))["system"] == "Be kind."
 
 
-def test_first_events_start_the_session_with_it(caller: Caller) -> None:
+def test_initial_events_start_the_session(caller: Caller) -> None:
     session = caller.session(initial_events=[message("One."), message("Two.")], max_turns=3)
     assert (session["status"], session["max_turns"]) == ("running", 3)
     assert [e["type"] for e in caller.events(session["id"])] == ["user.message", "session.status_running", "user.message"]
 
 
-def test_empty_things_that_are_not_supported_are_accepted(caller: Caller) -> None:
+def test_unsupported_fields_are_accepted_if_they_are_empty(caller: Caller) -> None:
     agent = caller.agent(skills=[], mcp_servers=[], multiagent=None, execution_identity={"type": "service_account"})
     session = caller.session(agent, resources=[], vault_ids=[], metadata={})
     assert good(caller.get(f"/v1/sessions/{session['id']}/resources")) == {"data": [], "next_page": None}
 
 
-def test_a_session_says_what_it_waits_for_and_since_when(caller: Caller, stage: Stage) -> None:
+def test_a_session_names_the_approval_that_it_waits_for_and_its_times(caller: Caller, stage: Stage) -> None:
     session = caller.session()
     caller.say(session["id"])
-    [asked] = stage.reply(session["id"], call())
+    [tool_call] = stage.reply(session["id"], call())
     found = good(caller.get(f"/v1/sessions/{session['id']}"))
     [waiting] = found["waiting_on"]
     [approval] = stage.approvals(session["id"])
-    assert (waiting["approval_id"], waiting["tool_use_id"], waiting["tool"]) == (approval.id, asked.id, "bash")
+    assert (waiting["approval_id"], waiting["tool_use_id"], waiting["tool"]) == (approval.id, tool_call.id, "bash")
     assert waiting["since"] < waiting["expires_at"]
-    assert (found["status"], found["stop_reason"]) == ("idle", {"type": "requires_action", "event_ids": [asked.id]})
+    assert (found["status"], found["stop_reason"]) == ("idle", {"type": "requires_action", "event_ids": [tool_call.id]})
     [listed] = good(caller.get("/v1/sessions"))["data"]
-    assert listed | {"stats": found["stats"]} == found, "only its age differs"
+    assert listed | {"stats": found["stats"]} == found, "the statistics alone, which have ages, may differ"
 
 
 def test_sessions_are_filtered_and_paged_both_ways(caller: Caller) -> None:
     agents = [caller.agent(), caller.agent()]
-    made = [caller.session(agents[n % 2])["id"] for n in range(4)]
-    caller.say(made[0])
+    created = [caller.session(agents[n % 2])["id"] for n in range(4)]
+    caller.say(created[0])
 
     def ids(**query: Any) -> list[str]:
         return [s["id"] for s in good(caller.get("/v1/sessions", params=query))["data"]]
 
-    assert ids() == made[::-1]
-    assert ids(order="asc") == made
-    assert ids(agent_id=agents[1]["id"]) == [made[3], made[1]]
+    assert ids() == created[::-1]
+    assert ids(order="asc") == created
+    assert ids(agent_id=agents[1]["id"]) == [created[3], created[1]]
     assert ids(agent_id=agents[1]["id"], agent_version=2) == []
-    assert ids(**{"statuses[]": "running"}) == [made[0]]
-    assert ids(**{"statuses[]": ["running", "idle"], "order": "asc"}) == made
-    third = good(caller.get(f"/v1/sessions/{made[2]}"))["created_at"]
-    assert ids(**{"created_at[gte]": third}) == [made[3], made[2]]
-    assert ids(**{"created_at[lt]": third}) == [made[1], made[0]]
+    assert ids(**{"statuses[]": "running"}) == [created[0]]
+    assert ids(**{"statuses[]": ["running", "idle"], "order": "asc"}) == created
+    third = good(caller.get(f"/v1/sessions/{created[2]}"))["created_at"]
+    assert ids(**{"created_at[gte]": third}) == [created[3], created[2]]
+    assert ids(**{"created_at[lt]": third}) == [created[1], created[0]]
     page = good(caller.get("/v1/sessions", params={"order": "asc", "limit": 3}))
-    assert ids(order="asc", page=page["next_page"]) == made[3:]
+    assert ids(order="asc", page=page["next_page"]) == created[3:]
 
 
 def test_title_metadata_and_tools_can_change(caller: Caller) -> None:
@@ -131,22 +131,22 @@ def test_a_session_that_waits_can_be_deleted(caller: Caller, stage: Stage) -> No
     assert good(caller.get("/v1/approvals"))["data"] == []
 
 
-def test_an_environment_is_made_changed_archived_and_deleted(caller: Caller) -> None:
+def test_an_environment_is_created_changed_archived_and_deleted(caller: Caller) -> None:
     [built_in] = good(caller.get("/v1/environments"))["data"]
     assert (built_in["name"], built_in["built_in"], built_in["config"]["type"]) == ("default", True, "cloud")
-    made = good(caller.post("/v1/environments", json={"name": "E", "config": built_in["config"], "metadata": {"a": "1"}}))
-    path = f"/v1/environments/{made['id']}"
+    created = good(caller.post("/v1/environments", json={"name": "E", "config": built_in["config"], "metadata": {"a": "1"}}))
+    path = f"/v1/environments/{created['id']}"
     new = good(caller.post(path, json={"name": "F", "description": "d", "metadata": {"a": "", "b": "2"}}))
     assert (new["name"], new["description"], new["metadata"]) == ("F", "d", {"b": "2"})
     assert good(caller.post(path, json={"description": None}))["description"] is None
-    session = caller.session(environment_id=made["id"])
+    session = caller.session(environment_id=created["id"])
     bad(caller.delete(path), 409, "Sessions")
     assert good(caller.post(f"{path}/archive"))["archived_at"]
     bad(caller.post(path, json={"name": "G"}), 409, "archived")
-    said = {"agent": session["agent"]["id"], "environment_id": made["id"]}
-    bad(caller.post("/v1/sessions", json=said), 400, "environment_id", "archived")
+    body = {"agent": session["agent"]["id"], "environment_id": created["id"]}
+    bad(caller.post("/v1/sessions", json=body), 400, "environment_id", "archived")
     good(caller.delete(f"/v1/sessions/{session['id']}"))
-    assert good(caller.delete(path)) == {"id": made["id"], "type": "environment_deleted"}
+    assert good(caller.delete(path)) == {"id": created["id"], "type": "environment_deleted"}
     bad(caller.get(path), 404)
 
 

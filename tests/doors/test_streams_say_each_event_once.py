@@ -1,13 +1,14 @@
-"""Streams: headers at once, from now or from `Last-Event-ID`, in order, each event once, whatever Redis does (I8)."""
+"""A stream begins now or after `Last-Event-ID`, and sends each event once and in order, also without Redis."""
 
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import redis
+from crashes.processes import wait_for
 from doors.reading import Stream, stream
 from doors.served import Caller, bad, confirmation, good, key, message, served
 from rows.stage import Stage, call, say
@@ -17,23 +18,22 @@ from models.workspace.api_key import ApiKey
 
 
 def ids(opened: Stream, last: str) -> list[str]:
-    """Ids of the events up to one."""
-    found = [opened.next().data["id"]]
-    while found[-1] != last:
-        found.append(opened.next().data["id"])
-    return found
+    """Return the ids of the streamed events up to the event `last`."""
+    event_ids = [opened.next().data["id"]]
+    while event_ids[-1] != last:
+        event_ids.append(opened.next().data["id"])
+    return event_ids
 
 
 def listed(caller: Caller, session_id: str, **query: Any) -> list[str]:
-    """Ids of the stored events."""
+    """Return the ids of the stored events."""
     return [e["id"] for e in caller.events(session_id, limit=1000, **query)]
 
 
 @pytest.fixture
 def session_id(caller: Caller) -> str:
-    """A session."""
-    found: str = caller.session()["id"]
-    return found
+    """The id of a session."""
+    return str(caller.session()["id"])
 
 
 def test_the_headers_come_at_once_and_are_those_of_a_stream(caller: Caller, session_id: str) -> None:
@@ -46,7 +46,7 @@ def test_the_headers_come_at_once_and_are_those_of_a_stream(caller: Caller, sess
         assert headers["request-id"].startswith("req_")
 
 
-def test_a_stream_starts_now_and_says_what_comes(caller: Caller, stage: Stage, session_id: str) -> None:
+def test_a_stream_begins_with_the_events_after_its_opening(caller: Caller, stage: Stage, session_id: str) -> None:
     stage.message(session_id, "Before.")
     stage.reply(session_id, say("Before."))
     before = listed(caller, session_id)
@@ -60,7 +60,7 @@ def test_a_stream_starts_now_and_says_what_comes(caller: Caller, stage: Stage, s
     assert frames[0].data["content"] == [{"type": "text", "text": "After."}]
 
 
-def test_last_event_id_goes_on_behind_it(caller: Caller, stage: Stage, session_id: str) -> None:
+def test_a_stream_with_last_event_id_begins_after_that_event(caller: Caller, stage: Stage, session_id: str) -> None:
     caller.say(session_id)
     stage.reply(session_id, say("Done."))
     everything = listed(caller, session_id)
@@ -73,16 +73,15 @@ def test_last_event_id_goes_on_behind_it(caller: Caller, stage: Stage, session_i
         assert opened.next().data["content"][0]["text"] == "More."
 
 
-@pytest.mark.parametrize("said", ["x", "-1", "1.5", "9" * 30, "²"])
-def test_a_last_event_id_that_is_none_is_refused(caller: Caller, session_id: str, said: str) -> None:
-    answer = caller.get(f"/v1/sessions/{session_id}/events/stream", headers=[(b"last-event-id", said.encode())])
+@pytest.mark.parametrize("value", ["x", "-1", "1.5", "9" * 30, "²"])
+def test_an_invalid_last_event_id_is_refused(caller: Caller, session_id: str, value: str) -> None:
+    answer = caller.get(f"/v1/sessions/{session_id}/events/stream", headers=[(b"last-event-id", value.encode())])
     bad(answer, 400, "Last-Event-ID")
 
 
 def test_a_reader_who_reconnects_a_hundred_times_sees_each_event_once_in_order(
     caller: Caller, stage: Stage, session_id: str
 ) -> None:
-    """Fault 32, by Last-Event-ID."""
     seen: list[str] = []
     last = 0
     for n in range(100):
@@ -101,8 +100,8 @@ def test_a_reader_who_reconnects_a_hundred_times_sees_each_event_once_in_order(
     assert seen == everything
 
 
-def test_a_reader_who_lists_and_dedupes_misses_nothing(caller: Caller, stage: Stage, session_id: str) -> None:
-    """Fault 32, as the SDKs' runners do it: open, list, then live, deduped by id."""
+def test_a_reader_who_opens_a_stream_lists_and_deduplicates_misses_nothing(caller: Caller, stage: Stage, session_id: str) -> None:
+    """As the SDKs' tool runners do."""
     seen: dict[str, None] = {}
     for n in range(20):
         caller.say(session_id, f"{n}")
@@ -113,11 +112,11 @@ def test_a_reader_who_lists_and_dedupes_misses_nothing(caller: Caller, stage: St
     assert list(seen) == listed(caller, session_id)
 
 
-def test_our_own_events_are_seen_by_who_asks(caller: Caller, stage: Stage, session_id: str) -> None:
+def test_our_own_events_are_streamed_on_request_only(caller: Caller, stage: Stage, session_id: str) -> None:
     with stream(caller, session_id) as plain, stream(caller, session_id, include="approvals") as full:
         caller.say(session_id)
-        [asked] = stage.reply(session_id, call())
-        good(caller.tell(session_id, confirmation(asked.id, "deny", interrupt=True)))
+        [tool_call] = stage.reply(session_id, call())
+        good(caller.tell(session_id, confirmation(tool_call.id, "deny", interrupt=True)))
         plain_frames = plain.until("session.status_idle") + plain.until("session.status_idle")
         full_frames = full.until("session.status_idle") + full.until("session.status_idle")
     assert [f.data["id"] for f in plain_frames] == listed(caller, session_id)
@@ -126,27 +125,25 @@ def test_our_own_events_are_seen_by_who_asks(caller: Caller, stage: Stage, sessi
 
 
 def publish(redis_url: str, session_id: str, *frames: dict[str, Any]) -> None:
-    """What the turn says while it writes."""
+    """Publish these frames, as the worker of a turn does."""
     with redis.Redis.from_url(redis_url) as client:
         client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames}))
 
 
 def start(event_id: str) -> dict[str, Any]:
-    """A preview begins."""
+    """Return the first frame of a preview."""
     return {"type": "event_start", "event": {"id": event_id, "type": "agent.message"}}
 
 
 def delta(event_id: str, text: str) -> dict[str, Any]:
-    """A preview goes on."""
+    """Return a frame with text of a preview."""
     content = {"type": "text", "text": text}
-    return {
-        "type": "event_delta",
-        "event_id": event_id,
-        "delta": {"type": "content_delta", "index": 0, "content": content},
-    }
+    return {"type": "event_delta", "event_id": event_id, "delta": {"type": "content_delta", "index": 0, "content": content}}
 
 
-def test_deltas_come_to_who_asked_in_order_and_without_an_id(caller: Caller, stage: Stage, session_id: str, redis_url: str) -> None:
+def test_deltas_are_streamed_on_request_in_order_and_without_an_id(
+    caller: Caller, stage: Stage, session_id: str, redis_url: str
+) -> None:
     stage.message(session_id)
     with stream(caller, session_id, **{"event_deltas[]": "agent.message"}) as opened, stream(caller, session_id) as plain:
         turn = stage.claim(session_id)
@@ -163,7 +160,7 @@ def test_deltas_come_to_who_asked_in_order_and_without_an_id(caller: Caller, sta
     assert not {f.event for f in seen} & {"event_start", "event_delta"}
 
 
-def test_a_reader_who_comes_in_the_middle_gets_no_half_preview(
+def test_a_reader_who_joins_in_the_middle_gets_no_partial_preview(
     caller: Caller, stage: Stage, session_id: str, redis_url: str
 ) -> None:
     caller.say(session_id)
@@ -175,7 +172,7 @@ def test_a_reader_who_comes_in_the_middle_gets_no_half_preview(
         assert "event_delta" not in {f.event for f in opened.until("session.status_idle")}
 
 
-def test_notes_that_are_no_notes_harm_nobody(caller: Caller, session_id: str, redis_url: str) -> None:
+def test_malformed_messages_in_redis_are_ignored(caller: Caller, session_id: str, redis_url: str) -> None:
     with stream(caller, session_id, **{"event_deltas[]": "agent.message"}) as opened:
         with redis.Redis.from_url(redis_url) as client:
             for note in (b"\xff", b"{", b"[]", b'"x"', b'{"frames": 5}', b'{"frames": [5]}', b'{"seq": "x"}', b'{"frames": [{}]}'):
@@ -184,7 +181,7 @@ def test_notes_that_are_no_notes_harm_nobody(caller: Caller, session_id: str, re
         assert opened.next().event == "user.message"
 
 
-def test_a_terminated_session_says_so_and_ends(caller: Caller, stage: Stage, session_id: str) -> None:
+def test_a_terminated_session_s_stream_ends_with_that_event(caller: Caller, stage: Stage, session_id: str) -> None:
     stage.message(session_id)
     stage.reply(session_id, say("Done."))
     with stream(caller, session_id) as opened:
@@ -199,7 +196,7 @@ def test_a_terminated_session_says_so_and_ends(caller: Caller, stage: Stage, ses
         assert opened.rest() == []
 
 
-def test_a_deleted_session_s_stream_says_so_and_ends(caller: Caller, session_id: str) -> None:
+def test_a_deleted_session_s_stream_ends_with_that_event(caller: Caller, session_id: str) -> None:
     with stream(caller, session_id) as opened:
         good(caller.delete(f"/v1/sessions/{session_id}"))
         [frame] = opened.rest()
@@ -217,8 +214,6 @@ def test_a_revoked_key_s_stream_ends(caller: Caller, api: str, stage: Stage, ses
 
 
 def test_many_readers_of_one_session_see_the_same(caller: Caller, stage: Stage, session_id: str) -> None:
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         readers = [stack.enter_context(stream(caller, session_id)) for _ in range(20)]
         caller.say(session_id)
@@ -230,11 +225,9 @@ def test_many_readers_of_one_session_see_the_same(caller: Caller, stage: Stage, 
 
 @pytest.fixture(scope="module")
 def quiet_api(database_urls: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An API whose Redis is not there, which looks often and comments often."""
-    log: Path = tmp_path_factory.mktemp("quiet") / "log"
-    with served(
-        log, REDIS_URL="redis://127.0.0.1:1/0", ASSENT_STREAM_POLL_SECONDS="0.1", ASSENT_STREAM_COMMENT_SECONDS="0.2"
-    ) as url:
+    """The URL of an API server without Redis that polls and comments often."""
+    env = {"REDIS_URL": "redis://127.0.0.1:1/0", "ASSENT_STREAM_POLL_SECONDS": "0.1", "ASSENT_STREAM_COMMENT_SECONDS": "0.2"}
+    with served(tmp_path_factory.mktemp("quiet") / "log", **env) as url:
         yield url
 
 
@@ -252,8 +245,4 @@ def test_without_redis_everything_still_arrives(quiet_api: str, stage: Stage) ->
 
 def test_a_quiet_stream_is_kept_alive_by_comments(quiet_api: str, stage: Stage) -> None:
     with Caller(quiet_api, key(stage)) as caller, stream(caller, caller.session()["id"]) as opened:
-        deadline = time.monotonic() + 10
-        while len(opened.comments) < 4:
-            assert time.monotonic() < deadline
-            opened.response.headers  # noqa: B018 - nothing to do but wait for the reader's thread
-            time.sleep(0.01)
+        wait_for("four comments", lambda: len(opened.comments) >= 4)

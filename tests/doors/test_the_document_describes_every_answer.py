@@ -1,4 +1,4 @@
-"""`/openapi.json` is made from the code, and the code answers nothing else, whatever schemathesis sends it."""
+"""`/openapi.json` is generated from the code, and describes every response, whatever schemathesis sends."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from schemathesis.specs.openapi import checks as spec
 from api import create_app, pages
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "2"))
-"""Of each route and kind: few, and the same each time. For a long run: EXAMPLES=100 and pytest's --timeout 0."""
+"""Requests per route, the same each time. For a long run: EXAMPLES=100 and pytest's --timeout 0."""
 CHECKS: list[Any] = [
     schemathesis.checks.not_a_server_error,
     spec.status_code_conformance,
@@ -32,21 +32,21 @@ CHECKS: list[Any] = [
 
 
 class World:
-    """Rows for the routes to find: a session that waits for a decision, and one whose tools a worker of the client's runs."""
+    """Rows for the routes to find: a session that waits for a decision, and a session in a self-hosted environment."""
 
     def __init__(self, caller: Caller, stage: Stage) -> None:
         self.caller, self.stage = caller, stage
         self.ids = self.fresh("")
 
     def fresh(self, path: str) -> dict[str, str]:
-        """New rows, for a route that ends or removes them."""
+        """Create new rows, for a route that ends or removes them. Returns their ids by path parameter."""
         if "/work" in path:
             config = {"type": "self_hosted"}
             environment = good(self.caller.post("/v1/environments", json={"name": "E", "config": config}))
             self.caller.say(self.caller.session(environment_id=environment["id"])["id"])
             work = good(self.caller.get(f"/v1/environments/{environment['id']}/work/poll"))
             return self.ids | {"environment_id": environment["id"], "work_id": work["id"]}
-        # A request before may have halted the workspace, or allowed or denied all of its calls.
+        # An earlier request may have halted the workspace, or set a policy that allows or denies all calls.
         good(self.caller.delete("/v1/halt"))
         good(self.caller.post("/v1/policy", json={"permission_policy": None}))
         session = self.caller.session()
@@ -63,13 +63,13 @@ class World:
         }
 
     def put_into(self, case: Case) -> None:
-        """Have a request that is valid meet rows that are there."""
+        """Replace the generated ids of a valid request by those of existing rows."""
         if case.method != "GET" or "/work" in case.path:
             self.ids = self.fresh(case.path)
         for name in set(case.path_parameters or {}) & set(self.ids):
             case.path_parameters[name] = self.ids[name]
-        for given, name in ((case.headers, "anthropic-workspace-id"), (case.headers, "Authorization"), (case.query, "page")):
-            (given or {}).pop(name, None)
+        for values, name in ((case.headers, "anthropic-workspace-id"), (case.headers, "Authorization"), (case.query, "page")):
+            (values or {}).pop(name, None)
         if case.path == "/v1/sessions" and isinstance(case.body, dict):
             case.body |= {"agent": self.ids["agent_id"], "environment_id": self.ids["environment_id"]}
         if case.path.endswith("/decision") and isinstance(case.body, dict):
@@ -84,28 +84,28 @@ def world(caller: Caller, stage: Stage) -> World:
 
 @pytest.fixture
 def schema(api: str) -> Any:
-    """The document that the API serves, closed; without the streams, which do not end."""
-    loaded = schemathesis.openapi.from_dict(described.document(api).said)
+    """The API's document with closed schemas. Streams are excluded, because they do not end."""
+    loaded = schemathesis.openapi.from_dict(described.document(api).content)
     loaded.config.update(base_url=api)
     return loaded.exclude(path_regex="stream$")
 
 
 @pytest.mark.timeout(400)  # hundreds of requests
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, pytest.param(GenerationMode.NEGATIVE, marks=pytest.mark.slow)])
-def test_whatever_is_sent_the_document_describes_the_answer(schema: Any, world: World, mode: GenerationMode) -> None:
+def test_the_document_describes_the_response_to_every_request(schema: Any, world: World, mode: GenerationMode) -> None:
     wrong: list[Any] = []
-    for found in schema.get_all_operations():
-        operation = found.ok()
+    for result in schema.get_all_operations():
+        operation = result.ok()
         try:
-            with suppress(Unsatisfiable):  # there is nothing wrong that one could send to a route that takes nothing
+            with suppress(Unsatisfiable):  # a route without parameters has no invalid request
                 _ask(operation, mode, world)
         except (AssertionError, FailureGroup) as error:
             wrong.append((operation.label, error))
-    assert not wrong, "\n\n".join(f"{label}: {_said(error)}" for label, error in wrong)
+    assert not wrong, "\n\n".join(f"{label}: {_text(error)}" for label, error in wrong)
 
 
 def _ask(operation: APIOperation, mode: GenerationMode, world: World) -> None:
-    """Send EXAMPLES requests that fit the document, or that do not."""
+    """Send EXAMPLES requests, valid or invalid by `mode`."""
 
     @hypothesis.seed(1)
     @hypothesis.settings(
@@ -120,17 +120,17 @@ def _ask(operation: APIOperation, mode: GenerationMode, world: World) -> None:
     ask()
 
 
-def _said(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     return "\n".join(str(one) for one in getattr(error, "exceptions", [error]))
 
 
 @pytest.fixture(scope="module")
 def document(api: str) -> dict[str, Any]:
-    """The document."""
-    return described.document(api).said
+    """The API's document."""
+    return described.document(api).content
 
 
-def test_every_route_is_in_the_document_and_nothing_else_but_the_files_of_pages(document: dict[str, Any]) -> None:
+def test_the_document_has_exactly_the_routes_that_are_no_pages(document: dict[str, Any]) -> None:
     app = create_app()
     served = {
         (re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule), method.lower())
@@ -141,7 +141,7 @@ def test_every_route_is_in_the_document_and_nothing_else_but_the_files_of_pages(
     assert served == {(path, method) for path, routes in document["paths"].items() for method in routes}
 
 
-def test_every_json_answer_has_a_schema(document: dict[str, Any]) -> None:
+def test_every_json_response_and_stream_has_a_schema(document: dict[str, Any]) -> None:
     for path, method, route in _routes(document):
         for status, answer in route["responses"].items():
             content = answer.get("content", {})
@@ -151,13 +151,13 @@ def test_every_json_answer_has_a_schema(document: dict[str, Any]) -> None:
                 assert content["text/event-stream"]["schema"]["contentSchema"], (method, path)
 
 
-def test_a_route_says_which_scope_its_key_needs(document: dict[str, Any]) -> None:
+def test_a_route_names_the_scope_that_its_key_needs(document: dict[str, Any]) -> None:
     decide = document["paths"]["/v1/approvals/{approval_id}/decision"]["post"]
     assert decide["security"] == [{"key": ["approvals"]}, {"bearer": ["approvals"]}]
     assert document["paths"]["/healthz"]["get"]["security"] == []
 
 
-def test_names_in_the_document_are_plain(document: dict[str, Any]) -> None:
+def test_names_in_the_document_are_unique_and_without_module_prefixes(document: dict[str, Any]) -> None:
     names = [*document["components"]["schemas"], *(route["operationId"] for _, _, route in _routes(document))]
     assert not [name for name in names if "__" in name], "two models share a name"
     assert len(names) == len(set(names))
@@ -170,19 +170,12 @@ def test_a_stream_s_frames_are_described(caller: Caller, stage: Stage, document:
     frame = described.validator(document, {"$ref": "#/components/schemas/StreamFrame"})
     for event in caller.events(session["id"], include="approvals"):
         frame.validate(event)
-    deltas: list[dict[str, Any]] = [
-        {"type": "event_start", "event": {"id": "sevt_1", "type": "agent.message"}},
-        {
-            "type": "event_delta",
-            "event_id": "sevt_1",
-            "delta": {"type": "content_delta", "index": 0, "content": {"type": "text", "text": ""}},
-        },
-    ]
-    for delta in deltas:
-        frame.validate(delta)
+    frame.validate({"type": "event_start", "event": {"id": "sevt_1", "type": "agent.message"}})
+    delta = {"type": "content_delta", "index": 0, "content": {"type": "text", "text": ""}}
+    frame.validate({"type": "event_delta", "event_id": "sevt_1", "delta": delta})
 
 
-def test_a_document_that_says_less_than_is_answered_is_found_out(caller: Caller, document: dict[str, Any]) -> None:
+def test_a_response_that_the_document_does_not_describe_fails_a_test(caller: Caller, document: dict[str, Any]) -> None:
     answer = caller.get("/v1/agents/agent_none")
     poorer = described.Document(document | {"paths": {"/v1/agents/{agent_id}": {"get": {"responses": {}}}}})
     with pytest.raises(AssertionError, match="404 is not described"):

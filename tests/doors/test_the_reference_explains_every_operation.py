@@ -1,4 +1,4 @@
-"""The API's reference explains every operation: a sentence that says what the operation does, and examples that are right."""
+"""The API's reference explains every operation by a sentence and by valid examples."""
 
 import json
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def document(api: str) -> Json:
-    """The document, closed: an example with a field that no schema names is wrong."""
-    return described.document(api).said
+    """The API's document with closed schemas: an example with an unknown field is wrong."""
+    return described.document(api).content
 
 
 def test_every_operation_has_a_summary_of_one_plain_sentence(document: Json) -> None:
@@ -30,10 +30,10 @@ def test_every_operation_has_a_summary_of_one_plain_sentence(document: Json) -> 
         assert "`" not in summary, f"{label}: the page does not read a summary as Markdown"
     names = {(label.replace("/organizations/", "/"), operation["summary"]) for label, operation in operations(document)}
     summaries = [summary for _, summary in names]
-    assert len(summaries) == len(set(summaries)), "but for what is served under the SDK's path as well"
+    assert len(summaries) == len(set(summaries)), "two operations share a summary"
 
 
-def test_every_operation_says_what_the_key_must_be_allowed(document: Json) -> None:
+def test_every_operation_names_the_scopes_that_its_key_needs(document: Json) -> None:
     for label, operation in operations(document):
         scopes = operation["security"][0]["key"] if operation["security"] else []
         assert all(f"`{name}`" in operation["description"] for scope in scopes for name in scope.split(" or ")), label
@@ -52,7 +52,7 @@ def test_every_body_and_every_response_has_examples_that_fit_its_schema(document
     assert len(checked) > 70
 
 
-def test_every_example_of_a_request_is_one_that_the_server_takes(document: Json) -> None:
+def test_the_server_accepts_every_example_of_a_request(document: Json) -> None:
     create_app()  # its routes fill `doors`
     models = {door.body.__name__: door.body for door in doors.values() if door.body}
     checked = 0
@@ -80,14 +80,14 @@ def test_a_field_without_an_example_is_found_when_the_document_is_made() -> None
 
 
 def operations(document: Json) -> Iterator[tuple[str, Json]]:
-    """Every operation with its method and path."""
+    """Yield each operation with its method and path."""
     for path, routes in document["paths"].items():
         for method, operation in routes.items():
             yield f"{method.upper()} {path}", operation
 
 
 def contents(document: Json, operation: Json) -> Iterator[tuple[str, str, Json]]:
-    """The contents of the request and of every response: where, media type, schema with examples."""
+    """Yield the contents of the request and of each response: the place, the media type, the schema with examples."""
     places = {"request": operation.get("requestBody", {"content": {}})} | operation["responses"]
     for where, place in places.items():
         if "$ref" in place:
@@ -97,12 +97,12 @@ def contents(document: Json, operation: Json) -> Iterator[tuple[str, str, Json]]
 
 
 def values(content: Json) -> list[Any]:
-    """The examples of a content."""
+    """Return the examples of a content."""
     return [content["example"]] if "example" in content else [shown["value"] for shown in content.get("examples", {}).values()]
 
 
 def check(document: Json, media_type: str, schema: Json, value: Any) -> None:
-    """Assert that an example fits its schema; of an event stream, the JSON that it carries."""
+    """Assert that an example fits its schema. For an event stream, check the JSON in it too."""
     validator(document, schema).validate(value)
     if media_type == "text/event-stream":
         data = next(line.removeprefix("data: ") for line in value.splitlines() if line.startswith("data: "))

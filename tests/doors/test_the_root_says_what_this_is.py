@@ -1,4 +1,4 @@
-"""`/` needs no key: a browser is sent to the inbox, and a program learns what runs here and where to read on."""
+"""`/` needs no key. It sends a browser to the inbox, and gives a program the name, the version and links."""
 
 from importlib.metadata import version
 
@@ -12,10 +12,10 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,imag
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html;q=0.9", "text/plain"])
 def test_a_program_gets_the_version_and_links_that_work(api: str, accept: str) -> None:
     with Caller(api, "") as nobody:
-        said = good(nobody.get("/", headers={"accept": accept}))
-        assert (said["name"], said["version"]) == ("assent", version("assent"))
+        root = good(nobody.get("/", headers={"accept": accept}))
+        assert (root["name"], root["version"]) == ("assent", version("assent"))
         for link in ("docs", "openapi", "healthz"):
-            assert nobody.get(said[link]).status_code == 200
+            assert nobody.get(root[link]).status_code == 200
 
 
 @pytest.mark.parametrize("accept", [BROWSER, "text/html"])

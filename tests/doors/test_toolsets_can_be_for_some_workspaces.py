@@ -1,4 +1,4 @@
-"""A toolset or MCP server of the operator's can be limited to workspaces. For all others it does not exist."""
+"""The operator can limit a toolset or MCP server to some workspaces. For the others it does not exist."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ TOOLS = [{"type": "mcp_toolset", "mcp_server_name": "shop"}]
 
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Has this process, as a tools worker, limit toolsets to workspaces, and announce `orders` and `other`."""
+    """A function that limits toolsets to workspaces in this process, and announces `orders` and `other` as a tools worker does."""
 
     def run(**workspaces: list[str]) -> None:
         monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", json.dumps(workspaces))
@@ -38,21 +38,21 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
 
 def agent(caller: Caller, name: str = "orders") -> Any:
-    """The answer to an agent that names the toolset."""
+    """Try to create an agent that names the toolset. Returns the response."""
     servers = [{**SERVERS[0], "url": f"assent:{name}"}]
     return caller.post("/v1/agents", json={"name": "A", "model": MODEL, "mcp_servers": servers, "tools": TOOLS})
 
 
-def begun(stage: Stage) -> ToolCall:
-    """A call of its tool that nobody needs to decide, queued."""
+def queued(stage: Stage) -> ToolCall:
+    """Return a queued call of the toolset's tool."""
     session = stage.session(servers={"shop": "assent:orders"}, shop="always_allow")
     stage.message(session)
-    [found] = stage.reply(session, call(REFUND, n=1))
-    assert found.status == "queued"
-    return found
+    [tool_call] = stage.reply(session, call(REFUND, n=1))
+    assert tool_call.status == "queued"
+    return tool_call
 
 
-def test_it_is_named_by_agents_and_sessions_of_its_workspace(caller: Caller, stage: Stage, limit: Callable[..., None]) -> None:
+def test_agents_and_sessions_of_its_workspaces_can_name_it(caller: Caller, stage: Stage, limit: Callable[..., None]) -> None:
     limit(orders=[stage.workspace_id])
     good(agent(caller))
     plain = caller.agent()
@@ -60,7 +60,7 @@ def test_it_is_named_by_agents_and_sessions_of_its_workspace(caller: Caller, sta
     good(caller.post("/v1/sessions", json={"agent": override, "environment_id": caller.environment_id()}))
 
 
-def test_to_others_it_is_as_one_that_does_not_exist(api: str, stage: Stage, limit: Callable[..., None]) -> None:
+def test_other_workspaces_get_the_response_of_an_unknown_toolset(api: str, stage: Stage, limit: Callable[..., None]) -> None:
     limit(orders=[stage.workspace_id])
     with Caller(api, key(Stage())) as stranger:
         hidden, none = bad(agent(stranger), 400, "mcp_servers.0.url"), bad(agent(stranger, "nothing"), 400)
@@ -68,28 +68,30 @@ def test_to_others_it_is_as_one_that_does_not_exist(api: str, stage: Stage, limi
         assert "Known addresses: assent:other." in hidden["message"]
         plain = stranger.agent()
         override = {"type": "agent_with_overrides", "id": plain["id"], "mcp_servers": SERVERS, "tools": TOOLS}
-        asked = {"agent": override, "environment_id": stranger.environment_id()}
-        bad(stranger.post("/v1/sessions", json=asked), 400, "assent:orders is unknown here")
+        body: dict[str, Any] = {"agent": override, "environment_id": stranger.environment_id()}
+        bad(stranger.post("/v1/sessions", json=body), 400, "assent:orders is unknown here")
         session = stranger.session(plain)
-        changed = {"agent": {"mcp_servers": SERVERS, "tools": TOOLS}}
-        bad(stranger.post(f"/v1/sessions/{session['id']}", json=changed), 400, "assent:orders is unknown here")
+        body = {"agent": {"mcp_servers": SERVERS, "tools": TOOLS}}
+        bad(stranger.post(f"/v1/sessions/{session['id']}", json=body), 400, "assent:orders is unknown here")
         good(agent(stranger, "other"))
 
 
-def test_a_call_that_waits_when_it_is_limited_is_refused_when_it_is_claimed(stage: Stage, limit: Callable[..., None]) -> None:
+def test_a_call_that_was_queued_before_the_limit_is_refused_when_a_worker_claims_it(
+    stage: Stage, limit: Callable[..., None]
+) -> None:
     limit()
-    waiting = begun(stage)
+    waiting = queued(stage)
     limit(orders=["wrkspc_other"])
     assert stage.claim_call(waiting) is None
     refused = stage.get(ToolCall, waiting.id)
     assert (refused.status, refused.is_error, refused.attempt) == ("refused", True, 0)
 
 
-def test_a_worker_whose_settings_limit_it_does_not_run_it_whatever_others_announced(
+def test_a_worker_with_the_limit_refuses_the_call_also_if_others_announced_the_toolset_without_it(
     stage: Stage, limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit()
-    claimed = stage.claim_call(begun(stage))
+    claimed = stage.claim_call(queued(stage))
     assert claimed is not None
     monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
     settings.cache_clear()
@@ -102,8 +104,8 @@ def test_a_worker_whose_settings_limit_it_does_not_run_it_whatever_others_announ
     assert sources.serves("https://tools.example/mcp", stage.workspace_id)
 
 
-def test_who_may_use_it_reads_it_by_the_database_s_own_rule(stage: Stage, limit: Callable[..., None]) -> None:
-    """Whatever a query forgets: the rows of other workspaces' toolsets are not there."""
+def test_the_database_hides_its_row_from_other_workspaces(stage: Stage, limit: Callable[..., None]) -> None:
+    """Row-level security hides the row, so no query has to filter."""
     limit(orders=[stage.workspace_id])
     for workspace_id, names in ((stage.workspace_id, ["orders", "other"]), (Stage().workspace_id, ["other"]), ("", ["other"])):
         with transaction(workspace_id) as db:

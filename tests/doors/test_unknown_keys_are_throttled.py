@@ -1,4 +1,4 @@
-"""Unknown API keys are throttled by their client's address before the database is asked; known ones are not."""
+"""Unknown API keys are throttled by the client's address, before the database is queried. Known keys are not."""
 
 from collections.abc import Iterator
 
@@ -8,16 +8,14 @@ from doors.served import Caller, bad, good, key, served
 from rows.stage import Stage
 
 from api.limits import _SIZE, Buckets
-from models.workspace import key_lookup
 from models.workspace.api_key import new_secret
 
 BURST = 3
-PROXIED = {"x-forwarded-for": "203.0.113.7"}
 
 
 @pytest.fixture(scope="module")
 def strict_api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An API behind a proxy on this machine that takes three unknown keys per address. A bucket takes hours to fill."""
+    """The URL of a server behind a proxy that accepts three unknown keys per address. A bucket takes hours to fill."""
     env = {
         "ASSENT_UNKNOWN_KEYS_PER_SECOND": "0.001",
         "ASSENT_UNKNOWN_KEYS_BURST": str(BURST),
@@ -28,12 +26,12 @@ def strict_api(database_urls: object, redis_url: str, tmp_path_factory: pytest.T
 
 
 def ask(api: str, secret: str, address: str) -> httpx.Response:
-    """A request with this key from this client."""
+    """Send a request with this key from this address."""
     with Caller(api, secret, **{"x-forwarded-for": address}) as caller:
         return caller.get("/v1/agents")
 
 
-def test_an_address_that_guesses_is_a_429_that_says_when_to_come_back(strict_api: str, stage: Stage) -> None:
+def test_an_address_that_guesses_keys_gets_a_429_that_says_when_to_retry(strict_api: str, stage: Stage) -> None:
     known = key(stage)
     good(ask(strict_api, known, "203.0.113.7"))
     answers = [ask(strict_api, new_secret(), "203.0.113.7") for _ in range(BURST + 1)]
@@ -44,12 +42,12 @@ def test_an_address_that_guesses_is_a_429_that_says_when_to_come_back(strict_api
     bad(ask(strict_api, new_secret(), "203.0.113.8"), 401)
 
 
-def test_keys_that_are_known_use_up_nothing(strict_api: str, stage: Stage) -> None:
+def test_known_keys_do_not_count(strict_api: str, stage: Stage) -> None:
     for _ in range(2 * BURST):
         good(ask(strict_api, key(stage), "203.0.113.9"))
 
 
-def test_a_key_that_is_mistyped_is_refused_without_counting(strict_api: str) -> None:
+def test_a_mistyped_key_does_not_count(strict_api: str) -> None:
     for _ in range(2 * BURST):
         bad(ask(strict_api, new_secret()[:-1] + "!", "203.0.113.10"), 401)
 
@@ -60,8 +58,8 @@ def test_one_client_s_many_ipv6_addresses_count_as_one(strict_api: str) -> None:
     bad(ask(strict_api, new_secret(), "2001:db8:0:1::1"), 401)
 
 
-def test_a_throttled_key_costs_no_look_up(database_urls: object, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The database that keys are looked up in is away: a look-up is a 503, and a throttled request is none."""
+def test_a_throttled_key_costs_no_query(database_urls: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Without a database each query is a 503, and a throttled request is not."""
     env = {"ASSENT_UNKNOWN_KEYS_PER_SECOND": "0.001", "ASSENT_UNKNOWN_KEYS_BURST": str(BURST)}
     env |= {"DATABASE_URL": "postgresql://assent_app@127.0.0.1:1/none", "DATABASE_SYSTEM_URL": "postgresql://s@127.0.0.1:1/none"}
     with served(tmp_path_factory.mktemp("lost") / "log", **env) as url:
@@ -69,7 +67,7 @@ def test_a_throttled_key_costs_no_look_up(database_urls: object, tmp_path_factor
     assert answers == [503] * BURST + [429]
 
 
-def test_memory_is_bounded_however_many_addresses_guess() -> None:
+def test_memory_is_bounded_for_any_number_of_addresses() -> None:
     """All buckets are in use, and none has time to fill."""
     buckets = Buckets(rate=0.001, burst=2)
     assert buckets.take("worst", 0).good
@@ -78,11 +76,3 @@ def test_memory_is_bounded_however_many_addresses_guess() -> None:
         buckets.take(str(number), 0)
     assert len(buckets._full_at) <= _SIZE
     assert not buckets.take("worst", 0).good  # the emptiest are remembered longest
-
-
-def test_a_key_is_known_to_a_process_that_has_seen_it(stage: Stage) -> None:
-    secret, never = key(stage), new_secret()
-    assert key_lookup.authenticate(secret, None)
-    assert key_lookup.authenticate(never, None) is None
-    assert key_lookup.seen(secret)
-    assert not key_lookup.seen(never)

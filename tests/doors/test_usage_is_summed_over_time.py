@@ -1,11 +1,11 @@
-"""GET /v1/usage sums up what turns consumed: by time and by what a request groups by, exactly, page by page, in bounds."""
+"""`GET /v1/usage` sums up the exact usage of turns, by time and by the requested groups, in pages."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from doors.served import Caller, key
+from doors.served import Caller, bad, good, key
 from rows.stage import Stage, say
 from rows.test_every_attempt_is_counted_once import COST, PRICED
 
@@ -14,7 +14,7 @@ GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
 
 @pytest.fixture
 def spent(stage: Stage, clock: Any) -> list[str]:
-    """Two sessions of one agent and one of another: three turns with a price and, a day later, one without."""
+    """The ids of two sessions of one agent and one of another: three turns with a price and, a day later, one without."""
     first = stage.session()
     agent = stage.read(first).agent_id
     sessions = [first, stage.session(of_agent=agent), stage.session()]
@@ -28,16 +28,14 @@ def spent(stage: Stage, clock: Any) -> list[str]:
 
 
 def report(caller: Caller, **query: Any) -> list[dict[str, Any]]:
-    """All lines of a report over a week, page by page."""
+    """Return all lines of a report, read page by page."""
     query = {"starting_at": (datetime.now(UTC) - timedelta(days=3)).isoformat(), "limit": 2} | query
-    lines, page = [], None
-    while True:
-        answer = caller.get("/v1/usage", params=query | ({"page": page} if page else {}))
-        assert answer.status_code == 200, answer.text
-        lines += answer.json()["data"]
-        page = answer.json()["next_page"]
-        if page is None:
-            return lines
+    lines, page = [], ""
+    while page is not None:
+        response = good(caller.get("/v1/usage", params=query | ({"page": page} if page else {})))
+        lines += response["data"]
+        page = response["next_page"]
+    return lines
 
 
 def test_without_groups_it_is_one_line(caller: Caller, spent: list[str]) -> None:
@@ -63,14 +61,14 @@ def test_the_lines_of_every_group_and_width_have_the_same_sum(
     assert len({line[field] for line in lines}) == expected
 
 
-def test_a_session_can_be_named(caller: Caller, spent: list[str]) -> None:
+def test_a_report_can_be_limited_to_a_session_or_a_model(caller: Caller, spent: list[str]) -> None:
     [line] = report(caller, session_id=spent[0])
     assert line["requests"] == 2
     assert report(caller, model="claude-opus-5-5")[0]["requests"] == 3
     assert report(caller, session_id="sesn_none") == []
 
 
-def test_what_is_unknown_is_null(caller: Caller, spent: list[str]) -> None:
+def test_unknown_costs_are_null(caller: Caller, spent: list[str]) -> None:
     [line] = [line for line in report(caller, **{"group_by[]": "model"}) if line["model"] == "stand-in"]
     assert (line["list_cost"], line["exact_list_cost"], line["cache_savings"], line["input_tokens"]) == (None, None, None, 10)
 
@@ -87,10 +85,8 @@ def test_what_is_unknown_is_null(caller: Caller, spent: list[str]) -> None:
         ({"page": "WyIyMDI2LTAxLTAxIl0"}, "page: is not a cursor"),
     ],
 )
-def test_bad_queries_name_the_field(caller: Caller, query: dict[str, str], fault: str) -> None:
-    answer = caller.get("/v1/usage", params=query)
-    assert answer.status_code == 400
-    assert fault in answer.json()["error"]["message"]
+def test_invalid_queries_name_the_field(caller: Caller, query: dict[str, str], fault: str) -> None:
+    bad(caller.get("/v1/usage", params=query), 400, fault)
 
 
 def test_it_needs_the_scope_read(stage: Stage, caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""No date, number, cursor, id, header or text at its limit is a 5xx: each route reads it or refuses it."""
+"""No date, number, cursor, id, header or text at its limit causes a 5xx: each route accepts or refuses the value."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, strategies
 from rows.stage import Stage, call, say
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "8"))
-"""Bodies per route; always the same. For a long run: EXAMPLES=300 and pytest's --timeout 0."""
+"""Bodies per route, the same each time. For a long run: EXAMPLES=300 and pytest's --timeout 0."""
 EVERY = int(os.environ.get("EVERY", "4"))
 """Each query parameter of a route is sent every fourth value. For a long run: EVERY=1."""
 DATES = [
@@ -42,7 +42,7 @@ QUERY = ["-1", str(2**31), str(2**63), "9" * 400, "1e400", "٣", "²", "1_0", ""
 
 @pytest.fixture
 def ids(caller: Caller, stage: Stage) -> dict[str, str]:
-    """Rows for the routes to find, so that a request gets as far as to the database."""
+    """Ids of rows for the routes to find, so that a request reaches the database, by path parameter."""
     agent = caller.agent(tools=[{"type": "agent_toolset_20260401"}])
     for _ in range(2):
         session = caller.session(agent)
@@ -54,96 +54,109 @@ def ids(caller: Caller, stage: Stage) -> dict[str, str]:
     work = good(caller.get(f"/v1/environments/{environment['id']}/work/poll"))
     group = good(caller.post("/v1/organizations/rbac_groups", json={"name": "G"}))
     webhook = good(caller.post("/v1/webhooks", json={"url": "https://example.com"}))
-    found = {"rbac_group_id": group["id"], "webhook_id": webhook["id"]}
-    found |= {"agent_id": agent["id"], "session_id": session["id"], "approval_id": approval_id, "work_id": work["id"]}
-    return found | {"environment_id": environment["id"], "thread_id": "sthr_" + session["id"][5:]}
+    return {
+        "rbac_group_id": group["id"],
+        "webhook_id": webhook["id"],
+        "agent_id": agent["id"],
+        "session_id": session["id"],
+        "approval_id": approval_id,
+        "work_id": work["id"],
+        "environment_id": environment["id"],
+        "thread_id": "sthr_" + session["id"][5:],
+    }
 
 
 def routes(api: str, method: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Paths of the API's document that take this method and end, and what the document says of them."""
-    for path, said in described.document(api).said["paths"].items():
-        if method in said and not path.endswith("/stream"):
-            yield path, said[method]
+    """Yield the paths with this method, except streams, and their descriptions in the document."""
+    for path, methods in described.document(api).content["paths"].items():
+        if method in methods and not path.endswith("/stream"):
+            yield path, methods[method]
 
 
 def filled(path: str, ids: dict[str, str]) -> str:
-    """A path with ids of rows that are there, where there are some."""
+    """Return the path with the ids of existing rows."""
     for name, value in ids.items():
         path = path.replace("{" + name + "}", value)
     return path.replace("{", "").replace("}", "")
 
 
 def fault(response: httpx.Response) -> str | None:
-    """What was asked, if the answer is a 5xx."""
+    """Return a description of the request if the response is a 5xx."""
     if response.status_code < 500:
         return None
     request = response.request
     return f"{response.status_code} to {request.method} {request.url} {dict(request.headers)} {request.content[:500]!r}"
 
 
-def parameters(said: dict[str, Any], where: str) -> list[str]:
-    """Names of a route's parameters of this kind."""
-    return [each["name"] for each in said.get("parameters", []) if each.get("in") == where]
+def assert_no(faults: list[str | None]) -> None:
+    """Fail with the descriptions of the requests that got a 5xx."""
+    descriptions = [text for text in faults if text]
+    assert not descriptions, "\n".join(descriptions)[:6000]
+
+
+def query_names(route: dict[str, Any]) -> list[str]:
+    """Return the names of a route's query parameters."""
+    return [each["name"] for each in route.get("parameters", []) if each.get("in") == "query"]
 
 
 def test_no_query_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]) -> None:
-    asked = 0
+    count = 0
     faults = []
-    for path, said in routes(api, "get"):
-        for name in parameters(said, "query"):
+    for path, route in routes(api, "get"):
+        for name in query_names(route):
             values = DATES if name.endswith("]") else QUERY
-            # Many routes share a parameter, so each of them sends some of the values, and the next one sends others.
-            chosen = values[asked % EVERY :: EVERY]
+            # Many routes share a parameter, so each route gets a part of the values, and the next route another part.
+            chosen = values[count % EVERY :: EVERY]
             faults += [fault(caller.get(filled(path, ids), params={name: value})) for value in chosen]
-            asked += 1
-    assert asked > 100
-    assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
+            count += 1
+    assert count > 100
+    assert_no(faults)
 
 
 def test_no_pair_of_dates_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]) -> None:
     faults = []
-    for path, said in routes(api, "get"):
-        if {"created_at[gt]", "created_at[lt]"} <= set(parameters(said, "query")):
+    for path, route in routes(api, "get"):
+        if {"created_at[gt]", "created_at[lt]"} <= set(query_names(route)):
             for first in DATES[1:6:2]:
                 for last in DATES[1:6:2]:
                     query = {"created_at[gte]": first, "created_at[lt]": last}
                     faults.append(fault(caller.get(filled(path, ids), params=query)))
     assert faults
-    assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
+    assert_no(faults)
 
 
 def ageless(page: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a page, without the durations of sessions, which grow from one request to the next."""
+    """Return the rows of a page without the durations of sessions, which grow between two requests."""
     return [row | {"stats": None, "usage": None} for row in page["data"]]
 
 
-def test_a_bound_beyond_all_rows_leaves_out_none_of_them(caller: Caller, ids: dict[str, str]) -> None:
-    """The zero time of some languages is the year 1."""
+def test_a_date_far_before_or_after_all_rows_filters_as_such(caller: Caller, ids: dict[str, str]) -> None:
+    """In some languages the zero time is the year 1."""
     for path in ("/v1/sessions", "/v1/agents", "/v1/audit"):
         everything = ageless(good(caller.get(path)))
         assert everything
         for first, last in ((DATES[0], DATES[4]), (DATES[1], DATES[5])):
-            found = good(caller.get(path, params={"created_at[gte]": first, "created_at[lt]": last}))
-            assert ageless(found) == everything
+            page = good(caller.get(path, params={"created_at[gte]": first, "created_at[lt]": last}))
+            assert ageless(page) == everything
             assert good(caller.get(path, params={"created_at[gte]": last}))["data"] == []
             assert good(caller.get(path, params={"created_at[lt]": first}))["data"] == []
 
 
 def forged(cursor: str) -> Iterator[str]:
-    """Cursors like this one whose values lie at their limits."""
-    said = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    for place in range(len(said)):
+    """Yield copies of a cursor with values at their limits."""
+    content = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    for place in range(len(content)):
         for value in (*DATES[:7], 2**63, -(2**63) - 1, 1e308, "", "\0", "\U0010ffff", "\ud800", None, True, [], {}):
-            changed = [*said[:place], value, *said[place + 1 :]]
-            yield base64.urlsafe_b64encode(json.dumps(changed).encode()).decode().rstrip("=")
+            forgery = [*content[:place], value, *content[place + 1 :]]
+            yield base64.urlsafe_b64encode(json.dumps(forgery).encode()).decode().rstrip("=")
 
 
 def test_no_cursor_is_a_5xx(api: str, caller: Caller, stage: Stage, ids: dict[str, str]) -> None:
     caller.agent()
     good(caller.post(f"/v1/agents/{ids['agent_id']}", json={"version": 1, "name": "Again"}))
     paged, faults = [], []
-    for path, said in routes(api, "get"):
-        if "page" not in parameters(said, "query"):
+    for path, route in routes(api, "get"):
+        if "page" not in query_names(route):
             continue
         cursor = good(caller.get(filled(path, ids), params={"limit": 1}))["next_page"]
         if cursor is None:
@@ -151,7 +164,7 @@ def test_no_cursor_is_a_5xx(api: str, caller: Caller, stage: Stage, ids: dict[st
         paged.append(path)
         faults += [fault(caller.get(filled(path, ids), params={"page": page})) for page in forged(cursor)]
     assert {"/v1/sessions", "/v1/agents", "/v1/approvals", "/v1/audit", "/v1/sessions/{session_id}/events"} <= set(paged)
-    assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
+    assert_no(faults)
 
 
 def test_no_id_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]) -> None:
@@ -162,10 +175,10 @@ def test_no_id_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]) -> None:
             for name in ids:
                 if "{" + name + "}" in path:
                     for value in odd:
-                        asked = filled(path.replace("{" + name + "}", value), ids)
-                        faults.append(fault(caller.request(method, asked)))
+                        url = filled(path.replace("{" + name + "}", value), ids)
+                        faults.append(fault(caller.request(method, url)))
     assert faults
-    assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
+    assert_no(faults)
 
 
 HEADERS = ["last-event-id", "idempotency-key", "x-stainless-retry-count", "anthropic-workspace-id", "anthropic-version"]
@@ -180,11 +193,11 @@ def test_no_header_is_a_5xx(caller: Caller, ids: dict[str, str]) -> None:
             headers = httpx.Headers([(name.encode(), value)])
             faults.append(fault(caller.get(f"/v1/sessions/{ids['session_id']}", headers=headers)))
             faults.append(fault(caller.post(f"/v1/sessions/{ids['session_id']}", json={"title": "T"}, headers=headers)))
-    assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
+    assert_no(faults)
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Paths of all that a JSON value is made of."""
+    """Yield the path of each part of a JSON value."""
     yield path
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, child in children:
@@ -192,7 +205,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
-    """A copy of a JSON value with another value at this path."""
+    """Return a copy of a JSON value with another value at this path."""
     if not path:
         return to
     copy = dict(value) if isinstance(value, dict) else list(value)
@@ -204,7 +217,7 @@ LIMITS: list[Any] = [*DATES[:7], *INTEGERS, *NUMBERS, -0.0, *TEXTS, "\ud800", "x
 
 
 def bodies(api: str, ids: dict[str, str]) -> dict[str, Any]:
-    """A valid body of each route that takes one."""
+    """Return a valid body for each route."""
     approval: Any = {"timeout_seconds": 60, "remind_after_seconds": 5, "on_timeout": "deny"}
     match: Any = {"tool": "bash", "input": [{"path": "/n", "gt": 1, "min_length": 1}]}
     rule: Any = {"effect": "ask", "match": match, "priority": 1, "reason": "r"}
@@ -243,32 +256,28 @@ def bodies(api: str, ids: dict[str, str]) -> dict[str, Any]:
 
 
 def test_no_body_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]) -> None:
-    """Each valid body with a value at its limits in one place."""
-    given = bodies(api, ids)
-    taking = {path for path, said in routes(api, "post") if "requestBody" in said}
-    assert set(given) <= taking
-    faults: list[str] = []
-
-    def ask(path: str, body: Any) -> None:
-        if found := fault(
-            caller.post(filled(path, ids), content=json.dumps(body).encode(), headers={"content-type": "application/json"})
-        ):
-            faults.append(found)
-
-    for path, body in given.items():
-        _ask(path, body, ask)
-    assert not faults
+    """In each valid body, one place has a value at its limit."""
+    valid = bodies(api, ids)
+    assert set(valid) <= {path for path, route in routes(api, "post") if "requestBody" in route}
+    faults: list[str | None] = []
+    for path, body in valid.items():
+        faults += post_limits(caller, filled(path, ids), body)
+    assert_no(faults)
 
 
-def _ask(path: str, body: Any, ask: Any) -> None:
+def post_limits(caller: Caller, path: str, body: Any) -> list[str | None]:
+    """Post EXAMPLES variants of a body. Returns the fault of each."""
     places = strategies.sampled_from(list(leaves(body)))
+    faults: list[str | None] = []
 
     @hypothesis.seed(1)
     @hypothesis.settings(
         max_examples=EXAMPLES, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
     )
     @hypothesis.given(places, strategies.sampled_from(LIMITS))
-    def one(place: tuple[Any, ...], value: Any) -> None:
-        ask(path, changed(body, place, value))
+    def post(place: tuple[Any, ...], value: Any) -> None:
+        content = json.dumps(changed(body, place, value)).encode()
+        faults.append(fault(caller.post(path, content=content, headers={"content-type": "application/json"})))
 
-    one()
+    post()
+    return faults

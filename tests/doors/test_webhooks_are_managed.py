@@ -1,4 +1,4 @@
-"""An administrator's key manages endpoints; a secret is shown once; deliveries are listed, tested and sent again."""
+"""An administrator's key manages endpoints and their deliveries. A signing secret is shown once."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def create(caller: Caller, **fields: Any) -> dict[str, Any]:
 
 
 def ended(stage: Stage, webhook_id: str, status: str) -> str:
-    """A delivery that has ended so. Returns its id."""
+    """Create a delivery that ended with this status. Returns its id."""
     with transaction(stage.workspace_id) as db:
         delivery = Delivery.test(db, Endpoint.find(db, webhook_id), "session.created")
         db.save()
@@ -33,7 +33,7 @@ def test_an_endpoint_is_created_listed_changed_and_deleted(caller: Caller) -> No
     new = create(caller, name="Ops", description="What ops read.")
     assert new["signing_secret"].startswith("whsec_")
     shown = {name: value for name, value in new.items() if name != "signing_secret"}
-    assert shown["enabled_events"] == sorted(SDK_EVENTS), "all that the SDK knows, and nothing of ours unasked"
+    assert shown["enabled_events"] == sorted(SDK_EVENTS), "by default the events of the SDK, without our own"
     assert good(caller.get(f"/v1/webhooks/{new['id']}")) == shown
     assert good(caller.get("/v1/webhooks"))["data"] == [shown]
     changed = good(caller.post(f"/v1/webhooks/{new['id']}", json={"enabled_events": ["approval.requested"], "state": "disabled"}))
@@ -68,19 +68,19 @@ def test_a_secret_is_shown_once(caller: Caller) -> None:
         ({}, "url"),
     ],
 )
-def test_what_cannot_be_an_endpoint_is_refused(caller: Caller, body: dict[str, Any], words: str) -> None:
+def test_an_invalid_endpoint_is_refused_and_not_stored(caller: Caller, body: dict[str, Any], words: str) -> None:
     bad(caller.post("/v1/webhooks", json=body), 400, words)
     assert good(caller.get("/v1/webhooks"))["data"] == []
 
 
-def test_a_workspace_has_so_many_endpoints_and_no_more(caller: Caller, stage: Stage) -> None:
+def test_a_workspace_has_at_most_50_endpoints(caller: Caller, stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         for _ in range(MOST_ENDPOINTS):
             Endpoint.create(db, stage.principal, url=URL, enabled_events=["agent.created"], name="", description="")
     bad(caller.post("/v1/webhooks", json={"url": URL}), 409, "50")
 
 
-def test_only_administrators_of_the_workspace_may(api: str, caller: Caller, stage: Stage) -> None:
+def test_only_administrators_of_the_workspace_manage_endpoints(api: str, caller: Caller, stage: Stage) -> None:
     new = create(caller)
     with Caller(api, key(stage, "read", "agents", "sessions", "approvals")) as other:
         bad(other.get("/v1/webhooks"), 403, "admin")
@@ -113,7 +113,7 @@ def test_deliveries_are_sent_again_one_by_one_or_many_at_once(caller: Caller, st
     bad(caller.post(f"/v1/webhooks/{other['id']}/deliveries/{cancelled}/redeliver"), 404, cancelled)
 
 
-def test_a_disabled_endpoint_is_sent_nothing(caller: Caller, stage: Stage) -> None:
+def test_nothing_can_be_sent_to_a_disabled_endpoint(caller: Caller, stage: Stage) -> None:
     new = create(caller)
     done = ended(stage, new["id"], "done")
     good(caller.post(f"/v1/webhooks/{new['id']}", json={"state": "disabled"}))

@@ -1,4 +1,4 @@
-"""Requests of the hosted service that this server refuses: a 400 names the field, docs/hosted-service.md the request."""
+"""A request of the hosted service that this server refuses is a 400 that names the field, and is in docs/hosted-service.md."""
 
 from pathlib import Path
 from typing import Any
@@ -44,32 +44,32 @@ EVENTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "more", "field"), AGENTS, ids=lambda value: value if isinstance(value, str) else "")
-def test_of_agents(caller: Caller, said: str, more: dict[str, Any], field: str) -> None:
-    assert said in TABLE
+@pytest.mark.parametrize(("words", "more", "field"), AGENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_refused_agents_are_documented(caller: Caller, words: str, more: dict[str, Any], field: str) -> None:
+    assert words in TABLE
     bad(caller.post("/v1/agents", json=AGENT | more), 400, field)
 
 
-@pytest.mark.parametrize(("said", "more", "field"), ENVIRONMENTS, ids=lambda value: value if isinstance(value, str) else "")
-def test_of_environments(caller: Caller, said: str, more: dict[str, Any], field: str) -> None:
-    assert said in TABLE
+@pytest.mark.parametrize(("words", "more", "field"), ENVIRONMENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_refused_environments_are_documented(caller: Caller, words: str, more: dict[str, Any], field: str) -> None:
+    assert words in TABLE
     bad(caller.post("/v1/environments", json=ENVIRONMENT | more), 400, field)
 
 
-@pytest.mark.parametrize(("said", "more", "field"), SESSIONS, ids=lambda value: value if isinstance(value, str) else "")
-def test_of_sessions(caller: Caller, said: str, more: dict[str, Any], field: str) -> None:
-    assert said in TABLE
+@pytest.mark.parametrize(("words", "more", "field"), SESSIONS, ids=lambda value: value if isinstance(value, str) else "")
+def test_refused_sessions_are_documented(caller: Caller, words: str, more: dict[str, Any], field: str) -> None:
+    assert words in TABLE
     body = {"agent": caller.agent()["id"], "environment_id": caller.environment_id()}
     bad(caller.post("/v1/sessions", json=body | more), 400, field)
 
 
-@pytest.mark.parametrize(("said", "event", "field"), EVENTS, ids=lambda value: value if isinstance(value, str) else "")
-def test_of_events(caller: Caller, said: str, event: dict[str, Any], field: str) -> None:
-    assert said in TABLE
+@pytest.mark.parametrize(("words", "event", "field"), EVENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_refused_events_are_documented(caller: Caller, words: str, event: dict[str, Any], field: str) -> None:
+    assert words in TABLE
     bad(caller.tell(caller.session()["id"], event), 400, field)
 
 
-def test_an_mcp_server_without_a_toolset_is_taken(caller: Caller) -> None:
+def test_an_mcp_server_without_a_toolset_is_accepted_as_documented(caller: Caller) -> None:
     assert "A server that no `mcp_toolset` names is accepted and gives no tools." in TABLE
     server = {"type": "url", "name": "x", "url": "https://example.org"}
     assert caller.agent(mcp_servers=[server])["mcp_servers"] == [server]

@@ -1,4 +1,4 @@
-"""What passes says so, with when to come back; what the process can say of itself, it says without a key."""
+"""A temporary fault is a 503 that says when to retry. `/healthz` and `/readyz` answer without a key."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,14 +17,14 @@ from models.database.transactions import transaction
 
 @pytest.fixture(scope="module")
 def lost_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An API whose database and Redis are not there."""
-    log: Path = tmp_path_factory.mktemp("lost") / "log"
+    """The URL of an API server without database and Redis."""
     gone = "postgresql://assent_app:x@127.0.0.1:1/assent"
-    with served(log, DATABASE_URL=gone, DATABASE_SYSTEM_URL=gone, REDIS_URL="redis://127.0.0.1:1/0") as url:
+    env = {"DATABASE_URL": gone, "DATABASE_SYSTEM_URL": gone, "REDIS_URL": "redis://127.0.0.1:1/0"}
+    with served(tmp_path_factory.mktemp("lost") / "log", **env) as url:
         yield url
 
 
-def test_a_session_that_is_locked_for_long_is_a_503(caller: Caller, stage: Stage) -> None:
+def test_a_request_for_a_session_that_stays_locked_is_a_503(caller: Caller, stage: Stage) -> None:
     session = caller.session()
     with transaction(stage.workspace_id) as db:
         flow.lock(db, session["id"])
@@ -35,24 +35,24 @@ def test_a_session_that_is_locked_for_long_is_a_503(caller: Caller, stage: Stage
     good(caller.tell(session["id"], message()))
 
 
-def test_a_database_that_is_away_is_a_503(lost_api: str, stage: Stage) -> None:
+def test_without_a_database_a_request_is_a_503(lost_api: str, stage: Stage) -> None:
     with Caller(lost_api, key(stage)) as caller:
         bad(caller.get("/v1/agents"), 503)
         bad(caller.post("/v1/agents", json={}), 503)
 
 
-def test_alive_is_not_ready(lost_api: str) -> None:
+def test_without_a_database_the_server_is_alive_and_not_ready(lost_api: str) -> None:
     assert good(httpx.get(f"{lost_api}/healthz")) == {"status": "ok"}
     answer = httpx.get(f"{lost_api}/readyz")
     assert answer.status_code == 503
     assert answer.json() == {"status": "not ready"}
 
 
-def test_ready_says_database_and_redis_to_administrators(caller: Caller) -> None:
+def test_administrators_see_the_state_of_each_part(caller: Caller) -> None:
     assert good(caller.get("/readyz")) == {"status": "ok", "database": "ok", "redis": "ok", "audit": "ok", "held_back": []}
 
 
-def test_migrations_are_known_by_the_names_of_their_files() -> None:
+def test_readiness_knows_every_migration_by_its_file_name() -> None:
     scripts = ScriptDirectory(str(Path(models.__file__).with_name("migrations")))
     assert _revisions() == {script.revision for script in scripts.walk_revisions()}
     assert scripts.get_heads() == [max(_revisions())]

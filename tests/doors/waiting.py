@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from doors.served import Caller, good
+from doors.served import Caller, confirmation, good
 from rows.stage import Stage, call, entry
 
 from models import flow
@@ -21,37 +21,42 @@ SECRETIVE = {
     },
     "permission_policy": {"type": "always_ask"},
 }
-"""A client tool that takes a secret."""
+"""A client tool with a secret parameter."""
 
 
 def asked(caller: Caller, stage: Stage, *blocks: dict[str, Any], **session: Any) -> list[ToolCall]:
-    """The calls of a new session's first turn, `ls -l` by default; all of them wait."""
-    made = caller.session(**session)
-    caller.say(made["id"])
-    return stage.reply(made["id"], *(blocks or [call(command="ls -l")]))
+    """Create a session and run its first turn. Returns its calls, by default one of `ls -l`, which wait for a person."""
+    session_id = caller.session(**session)["id"]
+    caller.say(session_id)
+    return stage.reply(session_id, *(blocks or [call(command="ls -l")]))
 
 
 def secretive(caller: Caller, stage: Stage, **arguments: Any) -> ToolCall:
-    """A call of `transfer` that waits."""
+    """Return a waiting call of `transfer`."""
     agent = caller.agent(tools=[SECRETIVE])
-    [found] = asked(caller, stage, call("transfer", **(arguments or {"amount": 5, "pin": "4711"})), agent=agent)
-    return found
+    return asked(caller, stage, call("transfer", **(arguments or {"amount": 5, "pin": "4711"})), agent=agent)[0]
 
 
-def approval_of(caller: Caller, found: ToolCall) -> dict[str, Any]:
-    """The approval that the call raised last."""
-    approvals = good(caller.get("/v1/approvals", params={"session_id": found.session_id}))["data"]
-    approval: dict[str, Any] = [a for a in approvals if a["tool_use_id"] == found.id][-1]
+def approval_of(caller: Caller, tool_call: ToolCall) -> dict[str, Any]:
+    """Return the call's last approval."""
+    approvals = good(caller.get("/v1/approvals", params={"session_id": tool_call.session_id}))["data"]
+    approval: dict[str, Any] = [a for a in approvals if a["tool_use_id"] == tool_call.id][-1]
     return approval
 
 
-def decide(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
-    """Decide the call's approval: the approval as it is then."""
-    return good(caller.post(f"/v1/approvals/{approval_of(caller, found)['id']}/decision", json=said))
+def decide(caller: Caller, tool_call: ToolCall, **decision: Any) -> dict[str, Any]:
+    """Decide the call's approval. Returns the decided approval."""
+    return good(caller.post(f"/v1/approvals/{approval_of(caller, tool_call)['id']}/decision", json=decision))
+
+
+def by_event(caller: Caller, tool_call: ToolCall, **decision: Any) -> dict[str, Any]:
+    """Decide by `user.tool_confirmation`. Returns the decided approval."""
+    good(caller.tell(tool_call.session_id, confirmation(tool_call.id, **decision)))
+    return approval_of(caller, tool_call)
 
 
 def announced(caller: Caller, stage: Stage) -> ToolCall:
-    """A call of a toolset that waits."""
+    """Return a waiting call of an announced toolset."""
     toolset.announce({"orders": [entry("refund")]})
     agent = caller.agent(
         mcp_servers=[{"type": "url", "name": "shop", "url": "assent:orders"}],
@@ -60,16 +65,16 @@ def announced(caller: Caller, stage: Stage) -> ToolCall:
     return asked(caller, stage, call("mcp__shop__refund", n=5), agent=agent)[0]
 
 
-def running(caller: Caller, stage: Stage, found: ToolCall) -> ToolCall:
-    """The call, allowed and taken by a worker."""
-    decide(caller, found, result="allow")
-    taken = stage.claim_call(found)
-    assert taken
-    return taken
+def running(caller: Caller, stage: Stage, tool_call: ToolCall) -> ToolCall:
+    """Allow a waiting call, and claim it."""
+    decide(caller, tool_call, result="allow")
+    claimed = stage.claim_call(tool_call)
+    assert claimed
+    return claimed
 
 
-def lose(stage: Stage, found: ToolCall) -> None:
-    """The call, which was allowed, is taken by a worker that dies in the middle."""
-    taken = stage.claim_call(found)
-    assert taken
-    stage.locked(taken.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, taken.id)))
+def lose(stage: Stage, tool_call: ToolCall) -> None:
+    """Claim an allowed call, and lose its worker."""
+    claimed = stage.claim_call(tool_call)
+    assert claimed
+    stage.locked(claimed.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, claimed.id)))

@@ -1,4 +1,4 @@
-"""Agents with MCP servers, as clients send them."""
+"""Requests for agents with MCP servers."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ BASE = {"name": "A", "model": MODEL}
 
 
 def of(server: str = "github", **more: Any) -> dict[str, Any]:
-    """The toolset of a server."""
+    """Return the toolset entry of a server."""
     return {"type": "mcp_toolset", "mcp_server_name": server} | more
 
 
 def both(*tools: dict[str, Any], servers: tuple[dict[str, Any], ...] = (GITHUB,)) -> dict[str, Any]:
-    """The two lists that go together."""
+    """Return `mcp_servers` and `tools`, which must match."""
     return {"mcp_servers": list(servers), "tools": list(tools) or [of()]}
 
 
 def custom(name: str) -> dict[str, Any]:
-    """A client tool."""
+    """Return a client tool."""
     return {"type": "custom", "name": name, "description": "", "input_schema": {"type": "object"}}
 
 
-def url(said: str) -> dict[str, Any]:
-    """An agent's servers, one of them here."""
-    return {"mcp_servers": [GITHUB, {"type": "url", "name": "n", "url": said}]}
+def url(address: str) -> dict[str, Any]:
+    """Return `mcp_servers` whose second server has this URL."""
+    return {"mcp_servers": [GITHUB, {"type": "url", "name": "n", "url": address}]}

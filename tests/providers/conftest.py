@@ -1,4 +1,4 @@
-"""The stand-in model as a process of its own, and a provider that is told to use it."""
+"""The stand-in model in its own process, providers that use it, and servers that return fixed responses."""
 
 import contextlib
 import itertools
@@ -26,14 +26,14 @@ HOUSE = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def standin() -> Iterator[str]:
-    """Its address."""
-    started = [sys.executable, "-m", "deploy.standin", "--port", "0"]
-    with subprocess.Popen(started, cwd=HOUSE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
+    """The stand-in's URL."""
+    command = [sys.executable, "-m", "deploy.standin", "--port", "0"]
+    with subprocess.Popen(command, cwd=HOUSE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
         assert process.stdout
         ready = process.stdout.readline()
-        found = re.search(r"http://\S+", ready)
-        assert found, ready
-        yield found[0]
+        url = re.search(r"http://\S+", ready)
+        assert url, ready
+        yield url[0]
         process.terminate()
 
 
@@ -46,20 +46,20 @@ def claude(standin: str) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture
 def http(standin: str) -> Iterator[httpx.Client]:
-    """A plain client, for what the official one would not send."""
+    """A plain HTTP client, for requests that the official client would not send."""
     with httpx.Client(base_url=standin, headers={"x-api-key": "sk-test", "anthropic-version": "2023-06-01"}) as client:
         yield client
 
 
 @pytest.fixture
 def wire() -> str:
-    """The wire that a file's tests speak. A file about all wires has a fixture of this name with parameters."""
+    """The wire of a file's tests. A file about all wires overrides this fixture with parameters."""
     return "anthropic"
 
 
 @pytest.fixture
 def use_model_at(monkeypatch: pytest.MonkeyPatch, wire: str) -> Iterator[Callable[..., Provider]]:
-    """Returns the provider for an address: Anthropic's by the environment, another by an entry with these fields."""
+    """A function that returns the provider at an address: Anthropic's by environment variables, others by an entry."""
 
     def use(address: str, **fields: Any) -> Provider:
         settings.cache_clear()
@@ -79,16 +79,34 @@ def use_model_at(monkeypatch: pytest.MonkeyPatch, wire: str) -> Iterator[Callabl
 
 @pytest.fixture
 def provider(standin: str, use_model_at: Callable[[str], Provider]) -> Provider:
+    """The provider at the stand-in."""
     return use_model_at(standin)
 
 
+@pytest.fixture
+def write_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """A function that has ASSENT_PROVIDERS name a file with these entries, or with `text`, and sets the variables `env`."""
+    numbers = itertools.count()
+
+    def write(*entries: Any, text: str | None = None, **env: str) -> None:
+        path = tmp_path / f"providers-{next(numbers)}.json"
+        path.write_text(json.dumps({"providers": entries}) if text is None else text)
+        for name, value in ({"ASSENT_PROVIDERS": str(path)} | env).items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+
+    yield write
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
 _NUMBERS = itertools.count()
-"""A name of its own for each request's model, because some state of a process is kept by model."""
+"""Gives each request's model its own name, because a process keeps some state by model."""
 
 
 @pytest.fixture
 def request_of(request: pytest.FixtureRequest) -> Callable[..., ModelRequest]:
-    """A request with a prompt that no other test sends, or with the messages given."""
+    """A function that returns a request with a prompt that no other test sends, or with these messages."""
 
     def make(prompt: str | list[dict[str, Any]], **changes: Any) -> ModelRequest:
         messages = prompt
@@ -106,23 +124,31 @@ def request_of(request: pytest.FixtureRequest) -> Callable[..., ModelRequest]:
     return make
 
 
-@pytest.fixture
-def endless(answering: Callable[..., str]) -> Callable[[bytes], str]:
-    """Starts a server whose streams never end by themselves. Returns its address."""
+class Quiet(BaseHTTPRequestHandler):
+    """A handler that logs nothing."""
 
-    def start(chunk: bytes) -> str:
-        return answering(chunk, times=1_000_000)
+    def log_message(self, *_: object) -> None:
+        """Do nothing."""
 
-    return start
+
+@contextlib.contextmanager
+def serving(handler: type[Quiet]) -> Iterator[str]:
+    """Run a server. Returns its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture
 def answering() -> Iterator[Callable[..., str]]:
-    """Starts a server that answers everything with the same bytes, for what no script asks for. Returns its address."""
-    started: list[ThreadingHTTPServer] = []
+    """A function that starts a server whose every response is `times` these bytes, and returns its URL."""
 
     def start(body: bytes, status: int = 200, times: int = 1, **headers: str) -> str:
-        class Canned(BaseHTTPRequestHandler):
+        class Canned(Quiet):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 self.send_response(status)
@@ -134,29 +160,23 @@ def answering() -> Iterator[Callable[..., str]]:
                     for _ in range(times):
                         self.wfile.write(body)
 
-            def log_message(self, *_: object) -> None:
-                pass
+        return stack.enter_context(serving(Canned))
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Canned)
-        started.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
+    with contextlib.ExitStack() as stack:
+        yield start
 
 
 @pytest.fixture
 def refusing() -> Iterator[Callable[[str], tuple[str, list[dict[str, Any]]]]]:
-    """Starts a server that refuses a parameter as OpenAI's API does. Returns its address and the bodies of its requests."""
-    started: list[ThreadingHTTPServer] = []
+    """A function that starts a server which refuses a parameter as OpenAI's API does.
+
+    The function returns the server's URL, and the list of the requests' bodies.
+    """
 
     def start(parameter: str) -> tuple[str, list[dict[str, Any]]]:
         bodies: list[dict[str, Any]] = []
 
-        class Picky(BaseHTTPRequestHandler):
+        class Picky(Quiet):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 bodies.append(body | {"header": self.headers.get("authorization"), "team": self.headers.get("x-team")})
@@ -170,15 +190,7 @@ def refusing() -> Iterator[Callable[[str], tuple[str, list[dict[str, Any]]]]]:
                 self.end_headers()
                 self.wfile.write(json.dumps(answer).encode())
 
-            def log_message(self, *_: object) -> None:
-                pass
+        return stack.enter_context(serving(Picky)), bodies
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Picky)
-        started.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}", bodies
-
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
+    with contextlib.ExitStack() as stack:
+        yield start

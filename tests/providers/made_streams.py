@@ -1,4 +1,4 @@
-"""Streams by hand, for what no script of the stand-in asks for."""
+"""Streams of Anthropic's API that no script of the stand-in produces."""
 
 import json
 from typing import Any

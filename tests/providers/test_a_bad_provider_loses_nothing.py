@@ -1,8 +1,7 @@
-"""Whatever is wrong with a provider, the session says so in one clear error and keeps every message. Over both wires."""
+"""A fault of a provider is one clear error in the session, and no message is lost. Over both wires."""
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from rows.stage import Stage
 
 from models.database.transactions import transaction
 from models.session.turn import Turn
-from models.settings import settings
 from workers import turn as task
 
 Use = Callable[..., None]
@@ -23,28 +21,20 @@ def wire(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def use(standin: str, wire: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Use]:
-    """Has one provider at this address, by default the stand-in's, serve `stand-in*` over the wire."""
-    files = iter(tmp_path / f"providers-{number}.json" for number in range(9))
+def use(standin: str, wire: str, write_registry: Callable[..., None]) -> Use:
+    """A function that has one provider at this address, by default the stand-in's, serve `stand-in*` over the wire."""
 
     def write(address: str = standin, **fields: Any) -> None:
         base_url = f"{address}/v1" if wire == "openai" else address
         entry = {"name": "local", "kind": wire, "base_url": base_url, "models": ["stand-in*"], "api_key_env": "LOCAL_KEY"} | fields
-        file = next(files)
-        file.write_text(json.dumps({"providers": [entry]}))
-        monkeypatch.setenv("ASSENT_PROVIDERS", str(file))
-        monkeypatch.setenv("ASSENT_BACKOFF_SECONDS", "0.001")
-        monkeypatch.setenv("LOCAL_KEY", "sk-test")
-        settings.cache_clear()
+        write_registry(entry, ASSENT_BACKOFF_SECONDS="0.001", LOCAL_KEY="sk-test")
 
     write()
-    yield write
-    monkeypatch.undo()
-    settings.cache_clear()
+    return write
 
 
 def run(stage: Stage, session_id: str) -> Turn:
-    """Run the session's turn once, now, as its task does."""
+    """Run the session's turn once, now, as its task does. Returns the turn."""
     turn_id = stage.read(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(turn)s", turn=turn_id)
@@ -61,18 +51,18 @@ def texts(stage: Stage, session_id: str) -> list[str]:
 
 
 HTML = b"<html><body>Welcome to nginx!</body></html>"
-PASSING: dict[str, tuple[dict[str, Any], str]] = {
+TEMPORARY: dict[str, tuple[dict[str, Any], str]] = {
     "a page of HTML": ({"body": HTML, "content_type": "text/html"}, "answered text/html instead of text/event-stream"),
     "an empty stream": ({"body": b""}, "stream"),
     "an endless stream": ({"body": b": x\n\n" * 100, "times": 1_000_000}, "longer than 200000 bytes"),
     "a stream that is cut": ({"body": b"data: {broken"}, "stream"),
     "an overload": ({"body": b"{}", "status": 529, "content_type": "application/json"}, "529"),
 }
-"""Faults that may pass: the turn is repeated."""
+"""Temporary faults: the turn is retried."""
 
 
-@pytest.mark.parametrize(("response", "message"), PASSING.values(), ids=PASSING.keys())
-def test_a_fault_that_may_pass_delays_the_reply(
+@pytest.mark.parametrize(("response", "message"), TEMPORARY.values(), ids=TEMPORARY.keys())
+def test_a_temporary_fault_delays_the_reply(
     stage: Stage, use: Use, answering: Callable[..., str], response: dict[str, Any], message: str
 ) -> None:
     use(answering(**response), limits={"response_bytes": 200_000})
@@ -86,16 +76,16 @@ def test_a_fault_that_may_pass_delays_the_reply(
     stage.check(session_id)
 
 
-LASTING: dict[str, tuple[dict[str, Any], str]] = {
+PERMANENT: dict[str, tuple[dict[str, Any], str]] = {
     "a wrong key": ({"body": b"{}", "status": 401, "content_type": "application/json"}, "401"),
     "a wrong path": ({"body": HTML, "status": 404, "content_type": "text/html"}, "404: check the provider's base_url"),
     "a redirect": ({"body": b"", "status": 307, "location": "http://127.0.0.1:9/"}, "307: check the provider's base_url"),
 }
-"""Faults that need somebody: the run ends."""
+"""Permanent faults: the run ends."""
 
 
-@pytest.mark.parametrize(("response", "message"), LASTING.values(), ids=LASTING.keys())
-def test_a_fault_that_lasts_ends_the_run_and_the_next_message_goes_on(
+@pytest.mark.parametrize(("response", "message"), PERMANENT.values(), ids=PERMANENT.keys())
+def test_a_permanent_fault_ends_the_run_and_the_next_message_goes_on(
     stage: Stage, use: Use, answering: Callable[..., str], response: dict[str, Any], message: str
 ) -> None:
     use(answering(**response))
@@ -145,7 +135,7 @@ def test_a_refusal_ends_the_run_and_leaves_its_message_out(stage: Stage, use: Us
     stage.check(session_id)
 
 
-def test_a_call_with_broken_json_is_told_once_then_the_run_ends(stage: Stage, use: Use) -> None:
+def test_after_two_calls_with_broken_json_the_run_ends(stage: Stage, use: Use) -> None:
     session_id = stage.session(bash="always_allow")
     stage.message(session_id, "loop broken call bash {not json")
     assert run(stage, session_id).status == "done"

@@ -1,8 +1,7 @@
-"""A session whose history would pass its model's window goes on, at each provider and across them. Over HTTP, at the stand-in."""
+"""A session whose history would exceed its model's window goes on, at each provider and across them. Over HTTP, at the stand-in."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -12,57 +11,49 @@ from rows.stage import Stage
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.session.turn import Turn
-from models.settings import settings
 from workers import turn as task
 
 WINDOW = 12_000
-"""Tokens. The tools of the agent take 2,000 of them."""
+"""Tokens, of which the agent's tools take 2,000."""
 PROSE = "the sea was far but its low hum " * 300
 """2,400 tokens."""
 
 
 @pytest.fixture(autouse=True)
-def registry(standin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """`claude-*` at Anthropic's wire and `llama-*` at OpenAI's, all with a small window. Nobody serves `gone-*`."""
+def registry(standin: str, write_registry: Callable[..., None]) -> None:
+    """`claude-*` over Anthropic's wire and `llama-*` over OpenAI's, all with a small window. The server of `gone-*` is down."""
     claude = {"name": "claude", "kind": "anthropic", "base_url": standin, "models": ["claude-*"]}
     llama = {"name": "llama", "kind": "openai", "base_url": f"{standin}/v1", "models": ["llama-*"]}
     gone = {"name": "gone", "kind": "openai", "base_url": "http://127.0.0.1:9", "models": ["gone-*"]}
     more = {"windows": {"*": WINDOW}, "api_key_env": "FIRST_KEY"}
-    path = tmp_path / "providers.json"
-    path.write_text(json.dumps({"providers": [entry | more for entry in (claude, llama, gone)]}))
-    monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
-    monkeypatch.setenv("FIRST_KEY", "the-operator-s")
-    settings.cache_clear()
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
+    write_registry(*(entry | more for entry in (claude, llama, gone)), FIRST_KEY="the-operator-s")
 
 
 def use(stage: Stage, session_id: str, model: str, *fallbacks: str) -> None:
-    """Have the session's agent use this model."""
+    """Set the model of the session's agent."""
     stage.change_agent(session_id, lambda agent: agent.update(model={"id": model, "fallbacks": list(fallbacks)}))
 
 
 def ask(stage: Stage, session_id: str, number: int) -> Turn:
-    """Send a long message, and run its turn."""
+    """Send a long message, and run its turn. Returns the turn."""
     stage.message(session_id, f"{PROSE}\nsay Answer {number}.")
     return run(stage, session_id)
 
 
 def run(stage: Stage, session_id: str) -> Turn:
-    """Run the session's turn as its tasks do, until it ends."""
+    """Run the session's turn as its tasks do, until it ends. Returns the turn."""
     while (turn := stage.get(Turn, stage.read(session_id).turn_id or "")).status == "queued":
         task.run(turn.id, session_id, stage.workspace_id)
     return turn
 
 
 def answers(stage: Stage, session_id: str) -> list[str]:
-    """What the model said, message by message."""
+    """Return the text of each reply."""
     return [event.body["content"][0]["text"] for event in stage.events(session_id, "agent.message")]
 
 
 @pytest.mark.parametrize("model", ["claude-1", "llama-4"])
-def test_no_request_passes_the_window_and_every_message_is_answered(stage: Stage, http: httpx.Client, model: str) -> None:
+def test_no_request_exceeds_the_window_and_every_message_is_answered(stage: Stage, http: httpx.Client, model: str) -> None:
     http.delete("/standin/requests")
     session_id = stage.session()
     use(stage, session_id, model)
@@ -86,16 +77,13 @@ def test_another_provider_goes_on_from_a_summary(stage: Stage, http: httpx.Clien
     use(stage, session_id, "llama-4")
     assert ask(stage, session_id, 5).provider == "llama"
     [sent] = http.get("/standin/requests", params={"last": 1}).json()["data"]
-    assert (
-        "was replaced by a summary" in sent["messages"][0]["content"]
-        or "was replaced by a summary" in sent["messages"][1]["content"]
-    )
+    assert any("was replaced by a summary" in message["content"] for message in sent["messages"][:2])
     assert "signature" not in json.dumps(sent["messages"])
     assert answers(stage, session_id)[-1] == "Answer 5."
 
 
 def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) -> None:
-    """The run ends with the hosted service's error, and the next message goes on."""
+    """The run ends with the hosted service's error. The next message is answered."""
     session_id = stage.session()
     use(stage, session_id, "claude-1")
     for number in range(3):
@@ -114,7 +102,7 @@ def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) 
 
 @pytest.mark.parametrize("wire", ["claude", "llama"])
 def test_a_request_that_the_model_refuses_as_too_long_is_shortened_once_and_sent_again(stage: Stage, wire: str) -> None:
-    """The estimate of the window is wrong: the model reads less."""
+    """The model's real window is smaller than the estimate."""
     session_id = stage.session()
     use(stage, session_id, f"{wire}-window-6500")
     turns = [ask(stage, session_id, number) for number in range(3)]
@@ -129,7 +117,7 @@ def test_a_request_that_the_model_refuses_as_too_long_is_shortened_once_and_sent
 
 @pytest.mark.parametrize("wire", ["claude", "llama"])
 def test_a_message_that_no_summary_makes_short_enough_ends_the_run_with_a_named_reason(stage: Stage, wire: str) -> None:
-    """The next message goes on without it."""
+    """The next message is answered without it."""
     session_id = stage.session()
     use(stage, session_id, f"{wire}-window-4300")
     stage.message(session_id, f"{PROSE * 2}\nsay too long")
@@ -144,7 +132,7 @@ def test_a_message_that_no_summary_makes_short_enough_ends_the_run_with_a_named_
     assert (ask(stage, session_id, 1).status, answers(stage, session_id)) == ("done", ["Answer 1."])
 
 
-def test_a_summary_by_an_alternative_says_so_like_a_reply(stage: Stage) -> None:
+def test_a_summary_by_an_alternative_is_reported_like_a_reply(stage: Stage) -> None:
     session_id = stage.session()
     use(stage, session_id, "claude-1")
     for number in range(3):

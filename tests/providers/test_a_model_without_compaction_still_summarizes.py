@@ -1,35 +1,30 @@
-"""A model of Anthropic's API that does not know compaction: the summary is requested in words, and an own block goes as text."""
+"""For a model without Anthropic's compaction, the summary is requested in words, and a block of compaction is sent as text."""
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+from model_calls import RequestOf, ignore
 
-from workers.providers import ModelError, ModelRequest, Provider
+from workers.providers import ModelError, Provider
 from workers.providers.anthropic_reply import Draft
 from workers.providers.neutral import summarized
 
-RequestOf = Callable[..., ModelRequest]
 HELLO: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "Hello."}]}
-
-
-def ignore(index: int, text: str) -> None:
-    pass
 
 
 def test_a_refused_compaction_is_followed_by_a_request_in_words(
     provider: Provider, request_of: RequestOf, http: httpx.Client
 ) -> None:
     request = request_of([HELLO], folds=True, model="old-1")
-    for expected in ([True, False], [False]):  # it is tried once for each model
+    for expected in ([True, False], [False]):  # compaction is tried once per model
         http.delete("/standin/requests")
         reply = provider.ask(request, ignore)
         assert (reply.content[0]["type"], "provider_data" in reply.content[0]) == ("summary", False)
         assert ["compaction" in sent for sent in http.get("/standin/requests").json()["data"]] == expected
 
 
-def test_a_block_that_the_api_refuses_goes_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_a_block_that_the_api_refuses_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
     """Another account of the same provider may have signed it."""
     data = {"anthropic": {"compaction": {"type": "compaction", "content": "They met.", "signature": "another's"}}}
     summary = {"type": "summary", "text": "They met.", "provider_data": data}
@@ -40,7 +35,7 @@ def test_a_block_that_the_api_refuses_goes_as_text(provider: Provider, request_o
 
 
 def test_a_summary_that_failed_is_an_error_with_its_usage() -> None:
-    """The API returns a block without content if the model wrote no summary that it could use."""
+    """The API returns a block without content if the model wrote no usable summary."""
     draft = Draft("anthropic")
     usage = {"input_tokens": 0, "output_tokens": 0}
     iterations = [{"type": "compaction", "input_tokens": 700, "output_tokens": 9}]

@@ -1,8 +1,7 @@
-"""A workspace's own key of a provider: stored encrypted, shown to nobody, used in the place of the operator's."""
+"""A workspace's own key for a provider is stored encrypted, shown to nobody, and used instead of the operator's key."""
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,33 +19,23 @@ from workers import turn as task
 
 
 @pytest.fixture
-def sent(
-    refusing: Callable[[str], tuple[str, list[dict[str, Any]]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[list[dict[str, Any]]]:
-    """The requests that the provider `local` got, whose operator's key is `the-operator-s`."""
+def sent(refusing: Callable[[str], tuple[str, list[dict[str, Any]]]], write_registry: Callable[..., None]) -> list[dict[str, Any]]:
+    """The requests to the provider `local`, whose operator's key is `the-operator-s`."""
     address, bodies = refusing("nothing")
-    path = tmp_path / "providers.json"
     entry = {"name": "local", "kind": "openai", "base_url": f"{address}/v1", "models": ["*"], "api_key_env": "LOCAL_KEY"}
-    path.write_text(json.dumps({"providers": [entry]}))
     private, public = new_keys()
-    for name, value in {
-        "ASSENT_PROVIDERS": str(path),
-        "LOCAL_KEY": "the-operator-s",
-        "ASSENT_TURNS_PUBLIC_KEY": public,
-        "ASSENT_TURNS_PRIVATE_KEYS": private,
-    }.items():
-        monkeypatch.setenv(name, value)
-    settings.cache_clear()
-    yield bodies
-    monkeypatch.undo()
-    settings.cache_clear()
+    keys = {"LOCAL_KEY": "the-operator-s", "ASSENT_TURNS_PUBLIC_KEY": public, "ASSENT_TURNS_PRIVATE_KEYS": private}
+    write_registry(entry, **keys)
+    return bodies
 
 
 def keys(requests: list[dict[str, Any]]) -> list[str]:
+    """Return the key of each request."""
     return [request["header"] for request in requests]
 
 
 def run(stage: Stage) -> Turn:
+    """Run a turn of a new session. Returns the turn."""
     session_id = stage.session()
     stage.message(session_id)
     turn_id = stage.read(session_id).turn_id or ""
@@ -76,7 +65,7 @@ def test_it_is_replaced_and_deleted(stage: Stage, sent: list[dict[str, Any]]) ->
     assert [act for act in acts if act.startswith("provider_key")] == ["provider_key.stored"] * 2 + ["provider_key.deleted"]
 
 
-def test_one_that_cannot_be_decrypted_ends_the_run_and_the_operator_s_is_not_used(
+def test_a_key_that_cannot_be_decrypted_ends_the_run_and_the_operator_s_key_is_not_used(
     stage: Stage, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with transaction(stage.workspace_id) as db:
@@ -114,14 +103,14 @@ def test_admins_store_list_and_delete_keys_and_nobody_sees_them(flask_app: Flask
         ({"provider": "local"}, 400, "key: "),
     ],
 )
-def test_a_key_that_cannot_be_used_is_refused(
+def test_an_invalid_key_is_refused(
     flask_app: Flask, stage: Stage, sent: list[dict[str, Any]], body: dict[str, str], status: int, message: str
 ) -> None:
     answer = flask_app.test_client().post("/v1/provider_keys", json=body, headers={"x-api-key": key(stage)})
     assert (answer.status_code, answer.get_json()["error"]["message"].startswith(message)) == (status, True), answer.text
 
 
-def test_without_a_public_key_none_is_stored(
+def test_without_an_encryption_key_no_key_is_stored(
     flask_app: Flask, stage: Stage, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ASSENT_TURNS_PUBLIC_KEY")
@@ -131,7 +120,7 @@ def test_without_a_public_key_none_is_stored(
     assert (answer.status_code, "ASSENT_TURNS_PUBLIC_KEY is not set" in answer.text) == (409, True)
 
 
-def test_only_admins_may(flask_app: Flask, stage: Stage, sent: list[dict[str, Any]]) -> None:
+def test_only_admins_manage_keys(flask_app: Flask, stage: Stage, sent: list[dict[str, Any]]) -> None:
     client, plain = flask_app.test_client(), {"x-api-key": key(stage, "agents", "sessions", "read")}
     assert client.post("/v1/provider_keys", json={"provider": "local", "key": "k"}, headers=plain).status_code == 403
     assert client.get("/v1/provider_keys", headers=plain).status_code == 403

@@ -1,8 +1,6 @@
-"""What a provider cannot do is a 400 that names the field, before anything is stored. What it can do comes back as it was sent."""
+"""A model setting or message that a provider cannot handle is a 400 that names the field. Other settings come back unchanged."""
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +10,6 @@ from flask import Flask
 from flask.testing import FlaskClient
 from rows.stage import Stage
 
-from models.settings import settings
-
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}}
 PDF_URL = {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}
@@ -22,22 +18,17 @@ HELLO = {"type": "text", "text": "Hello"}
 
 
 @pytest.fixture
-def client(flask_app: Flask, stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FlaskClient]:
-    """The API with three providers: one that can do everything, one that sees no images, one that cannot set the effort."""
+def client(flask_app: Flask, stage: Stage, write_registry: Callable[..., None]) -> FlaskClient:
+    """A client of an API with three providers: `claude` can do everything, `blind` reads no images, `lazy` has no effort."""
     entries = [
         {"name": "claude", "kind": "anthropic", "models": ["claude-*"], "api_key_env": "CLAUDE_KEY"},
         {"name": "blind", "kind": "openai", "models": ["blind-*"], "abilities": {"images": False}},
         {"name": "lazy", "kind": "openai", "models": ["lazy-*"], "abilities": {"effort": False}},
     ]
-    path = tmp_path / "providers.json"
-    path.write_text(json.dumps({"providers": entries}))
-    monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
-    settings.cache_clear()
+    write_registry(*entries)
     client = flask_app.test_client()
     client.environ_base["HTTP_X_API_KEY"] = key(stage)
-    yield client
-    monkeypatch.undo()
-    settings.cache_clear()
+    return client
 
 
 @pytest.mark.parametrize(
@@ -73,13 +64,14 @@ def test_a_model_comes_back_as_it_was_sent_and_the_sdk_reads_it(client: FlaskCli
         ({"id": "claude-1", "inference_geo": "eu"}, "model.inference_geo: is not supported"),
     ],
 )
-def test_a_model_that_cannot_be_had_is_refused_by_its_field(client: FlaskClient, model: Any, fault: str) -> None:
+def test_an_unavailable_model_or_setting_is_refused_by_its_field(client: FlaskClient, model: Any, fault: str) -> None:
     answer = client.post("/v1/agents", json={"name": "A", "model": model})
     assert answer.status_code == 400
     assert answer.get_json()["error"]["message"].startswith(fault), answer.text
 
 
 def session(client: FlaskClient, model: str) -> str:
+    """Create a session with this model. Returns its id."""
     agent = client.post("/v1/agents", json={"name": "A", "model": model}).get_json()["id"]
     environment = client.get("/v1/environments").get_json()["data"][0]["id"]
     created = client.post("/v1/sessions", json={"agent": agent, "environment_id": environment})
@@ -88,6 +80,7 @@ def session(client: FlaskClient, model: str) -> str:
 
 
 def send(client: FlaskClient, session_id: str, *content: Any) -> tuple[int, str]:
+    """Send a message. Returns the status and the error's message."""
     events = [{"type": "user.message", "content": list(content)}]
     answer = client.post(f"/v1/sessions/{session_id}/events", json={"events": events})
     return answer.status_code, answer.get_json().get("error", {}).get("message", "")

@@ -1,39 +1,15 @@
-"""What a turn may rely on when it asks Claude."""
-
-from collections.abc import Callable
-from typing import Any
+"""Replies of and requests to Claude, beyond what all wires have in common."""
 
 import httpx
-import pytest
 from made_streams import BEGIN, CALL, delta, end, events, start, stop
+from model_calls import BASH, Answering, RequestOf, UseModelAt, ignore, sent
 
-from workers.providers import ModelError, ModelRequest, Provider
-
-BASH: dict[str, Any] = {"name": "bash", "description": "Runs a command.", "input_schema": {"type": "object"}}
-RequestOf = Callable[..., ModelRequest]
-UseModelAt = Callable[[str], Provider]
-Answering = Callable[..., str]
-
-
-def ignore(index: int, text: str) -> None:
-    pass
-
-
-def failure(provider: Provider, request: ModelRequest) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        provider.ask(request, ignore)
-    return caught.value
-
-
-def sent(http: httpx.Client) -> dict[str, Any]:
-    body: dict[str, Any] = http.get("/standin/requests", params={"last": 1}).json()["data"][0]
-    return body
-
+from workers.providers import Provider
 
 # Replies
 
 
-def test_texts_are_counted_from_0_whatever_stands_between_them(provider: Provider, request_of: RequestOf) -> None:
+def test_texts_are_numbered_from_0_without_the_other_blocks(provider: Provider, request_of: RequestOf) -> None:
     heard: dict[int, str] = {}
     reply = provider.ask(
         request_of('think first\nsay one\ncall bash {"n": 1}\nsay two'),
@@ -66,7 +42,7 @@ def test_blank_text_unsigned_thinking_and_nulls_do_not_enter_the_history(
 # Calls that were cut
 
 
-def test_a_call_cut_before_its_input_is_not_taken_for_a_call_without_input(
+def test_a_call_that_was_cut_before_its_input_is_left_out(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf
 ) -> None:
     body = [BEGIN, start(0, **CALL), delta("input_json_delta", 0, partial_json=""), stop(0)]
@@ -79,7 +55,9 @@ def test_a_call_cut_before_its_input_is_not_taken_for_a_call_without_input(
 # What the model is sent
 
 
-def test_the_cache_lives_long_only_where_people_are_asked(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_the_prompt_cache_lives_long_only_where_people_are_asked(
+    provider: Provider, request_of: RequestOf, http: httpx.Client
+) -> None:
     for long_wait, ttl in ((False, "5m"), (True, "1h")):
         provider.ask(request_of("say hi", system="be kind", tools=[BASH], long_wait=long_wait), ignore)
         body, mark = sent(http), {"type": "ephemeral", "ttl": ttl}

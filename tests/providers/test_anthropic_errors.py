@@ -1,30 +1,15 @@
-"""What a turn may rely on when Claude does not answer."""
+"""Errors of Anthropic's API, beyond what all wires have in common."""
 
 import json
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from made_streams import BEGIN, delta, end, events, start, stop
+from model_calls import Answering, RequestOf, UseModelAt, failure
 
 from models.settings.providers import registry
-from workers.providers import ModelError, ModelRequest, Provider, provider_for
-
-RequestOf = Callable[..., ModelRequest]
-UseModelAt = Callable[[str], Provider]
-Answering = Callable[..., str]
-
-
-def ignore(index: int, text: str) -> None:
-    pass
-
-
-def failure(provider: Provider, request: ModelRequest) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        provider.ask(request, ignore)
-    return caught.value
-
+from workers.providers import Provider, provider_for
 
 # Streams that break
 
@@ -41,11 +26,9 @@ def failure(provider: Provider, request: ModelRequest) -> ModelError:
         events(BEGIN, start(0, type="tool_use"), stop(0), *end("tool_use")),
         events(b"event: error\ndata: 7\n\n"),
         events(b"event: message_start\ndata: []\n\n"),
-        b"<html>no model here</html>",
-        b"",
     ],
 )
-def test_a_stream_that_ends_early_or_makes_no_sense_may_be_tried_again(
+def test_an_incomplete_or_malformed_stream_is_retryable(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, body: bytes
 ) -> None:
     error = failure(use_model_at(answering(body)), request_of("hi"))
@@ -63,7 +46,7 @@ def test_a_stream_that_ends_early_or_makes_no_sense_may_be_tried_again(
         (429, {"type": "rate_limit_error", "message": "x", "details": {"error_code": "enforced_spend_limit_reached"}}),
     ],
 )
-def test_a_lack_of_money_is_told_apart(
+def test_a_lack_of_money_is_its_own_kind_of_error(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, status: int, error: dict[str, Any]
 ) -> None:
     body = json.dumps({"type": "error", "error": error}).encode()
@@ -75,7 +58,7 @@ def test_a_lack_of_money_is_told_apart(
     "message",
     ["prompt is too long: 208310 tokens > 200000 maximum", "input length and `max_tokens` exceed context limit: 9 + 1 > 9"],
 )
-def test_a_request_that_is_too_long_is_told_apart(
+def test_a_request_that_is_too_long_is_its_own_kind_of_error(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, message: str
 ) -> None:
     body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": message}}).encode()
@@ -84,7 +67,7 @@ def test_a_request_that_is_too_long_is_told_apart(
 
 
 @pytest.mark.parametrize("key", [None, ""])
-def test_without_a_key_nothing_else_is_tried(
+def test_without_its_key_a_provider_uses_no_other_credential(
     monkeypatch: pytest.MonkeyPatch, provider: Provider, request_of: RequestOf, key: str | None
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "somebody-else's")

@@ -1,35 +1,22 @@
-"""`assent models` asks the providers of this environment, with the keys of this environment."""
+"""`assent models` lists and tests the models of the configured providers, with the keys of its environment."""
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner, Result
 
 from api.cli.main import main
-from models.settings import settings
 
 
 @pytest.fixture
-def assent(standin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Result]]:
-    """Runs `assent models ...` where one provider answers and another does not."""
+def assent(standin: str, write_registry: Callable[..., None]) -> Callable[..., Result]:
+    """A function that runs `assent models ...` with a provider that answers, `here`, and one that does not, `away`."""
     here = {"name": "here", "kind": "openai", "base_url": f"{standin}/v1", "models": ["stand-*"], "api_key_env": "HERE_KEY"}
-    away = {
-        "name": "away",
-        "kind": "anthropic",
-        "base_url": "http://127.0.0.1:9",
-        "models": ["claude-*"],
-        "api_key_env": "AWAY_KEY",
-    }
-    path = tmp_path / "providers.json"
-    path.write_text(json.dumps({"providers": [here, away]}))
-    monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
-    monkeypatch.setenv("HERE_KEY", "sk-here")
-    settings.cache_clear()
-    yield lambda *arguments: CliRunner().invoke(main, ["models", *arguments])
-    monkeypatch.undo()
-    settings.cache_clear()
+    nowhere = "http://127.0.0.1:9"
+    away = {"name": "away", "kind": "anthropic", "base_url": nowhere, "models": ["claude-*"], "api_key_env": "AWAY_KEY"}
+    write_registry(here, away, HERE_KEY="sk-here")
+    return lambda *arguments: CliRunner().invoke(main, ["models", *arguments])
 
 
 def test_it_lists_what_each_provider_has_or_why_it_does_not_answer(assent: Callable[..., Result]) -> None:

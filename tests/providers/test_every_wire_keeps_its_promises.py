@@ -1,39 +1,20 @@
-"""What a turn may rely on whichever wire its provider speaks. The stand-in speaks them all, with the same scripts."""
+"""Promises that hold for every wire. The stand-in speaks all of them, with the same scripts."""
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+from model_calls import BASH, Answering, RequestOf, UseModelAt, failure, ignore, sent
 
-from workers.providers import ModelError, ModelRequest, Provider, Reply
-
-BASH: dict[str, Any] = {"name": "bash", "description": "Runs a command.", "input_schema": {"type": "object"}}
-RequestOf = Callable[..., ModelRequest]
-UseModelAt = Callable[..., Provider]
-Answering = Callable[..., str]
+from workers.providers import Provider, Reply
 
 
 @pytest.fixture(params=["anthropic", "openai"])
 def wire(request: pytest.FixtureRequest) -> str:
     """Each wire in turn."""
     return str(request.param)
-
-
-def ignore(index: int, text: str) -> None:
-    pass
-
-
-def failure(provider: Provider, request: ModelRequest) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        provider.ask(request, ignore)
-    return caught.value
-
-
-def kinds(reply: Reply) -> list[str]:
-    return [block["type"] for block in reply.content]
 
 
 # Replies
@@ -47,18 +28,19 @@ def test_text_arrives_while_it_is_written(provider: Provider, request_of: Reques
     assert {at for _, at, _ in heard} == {0}
 
 
-def test_a_reply_is_taken_back_as_history(provider: Provider, request_of: RequestOf) -> None:
-    """With its thinking, its signatures and the provider's own ids, and under our ids of the calls."""
+def test_a_reply_is_accepted_as_history(provider: Provider, request_of: RequestOf) -> None:
+    """With its thinking, its signatures, the provider's own ids and our ids of the calls."""
     request = request_of('think first\nsay one\ncall bash {"n": [1, "ü"]}\ncall read\nthen\nsay done')
     reply = provider.ask(request, ignore)
-    assert (kinds(reply), reply.stop_reason) == (["thinking", "text", "tool_use", "tool_use"], "tool_use")
+    assert [block["type"] for block in reply.content] == ["thinking", "text", "tool_use", "tool_use"]
+    assert reply.stop_reason == "tool_use"
     ours = [{**block, "id": f"sevt_{at}"} if block["type"] == "tool_use" else block for at, block in enumerate(reply.content)]
     results = [{"type": "tool_result", "tool_use_id": block["id"], "content": "ok"} for block in ours[2:]]
     history = [*request.messages, {"role": "assistant", "content": ours}, {"role": "user", "content": results}]
     assert [block["text"] for block in provider.ask(request_of(history), ignore).content] == ["done"]
 
 
-def test_the_input_of_a_call_arrives_whole(provider: Provider, request_of: RequestOf) -> None:
+def test_the_input_of_a_call_is_complete(provider: Provider, request_of: RequestOf) -> None:
     reply = provider.ask(request_of('call bash {"n": [1, "ü"]}\ncall read\ncall bash {"n": 2}'), ignore)
     assert [(call["name"], call["input"]) for call in reply.content] == [
         ("bash", {"n": [1, "ü"]}),
@@ -67,7 +49,7 @@ def test_the_input_of_a_call_arrives_whole(provider: Provider, request_of: Reque
     ]
 
 
-def test_usage_model_and_stop_reason_are_told(provider: Provider, request_of: RequestOf) -> None:
+def test_a_reply_has_usage_model_and_stop_reason(provider: Provider, request_of: RequestOf) -> None:
     request = request_of("say four", system=f"{time.time()}" + "be brief " * 100)
     first, again = provider.ask(request, ignore), provider.ask(request, ignore)
     assert (first.stop_reason, first.model, first.usage.output_tokens) == ("end_turn", request.model, 1)
@@ -82,14 +64,14 @@ def test_a_refusal_is_a_reply_with_its_details(provider: Provider, request_of: R
     assert reply.stop_details == {"type": "refusal", "category": None, "explanation": "not today"}
 
 
-def test_a_call_cut_by_max_tokens_is_left_out_and_the_whole_ones_stay(provider: Provider, request_of: RequestOf) -> None:
+def test_a_call_cut_by_max_tokens_is_left_out_and_complete_calls_stay(provider: Provider, request_of: RequestOf) -> None:
     reply = provider.ask(request_of('say so\ncall bash {"a": 1}\ncut call bash {"command": "rm -rf /tmp/x"}'), ignore)
     assert reply.stop_reason == "max_tokens"
     assert [block.get("input") for block in reply.content] == [None, {"a": 1}]
 
 
 @pytest.mark.parametrize("text", ['{"command": "rm -rf /', "[1]", '"x"', '{"a": NaN}', "{}{}"])
-def test_a_call_whose_input_is_no_json_object_says_so_and_has_no_input(
+def test_a_call_whose_input_is_no_json_object_has_a_problem_and_no_input(
     provider: Provider, request_of: RequestOf, text: str
 ) -> None:
     reply = provider.ask(request_of(f'call read {{"n": 1}}\nbroken call bash {text}'), ignore)
@@ -102,16 +84,16 @@ def test_a_call_whose_input_is_no_json_object_says_so_and_has_no_input(
 # Requests
 
 
-def test_calls_are_parallel_unless_the_agent_says_no(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_calls_are_parallel_unless_the_agent_forbids_it(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
     only_one = {"parallel_tool_calls": False}, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
     for parallel, tools in ((True, [BASH]), (False, [BASH]), (False, [])):
         provider.ask(request_of("say hi", tools=tools, parallel=parallel), ignore)
-        sent = http.get("/standin/requests", params={"last": 1}).json()["data"][0]
-        chosen = {name: sent[name] for name in ("parallel_tool_calls", "tool_choice") if name in sent}
+        body = sent(http)
+        chosen = {name: body[name] for name in ("parallel_tool_calls", "tool_choice") if name in body}
         assert chosen in only_one if tools and not parallel else chosen == {}
 
 
-def test_what_on_text_raises_comes_out_and_closes_the_stream(provider: Provider, request_of: RequestOf) -> None:
+def test_an_exception_of_on_text_is_raised_and_closes_the_stream(provider: Provider, request_of: RequestOf) -> None:
     class LeaseLost(Exception):
         pass
 
@@ -128,9 +110,7 @@ def test_what_on_text_raises_comes_out_and_closes_the_stream(provider: Provider,
 # Streams that break
 
 
-def test_a_connection_that_drops_inside_a_call_gives_no_call_and_may_be_tried_again(
-    provider: Provider, request_of: RequestOf
-) -> None:
+def test_a_connection_that_drops_inside_a_call_is_retryable_and_gives_no_call(provider: Provider, request_of: RequestOf) -> None:
     request = request_of('call bash {"command": "ls"}\ndrop connection mid-stream 1 times')
     error = failure(provider, request)
     assert (error.kind, error.retryable) == ("failed", True)
@@ -140,7 +120,7 @@ def test_a_connection_that_drops_inside_a_call_gives_no_call_and_may_be_tried_ag
 @pytest.mark.parametrize(
     ("status", "kind"), [(529, "overloaded"), (429, "rate_limited"), (500, "failed"), (504, "timed_out"), (400, "unacceptable")]
 )
-def test_an_error_in_mid_stream_is_told_by_its_type(provider: Provider, request_of: RequestOf, status: int, kind: str) -> None:
+def test_an_error_inside_a_stream_has_its_kind(provider: Provider, request_of: RequestOf, status: int, kind: str) -> None:
     error = failure(provider, request_of(f"say something\nfail {status} mid-stream 1 times"))
     assert (error.kind, error.retryable) == (kind, kind != "unacceptable")
 
@@ -155,7 +135,7 @@ RECORDED = {
 def test_a_stream_that_ends_anywhere_is_no_reply(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, http: httpx.Client, wire: str, eighth: int
 ) -> None:
-    """Even where the calls that have come are whole: others may have been cut off."""
+    """Not even if all received calls are complete: others may have been cut off."""
     path, limit = RECORDED[wire]
     prompt = {"role": "user", "content": 'say so\ncall bash {"command": "rm -rf /tmp/x"}\ncall read {"n": 1}'}
     body = http.post(path, json={"model": "m", "messages": [prompt], "stream": True, **limit}).content
@@ -165,7 +145,7 @@ def test_a_stream_that_ends_anywhere_is_no_reply(
 
 
 @pytest.mark.parametrize("body", [b"", b"data: \n\n", b"data: {broken\n\n", b"data: [1]\n\n", b"data: \xff\n\n", b": nothing\n\n"])
-def test_a_stream_that_is_empty_or_makes_no_sense_may_be_tried_again(
+def test_an_empty_or_malformed_stream_is_retryable(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, body: bytes
 ) -> None:
     error = failure(use_model_at(answering(body)), request_of("hi"))
@@ -185,9 +165,9 @@ def test_a_page_of_html_is_no_reply_and_its_error_says_where_to_look(
 
 @pytest.mark.parametrize("chunk", [b"data: {}\n\n", b"x" * 1000], ids=["of events", "of one line"])
 def test_a_stream_without_an_end_is_given_up_at_its_limit(
-    use_model_at: UseModelAt, endless: Callable[[bytes], str], request_of: RequestOf, chunk: bytes
+    use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, chunk: bytes
 ) -> None:
-    error = failure(use_model_at(endless(chunk), limits={"response_bytes": 200_000}), request_of("hi"))
+    error = failure(use_model_at(answering(chunk, times=1_000_000), limits={"response_bytes": 200_000}), request_of("hi"))
     assert error.retryable
     assert "malformed" in str(error) or str(error) == "The model's response is longer than 200000 bytes"
 
@@ -202,7 +182,7 @@ def test_a_stream_that_falls_silent_is_given_up(standin: str, use_model_at: UseM
     assert (error.kind, "Timeout" in str(error)) == ("timed_out", True)
 
 
-def test_a_server_that_is_not_there_may_be_tried_again(use_model_at: UseModelAt, request_of: RequestOf) -> None:
+def test_a_server_that_is_down_is_retryable(use_model_at: UseModelAt, request_of: RequestOf) -> None:
     error = failure(use_model_at("http://127.0.0.1:9"), request_of("hi"))
     assert (error.kind, error.retryable) == ("timed_out", True)
     assert "127.0.0.1" not in str(error)
@@ -226,18 +206,18 @@ def test_a_server_that_is_not_there_may_be_tried_again(use_model_at: UseModelAt,
         (529, "overloaded", True),
     ],
 )
-def test_a_status_says_whether_it_may_pass(
+def test_a_status_has_its_kind_of_error_and_is_tried_once(
     provider: Provider, request_of: RequestOf, http: httpx.Client, status: int, kind: str, retryable: bool
 ) -> None:
     http.delete("/standin/requests")
     error = failure(provider, request_of(f"fail {status} always"))
     assert (error.kind, error.retryable) == (kind, retryable)
     assert str(status) in str(error)
-    assert len(http.get("/standin/requests").json()["data"]) == 1  # tried once: retries are the turn's
+    assert len(http.get("/standin/requests").json()["data"]) == 1  # the turn retries, not the provider
 
 
 @pytest.mark.parametrize(("header", "least", "most"), [("7", 7, 7), ("0.5", 0.5, 0.5), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0)])
-def test_the_wait_that_a_server_asks_for_is_told(
+def test_the_error_has_the_server_s_retry_after(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, header: str, least: float, most: float
 ) -> None:
     error = failure(use_model_at(answering(b"", 429, retry_after=header)), request_of("hi"))
@@ -246,7 +226,7 @@ def test_the_wait_that_a_server_asks_for_is_told(
 
 
 @pytest.mark.parametrize("header", ["soon", "nan", "", "inf"])
-def test_a_wait_that_cannot_be_read_is_none(
+def test_an_invalid_retry_after_is_ignored(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, header: str
 ) -> None:
     assert failure(use_model_at(answering(b"", 429, retry_after=header)), request_of("hi")).retry_after is None
@@ -278,29 +258,28 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
-def test_a_history_is_summarized_and_the_summary_is_taken_back(
+def test_a_history_is_summarized_and_the_summary_is_accepted_as_history(
     provider: Provider, request_of: RequestOf, http: httpx.Client, wire: str
 ) -> None:
-    """On Claude by the API's own compaction, whose block goes back verbatim; elsewhere by a request in words."""
+    """On Claude by the API's own compaction, whose block is sent back verbatim. Elsewhere by a request in words."""
     reply = provider.ask(request_of(HISTORY, tools=[BASH], folds=True), ignore)
     [summary] = reply.content
     assert (summary["type"], "4 messages were summarized" in summary["text"]) == ("summary", True)
     assert reply.usage.context_tokens > 0
     request = request_of([{"role": "user", "content": [summary, {"type": "text", "text": "say again"}]}], tools=[BASH])
     assert provider.ask(request, ignore).content[0]["text"] == "again"
-    asked, sent = http.get("/standin/requests", params={"last": 2}).json()["data"]
+    for_summary, for_reply = http.get("/standin/requests", params={"last": 2}).json()["data"]
     if wire == "anthropic":
-        assert asked["compaction"] == {"type": "summarize"}
-        assert sent["messages"][0] == {"role": "assistant", "content": [summary["provider_data"]["anthropic"]["compaction"]]}
+        assert for_summary["compaction"] == {"type": "summarize"}
+        assert for_reply["messages"][0] == {"role": "assistant", "content": [summary["provider_data"]["anthropic"]["compaction"]]}
     else:
-        assert "tools" not in asked
-        assert summary["text"] in sent["messages"][0]["content"]
+        assert "tools" not in for_summary
+        assert summary["text"] in for_reply["messages"][0]["content"]
 
 
 def test_another_provider_s_summary_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
     data = {"elsewhere": {"compaction": {"type": "compaction", "content": "They swept.", "signature": "theirs"}}}
     summary = {"type": "summary", "text": "They swept.", "provider_data": data}
     provider.ask(request_of([{"role": "user", "content": [summary, {"type": "text", "text": "say again"}]}]), ignore)
-    [sent] = http.get("/standin/requests", params={"last": 1}).json()["data"]
-    assert "They swept." in json.dumps(sent["messages"][0])
-    assert "theirs" not in json.dumps(sent)
+    assert "They swept." in json.dumps(sent(http)["messages"][0])
+    assert "theirs" not in json.dumps(sent(http))

@@ -1,4 +1,4 @@
-"""What users of the stand-in model may rely on, most of it through the official client."""
+"""Promises of the stand-in model, most of them tested through the official client."""
 
 import time
 from collections.abc import Callable
@@ -14,17 +14,20 @@ Ask = Callable[..., anthropic.types.Message]
 
 @pytest.fixture
 def ask(claude: anthropic.Anthropic) -> Ask:
-    def asked(*messages: Any, **params: Any) -> anthropic.types.Message:
-        said = [{"role": "user", "content": message} if isinstance(message, str) else message for message in messages]
-        message: anthropic.types.Message = claude.messages.create(
-            **{"model": "stand-in", "max_tokens": 4000, "messages": said} | params
-        )
-        return message
+    """A function that sends messages, and returns the reply."""
 
-    return asked
+    def run(*messages: Any, **params: Any) -> anthropic.types.Message:
+        history = [{"role": "user", "content": message} if isinstance(message, str) else message for message in messages]
+        reply: anthropic.types.Message = claude.messages.create(
+            **{"model": "stand-in", "max_tokens": 4000, "messages": history} | params
+        )
+        return reply
+
+    return run
 
 
 def refusal(ask: Ask, *messages: Any, **params: Any) -> str:
+    """Assert that the request is refused. Returns the error's message."""
     with pytest.raises(anthropic.BadRequestError) as caught:
         ask(*messages, **params)
     assert caught.value.type == "invalid_request_error"
@@ -48,7 +51,7 @@ def text_of(message: anthropic.types.Message) -> str:
 # The script
 
 
-def test_it_says_what_it_is_told_to_say(ask: Ask) -> None:
+def test_say_gives_that_text(ask: Ask) -> None:
     message = ask("say Good morning")
     assert (text_of(message), message.stop_reason) == ("Good morning", "end_turn")
 
@@ -76,7 +79,7 @@ def test_a_new_message_starts_a_new_script_even_behind_results(ask: Ask) -> None
     assert text_of(ask("call bash\nthen\nsay old", called("a"), answered("a", then="say new"))) == "new"
 
 
-def test_after_a_script_it_says_what_the_tools_answered(ask: Ask) -> None:
+def test_after_a_script_it_says_the_results_of_the_tools(ask: Ask) -> None:
     assert "result of a" in text_of(ask("call bash", called("a"), answered("a")))
 
 
@@ -115,7 +118,7 @@ def test_slow_text_keeps_its_pace(claude: anthropic.Anthropic) -> None:
     assert time.monotonic() - began > 0.45
 
 
-def test_a_failure_passes_after_the_tries_that_the_script_says(ask: Ask) -> None:
+def test_a_failure_ends_after_the_scripted_number_of_tries(ask: Ask) -> None:
     for _ in range(2):
         with pytest.raises(anthropic.OverloadedError):
             ask("fail 529 2 times\nsay recovered")
@@ -140,7 +143,7 @@ def test_a_reply_is_never_empty_unless_it_is_refused_or_cut(ask: Ask) -> None:
     assert text_of(ask("delay 0.01s"))
 
 
-def test_a_directive_that_cannot_be_read_is_refused_with_its_line(ask: Ask) -> None:
+def test_an_invalid_directive_is_refused_by_its_line(ask: Ask) -> None:
     assert "line 2: the input of `call bash` is not a JSON object" in refusal(ask, 'hello\ncall bash {"a":')
 
 
@@ -151,7 +154,7 @@ def test_it_introduces_itself(ask: Ask) -> None:
     assert "stand-in model" in text_of(ask("Good morning!"))
 
 
-def test_asked_to_run_something_it_calls_bash_once_and_says_what_came_back(ask: Ask) -> None:
+def test_on_a_request_to_run_something_it_calls_bash_once_and_says_the_result(ask: Ask) -> None:
     message = ask("Please run a command", tools=[BASH])
     assert [block.name for block in message.content if block.type == "tool_use"] == ["bash"]
     after = ask("Please run a command", called("a"), answered("a"), tools=[BASH])
@@ -159,13 +162,13 @@ def test_asked_to_run_something_it_calls_bash_once_and_says_what_came_back(ask: 
     assert "result of a" in text_of(after)
 
 
-def test_told_no_it_stops(ask: Ask) -> None:
+def test_after_a_denial_it_stops(ask: Ask) -> None:
     after = ask("Please run a command", called("a"), answered("a", is_error=True), tools=[BASH])
     assert after.stop_reason == "end_turn"
     assert "do not try it again" in text_of(after)
 
 
-# What it refuses, as the real one
+# Refusals, as by Anthropic's API
 
 
 @pytest.mark.parametrize(
@@ -193,7 +196,7 @@ def test_told_no_it_stops(ask: Ask) -> None:
         ([{"role": "user", "content": called("a")["content"]}], "does not match any of the expected tags"),
     ],
 )
-def test_a_history_that_the_real_one_refuses_is_refused(ask: Ask, messages: list[Any], why: str) -> None:
+def test_a_history_that_anthropic_s_api_refuses_is_refused(ask: Ask, messages: list[Any], why: str) -> None:
     assert why in refusal(ask, *messages)
 
 
@@ -213,7 +216,7 @@ def test_a_history_that_the_real_one_refuses_is_refused(ask: Ask, messages: list
         ({"extra_body": {"reasoning": 1}}, "reasoning: Extra inputs are not permitted"),
     ],
 )
-def test_params_that_the_real_one_refuses_are_refused(ask: Ask, params: dict[str, Any], why: str) -> None:
+def test_params_that_anthropic_s_api_refuses_are_refused(ask: Ask, params: dict[str, Any], why: str) -> None:
     assert why in refusal(ask, "say hi", **params)
 
 
@@ -229,11 +232,11 @@ def test_a_request_without_a_key_is_unauthorised(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b'{"model": "m", "max_tokens": true, "messages": []}'])
-def test_a_body_that_is_no_request_is_refused(http: httpx.Client, body: bytes) -> None:
+def test_a_malformed_body_is_refused(http: httpx.Client, body: bytes) -> None:
     assert http.post("/v1/messages", content=body).status_code == 400
 
 
-# Around it
+# Cache, recorded requests, other routes
 
 
 def test_a_prefix_seen_before_is_read_from_the_cache(ask: Ask) -> None:
@@ -247,7 +250,7 @@ def test_a_prefix_seen_before_is_read_from_the_cache(ask: Ask) -> None:
     assert 0 < (second.cache_creation_input_tokens or 0) < 50
 
 
-def test_requests_can_be_looked_at_and_forgotten(http: httpx.Client, ask: Ask) -> None:
+def test_requests_are_recorded_without_their_key_and_can_be_deleted(http: httpx.Client, ask: Ask) -> None:
     http.delete("/standin/requests").raise_for_status()
     for word in ("one", "two", "three"):
         ask(f"say {word}")

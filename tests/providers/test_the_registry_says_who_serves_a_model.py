@@ -1,9 +1,7 @@
-"""ASSENT_PROVIDERS names a file of providers. It is checked at the start, and a fault is named by its entry and field."""
+"""ASSENT_PROVIDERS names a file of providers. Each process checks the file when it starts, and names a fault's entry and field."""
 
-import json
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,22 +17,7 @@ LOCAL = {
     "models": ["llama-*"],
 }
 CLAUDE = {"name": "claude", "kind": "anthropic", "api_key_env": "ANTHROPIC_API_KEY", "models": ["claude-*", "llama-4"]}
-Use = Callable[..., None]
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Use]:
-    """Has the registry consist of these entries, or of this text."""
-
-    def write(*entries: Any, text: str | None = None) -> None:
-        path = tmp_path / "providers.json"
-        path.write_text(json.dumps({"providers": entries}) if text is None else text)
-        monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
-        settings.cache_clear()
-
-    yield write
-    monkeypatch.undo()
-    settings.cache_clear()
+WriteRegistry = Callable[..., None]
 
 
 def test_without_a_file_anthropic_serves_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,8 +28,8 @@ def test_without_a_file_anthropic_serves_every_model(monkeypatch: pytest.MonkeyP
     assert providers.serving("any-model") == entry
 
 
-def test_the_first_entry_with_a_matching_glob_serves_a_model(use: Use) -> None:
-    use(LOCAL, CLAUDE)
+def test_the_first_entry_with_a_matching_glob_serves_a_model(write_registry: WriteRegistry) -> None:
+    write_registry(LOCAL, CLAUDE)
     served = {model: providers.serving(model) for model in ("llama-4", "claude-opus-5-5", "gpt-5.5")}
     assert {model: entry and entry.name for model, entry in served.items()} == {
         "llama-4": "local",
@@ -79,26 +62,29 @@ FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "an endless price": ({**LOCAL, "prices": {"*": {"input": "Infinity", "output": "1"}}}, "(local): prices: *.input: must be"),
     "half a price": ({**LOCAL, "prices": {"*": {"input": "1"}}}, "(local): prices: *.output: is missing"),
-    "a price of nothing": (
+    "a price of an unknown kind": (
         {**LOCAL, "prices": {"*": {"input": "1", "output": "1", "tea": "1"}}},
         "(local): prices: *.tea: is no price",
     ),
     "a price that is no text": ({**LOCAL, "prices": {"*": {"input": 0.2, "output": "1"}}}, "(local): prices: *.input: must be"),
     "a price that is true": ({**LOCAL, "prices": {"*": {"input": True, "output": "1"}}}, "(local): prices: *.input: must be"),
-    "a price of everything": ({**LOCAL, "prices": {"*": {"input": "1e400", "output": "1"}}}, "(local): prices: *.input: must be"),
+    "a price beyond all numbers": (
+        {**LOCAL, "prices": {"*": {"input": "1e400", "output": "1"}}},
+        "(local): prices: *.input: must be",
+    ),
     "a price without a number": ({**LOCAL, "prices": {"*": {"input": "NaN", "output": "1"}}}, "(local): prices: *.input: must be"),
     "a price for all tokens": ({**LOCAL, "prices": {"*": "0.2"}}, "(local): prices.*: Input should be a valid dictionary"),
     "prices in a list": ({**LOCAL, "prices": ["0.2"]}, "(local): prices: Input should be a valid dictionary"),
     "prices of no model": ({**LOCAL, "prices": {"": {"input": "1", "output": "1"}}}, "(local): prices."),
     "a window that is no number": ({**LOCAL, "windows": {"*": "big"}}, "(local): windows.*: Input should be a valid integer"),
-    "a window of nothing": ({**LOCAL, "windows": {"*": 0}}, "(local): windows.*: Input should be greater than or equal to 1000"),
-    "a limit of none": ({**LOCAL, "limits": {"seconds": 0}}, "(local): limits.seconds: Input should be greater than 0"),
+    "a window of 0": ({**LOCAL, "windows": {"*": 0}}, "(local): windows.*: Input should be greater than or equal to 1000"),
+    "a limit of 0": ({**LOCAL, "limits": {"seconds": 0}}, "(local): limits.seconds: Input should be greater than 0"),
 }
 
 
 @pytest.mark.parametrize(("entry", "fault"), FAULTS.values(), ids=FAULTS.keys())
-def test_a_fault_is_named_by_entry_and_field(use: Use, entry: Any, fault: str) -> None:
-    use(entry)
+def test_a_fault_is_named_by_entry_and_field(write_registry: WriteRegistry, entry: Any, fault: str) -> None:
+    write_registry(entry)
     with pytest.raises(SystemExit) as stopped:
         refuse_needless("web")
     message = str(stopped.value)
@@ -108,28 +94,30 @@ def test_a_fault_is_named_by_entry_and_field(use: Use, entry: Any, fault: str) -
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"providers": {}}', '{"providers": []}', "[" * 100_000, '{"provider": []}'])
-def test_a_file_that_is_no_registry_is_refused(use: Use, text: str) -> None:
-    use(text=text)
+def test_a_malformed_file_is_refused(write_registry: WriteRegistry, text: str) -> None:
+    write_registry(text=text)
     with pytest.raises(providers.Misconfigured, match="ASSENT_PROVIDERS"):
         providers.registry()
 
 
-def test_two_entries_of_one_name_are_refused(use: Use) -> None:
-    use(LOCAL, {**CLAUDE, "name": "local"})
+def test_two_entries_of_one_name_are_refused(write_registry: WriteRegistry) -> None:
+    write_registry(LOCAL, {**CLAUDE, "name": "local"})
     with pytest.raises(providers.Misconfigured, match=r"providers\[1\] \(local\): name: is taken"):
         providers.registry()
 
 
-def test_a_file_that_is_not_there_is_named(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSENT_PROVIDERS", "/nowhere/providers.json")
     settings.cache_clear()
     with pytest.raises(providers.Misconfigured, match=r"/nowhere/providers\.json.*No such file"):
         providers.registry()
 
 
-def test_only_the_turns_get_the_keys_that_the_file_names(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_turns_workers_get_the_keys_that_the_file_names(
+    write_registry: WriteRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert holders("LOCAL_KEY") == ("tools",)
-    use(LOCAL, CLAUDE)
+    write_registry(LOCAL, CLAUDE)
     assert holders("LOCAL_KEY") == ("turns",)
     variables = {"LOCAL_KEY": "hush", "OTHER_KEY": "mine"}
     assert [environment_of(process, variables) for process in ("turns", "tools", "web")] == [

@@ -1,4 +1,4 @@
-"""A client that opens a stream and reads only when told to, with little room for what it does not read."""
+"""A client that opens a stream with a small receive buffer, and reads only when a test calls `read`."""
 
 import json
 import re
@@ -13,32 +13,32 @@ FRAME = re.compile(rb"event: (\S+)\nid: (\d+)\ndata: (.*)\n\n")
 
 
 class Slow:
-    """One stream over a bare socket."""
+    """One stream over a socket."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.raw = b""
 
     def read(self, size: int) -> bytes:
-        """So many bytes, fewer at the end of the connection."""
-        got = b""
-        while len(got) < size:
-            piece = self.sock.recv(min(65536, size - len(got)))
+        """Read `size` bytes, or fewer at the end of the connection."""
+        data = b""
+        while len(data) < size:
+            piece = self.sock.recv(min(65536, size - len(data)))
             if not piece:
                 break
-            got += piece
-        self.raw += got
-        return got
+            data += piece
+        self.raw += data
+        return data
 
     def rest(self) -> None:
-        """All that still comes until the server's end is known, or a reset."""
+        """Read to the end of the connection, or to a reset."""
         with suppress(ConnectionError):
             while self.read(65536):
                 pass
 
     @property
     def frames(self) -> list[tuple[int, dict[str, Any]]]:
-        """The whole frames that came, with their numbers."""
+        """The complete frames so far, each with its number."""
         body = self.raw.partition(b"\r\n\r\n")[2]
         text = b""
         while body:  # chunked transfer coding
@@ -50,7 +50,7 @@ class Slow:
 
 @contextmanager
 def slow_stream(url: str, key: str, session_id: str, last: int) -> Iterator[Slow]:
-    """An open stream that nobody reads yet."""
+    """Open a stream without reading it."""
     at = urlsplit(url)
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)

@@ -1,4 +1,4 @@
-"""The official SDK, unmodified and strict, against the API as it is served; the workers' part is played by hand."""
+"""The official SDKs, unmodified and strict, against an API server. The tests play the workers' part."""
 
 import shutil
 import subprocess
@@ -10,6 +10,8 @@ import pytest
 from anthropic import Anthropic
 from doors.served import key
 from rows.stage import Stage
+from wire.proxy import Proxy
+from wire.talking import Talk, talking
 
 NPM = Path(__file__).parent / "npm"
 INSTALL_SECONDS = 90
@@ -17,17 +19,32 @@ INSTALL_SECONDS = 90
 
 @pytest.fixture
 def sdk(api: str, stage: Stage) -> Iterator[Anthropic]:
-    """The SDK's client: an answer that does not hold under its types raises."""
+    """The SDK's client. A response that does not fit the SDK's types raises."""
     with Anthropic(api_key=key(stage), base_url=api, max_retries=0, _strict_response_validation=True) as client:
+        yield client
+
+
+@pytest.fixture
+def proxy(api: str) -> Iterator[Proxy]:
+    """A proxy of the API whose connections can be cut."""
+    running = Proxy(api)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def talk(api: str, stage: Stage) -> Iterator[Talk]:
+    """An OpenAI client of an agent with the built-in tools, which ask."""
+    with talking(api, stage) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def npm_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the npm SDK, installed as the lock file has it; npm's own cache makes it quick the second time."""
+    """A folder with the npm SDK in the locked version. npm's cache makes the installation quick the second time."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
-        pytest.skip("NOT TESTED: the npm SDK, as node or npm is missing here")
+        pytest.skip("NOT TESTED: the npm SDK, because node or npm is missing")
     folder = tmp_path_factory.mktemp("npm")
     shutil.copytree(NPM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
     command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
@@ -36,6 +53,5 @@ def npm_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
             command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers()
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        said = (error.stderr or b"").decode()[-500:]
-        pytest.skip(f"NOT TESTED: the npm SDK, as the registry does not give it: {said}")
+        pytest.skip(f"NOT TESTED: the npm SDK, because its installation failed: {(error.stderr or b'').decode()[-500:]}")
     return folder

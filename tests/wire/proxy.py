@@ -1,4 +1,4 @@
-"""A TCP proxy whose connections can be cut, as networks do."""
+"""A TCP proxy whose connections can be cut."""
 
 import socket
 import threading
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Listens on `url` and passes everything on to `target`."""
+    """Listens on `url` and passes all bytes on to `target`."""
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)
@@ -37,13 +37,13 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def cut(self) -> None:
-        """End every connection now; new ones may come."""
+        """Cut all connections. New ones are accepted."""
         while self._open:
             with self._open.pop() as end, suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """End it all."""
+        """Stop listening, and cut all connections."""
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()

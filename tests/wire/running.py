@@ -1,16 +1,17 @@
-"""The SDK's helpers that run tools, in threads of their own, and something to wait with."""
+"""The SDK's helpers that run tools, each in its own thread or process."""
 
 import asyncio
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from anthropic import Anthropic, AsyncAnthropic
-from doors.served import key
+from crashes.processes import wait_for
+from doors.served import MODEL, key, message
 from rows.stage import Stage
 
 from models.database.transactions import transaction
@@ -18,49 +19,34 @@ from models.workspace.api_key import ApiKey
 
 SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 SECONDS = 20
-"""Whoever has not done it by now never will."""
-MODEL = "claude-opus-5-5"
-
-
-def until(done: Callable[[], Any], what: str) -> Any:
-    """What `done` returns, once it is true."""
-    over = threading.Event()
-    timer = threading.Timer(SECONDS, over.set)
-    timer.start()
-    try:
-        while not (found := done()):
-            assert not over.wait(0.02), f"this never came: {what}"
-        return found
-    finally:
-        timer.cancel()
+"""The longest wait for a thread or process of an SDK."""
 
 
 def results(stage: Stage, session_id: str, count: int = 1, kind: str = "user.custom_tool_result") -> list[Any]:
-    """The results that the client posted, once there are `count`."""
+    """Wait for `count` results of the client. Returns these events."""
 
     def enough() -> list[Any]:
-        found = stage.events(session_id, kind)
-        return found if len(found) >= count else []
+        events = stage.events(session_id, kind)
+        return events if len(events) >= count else []
 
-    found: list[Any] = until(enough, f"{count} {kind}")
-    return found
+    return wait_for(f"{count} {kind}", enough)
 
 
 def prepare(sdk: Anthropic, **policy: Any) -> str:
-    """A running session with one client tool."""
+    """Start a session with one client tool. Returns its id."""
     tool: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": SCHEMA} | policy
     return begin(sdk, sdk.beta.environments.list().data[0].id, tool)
 
 
 def begin(sdk: Anthropic, environment_id: str, *tools: Any) -> str:
-    """A running session with these tools."""
+    """Start a session with these tools. Returns its id."""
     agent = sdk.beta.agents.create(name="A", model=MODEL, tools=tools)
-    message: Any = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
-    return sdk.beta.sessions.create(agent=agent.id, environment_id=environment_id, initial_events=[message]).id
+    first: Any = message("Go.")
+    return sdk.beta.sessions.create(agent=agent.id, environment_id=environment_id, initial_events=[first]).id
 
 
 class Runner:
-    """The SDK's tool runner on one session; it ends by itself once the session is idle."""
+    """The SDK's tool runner on one session. It ends by itself once the session is idle."""
 
     def __init__(self, api: str, stage: Stage, session_id: str, *tools: Any) -> None:
         self.dispatched: list[Any] = []
@@ -82,7 +68,7 @@ class Runner:
                 self.dispatched.append(dispatched)
 
     def join(self) -> list[Any]:
-        """What it dispatched, once it has ended."""
+        """Wait for its end. Returns the dispatched calls."""
         self._thread.join(SECONDS)
         assert not self._thread.is_alive()
         assert self.failure is None, repr(self.failure)
@@ -90,14 +76,14 @@ class Runner:
 
 
 def environment_key(stage: Stage, environment_id: str) -> str:
-    """The secret of a new key that is bound to this environment."""
+    """Create a key that is bound to this environment. Returns its secret."""
     with transaction(stage.workspace_id) as db:
         return ApiKey.create(db, workspace_id=stage.workspace_id, name="worker", environment_id=environment_id)[1]
 
 
 @contextmanager
 def npm_worker(folder: Path, api: str, stage: Stage, environment_id: str, workdir: Path) -> Iterator[None]:
-    """The npm SDK's `EnvironmentWorker` with its own toolset, in a process, until the block ends."""
+    """Run the npm SDK's `EnvironmentWorker` with its own toolset, in a process, until the block ends."""
     env = {
         "ASSENT_URL": api,
         "ASSENT_ENVIRONMENT_ID": environment_id,
@@ -109,15 +95,15 @@ def npm_worker(folder: Path, api: str, stage: Stage, environment_id: str, workdi
             yield
         finally:
             try:
-                said = node.communicate(timeout=SECONDS)  # closes its input: it may go
+                output = node.communicate(timeout=SECONDS)  # closes its input, which ends it
             finally:
                 node.kill()
-        assert node.returncode == 0, said
+        assert node.returncode == 0, output
 
 
 @contextmanager
 def python_worker(api: str, stage: Stage, environment_id: str, workdir: Path) -> Iterator[None]:
-    """The Python SDK's `EnvironmentWorker` with its own toolset, in a thread, until the block ends."""
+    """Run the Python SDK's `EnvironmentWorker` with its own toolset, in a thread, until the block ends."""
     over, failures = threading.Event(), list[BaseException]()
     secret = environment_key(stage, environment_id)
 

@@ -1,14 +1,15 @@
-"""The OpenAI SDK as a client of agents; the test plays the worker."""
+"""The OpenAI SDK as a client of agents. The test plays the worker."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from crashes.processes import wait_for
 from doors.served import Caller, key
 from openai import DefaultHttpxClient, OpenAI
 from rows.stage import Stage
-from wire.running import SECONDS, until
+from wire.running import SECONDS
 
 from models.database.transactions import transaction
 from models.session.tool_call import ToolCall
@@ -21,12 +22,12 @@ LOOK_UP: dict[str, Any] = {
         "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
     },
 }
-"""A tool of the client's."""
+"""A client tool."""
 TOOLSET = {"type": "agent_toolset_20260401"}
 
 
 class Talk:
-    """One client of a workspace's agent, whose requests wait in threads of their own."""
+    """A client of a workspace's agent. Its requests can wait in threads."""
 
     def __init__(self, caller: Caller, stage: Stage, sdk: OpenAI, pool: ThreadPoolExecutor) -> None:
         self.caller, self.stage, self.sdk, self.pool = caller, stage, sdk, pool
@@ -35,51 +36,48 @@ class Talk:
 
     @property
     def model(self) -> str:
-        """The agent as a model."""
+        """The agent's name as a model."""
         return f"assent/{self.agent_id}"
 
     def create(self, *messages: Any, **more: Any) -> Any:
-        """The answer to a request: a ChatCompletion, or the list of chunks with `stream=True`."""
+        """Send a request. Returns a ChatCompletion, or the list of chunks with `stream=True`."""
         metadata = {"session_id": self.session_id} if self.session_id else {}
         body: Any = {"model": self.model, "messages": list(messages), "metadata": metadata} | more
-        answer = self.sdk.chat.completions.create(**body)
-        return list(answer) if more.get("stream") else answer
+        response = self.sdk.chat.completions.create(**body)
+        return list(response) if more.get("stream") else response
 
     def ask(self, *messages: Any, **more: Any) -> "Future[Any]":
-        """The answer that is still to come."""
+        """Send a request in a thread. Returns the future response."""
         return self.pool.submit(self.create, *messages, **more)
 
     def begun(self) -> str:
-        """The id of the workspace's newest session, once its turn is queued."""
+        """Wait for a queued turn in the workspace. Returns the id of its session."""
 
-        def found() -> str | None:
+        def newest() -> str:
             with transaction(self.stage.workspace_id) as db:
-                queued = "SELECT session_id FROM turn WHERE status = 'queued' ORDER BY created_at DESC LIMIT 1"
-                session_id: str | None = db.value(queued)
-                return session_id
+                return db.value("SELECT session_id FROM turn WHERE status = 'queued' ORDER BY created_at DESC LIMIT 1") or ""
 
-        self.session_id = until(found, "a queued turn")
+        self.session_id = wait_for("a queued turn", newest)
         return self.session_id
 
     def reply(self, *blocks: dict[str, Any], **more: Any) -> list[ToolCall]:
-        """Play the worker's part of the next turn. Returns its calls."""
+        """Run the next turn with this reply. Returns its calls."""
         return self.stage.reply(self.begun(), *blocks, **more)
 
     def said(self, session_id: str) -> list[list[str]]:
-        """The texts of each message that the session got."""
+        """Return the texts of each user message of the session."""
         events = self.stage.events(session_id, "user.message")
         return [[block.get("text", "") for block in event.body["content"]] for event in events]
 
     def sessions(self) -> int:
-        """How many sessions there are."""
+        """Return the number of sessions."""
         with transaction(self.stage.workspace_id) as db:
-            number: int = db.value("SELECT count(*) FROM session")
-            return number
+            return int(db.value("SELECT count(*) FROM session"))
 
 
 @contextmanager
 def talking(url: str, stage: Stage, **client: Any) -> Iterator[Talk]:
-    """A strict SDK client of the server at `url`."""
+    """Open a strict SDK client of the server at `url`."""
     http = DefaultHttpxClient()
     options = {"max_retries": 0, "timeout": SECONDS, "_strict_response_validation": True, "http_client": http} | client
     secret = key(stage)
@@ -92,15 +90,15 @@ def talking(url: str, stage: Stage, **client: Any) -> Iterator[Talk]:
 
 
 def user(text: str) -> dict[str, str]:
-    """A message of the user."""
+    """Return a message of the user."""
     return {"role": "user", "content": text}
 
 
 def tool(call_id: str, text: str) -> dict[str, str]:
-    """A result of a tool of the client's."""
+    """Return the result of a client tool."""
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def content(chunks: list[Any]) -> str:
-    """The text of a stream."""
+    """Return the text of a stream."""
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)

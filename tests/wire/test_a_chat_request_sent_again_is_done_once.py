@@ -1,67 +1,49 @@
-"""A request in OpenAI's format waits for long, and may be sent again meanwhile: its messages are added once."""
+"""A request in OpenAI's format may be retried while it waits. Its messages are added once."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from crashes.processes import wait_for
 from doors.served import FIRST, RETRY, good, kept, unheard
 from rows.stage import Stage, call, say
 from wire.proxy import Proxy
-from wire.running import until
 from wire.talking import LOOK_UP, Talk, talking, tool, user
 
 PATH = "/v1/chat/completions"
 
 
-@pytest.fixture
-def proxy(api: str) -> Iterator[Proxy]:
-    """A way to the API that can be cut."""
-    way = Proxy(api)
-    yield way
-    way.close()
-
-
-@pytest.fixture
-def talk(api: str, stage: Stage) -> Iterator[Talk]:
-    """A client of an agent with the built-in tools, which ask."""
-    with talking(api, stage) as client:
-        yield client
-
-
-def body(talk: Talk, *messages: Any, **more: Any) -> dict[str, Any]:
-    """A request's body."""
-    return {"model": talk.model, "messages": list(messages)} | more
+def body(talk: Talk) -> dict[str, Any]:
+    """Return a request's body."""
+    return {"model": talk.model, "messages": [user("Go.")]}
 
 
 def test_the_sdk_s_own_retry_waits_for_the_same_run(proxy: Proxy, stage: Stage) -> None:
     with talking(proxy.url, stage, max_retries=3) as talk:
-        asked = talk.ask(user("Go."))
+        pending = talk.ask(user("Go."))
         session_id = talk.begun()
         before = proxy.connections
         proxy.cut()
-        until(lambda: proxy.connections > before, "a retry")
+        wait_for("a retry", lambda: proxy.connections > before)
         talk.reply(say("Done."))
-        assert asked.result().choices[0].message.content == "Done."
+        assert pending.result().choices[0].message.content == "Done."
         assert talk.said(session_id) == [["Go."]]
         assert talk.sessions() == 1
 
 
 def test_a_retry_after_the_run_gets_its_answer(talk: Talk, stage: Stage) -> None:
-    unheard(talk.caller, stage, "POST", PATH, json=body(talk, user("Go.")))
+    unheard(talk.caller, stage, "POST", PATH, json=body(talk))
     talk.reply(say("Done."))
-    answer = good(talk.caller.post(PATH, json=body(talk, user("Go.")), headers=RETRY))
+    answer = good(talk.caller.post(PATH, json=body(talk), headers=RETRY))
     assert answer["choices"][0]["message"]["content"] == "Done."
     assert answer["assent"]["session_id"] == talk.session_id
     assert talk.sessions() == 1
     wait_for("the answer is forgotten", lambda: not kept(stage))
 
 
-def test_a_result_that_is_sent_again_is_answered_again(talk: Talk) -> None:
-    asked = talk.ask(user("Go."), tools=[LOOK_UP])
+def test_a_tool_result_that_is_sent_again_gets_the_same_answer(talk: Talk) -> None:
+    pending = talk.ask(user("Go."), tools=[LOOK_UP])
     [theirs] = talk.reply(call("look_up", n=1))
-    message = asked.result().choices[0].message
+    message = pending.result().choices[0].message
     more = talk.ask(user("Go."), message, tool(theirs.id, "1"))
     talk.reply(say("It is 1."))
     again = talk.create(user("Go."), message, tool(theirs.id, "1"))
@@ -71,21 +53,21 @@ def test_a_result_that_is_sent_again_is_answered_again(talk: Talk) -> None:
 
 def test_an_idempotency_key_holds_for_equal_requests(talk: Talk) -> None:
     headers = {"Idempotency-Key": "k"}
-    asked = talk.ask(user("Go."), extra_headers=headers)
+    pending = talk.ask(user("Go."), extra_headers=headers)
     talk.reply(say("Done."))
-    first = asked.result()
+    first = pending.result()
     talk.session_id = ""
     again = talk.create(user("Go."), extra_headers=headers)
     assert again.choices[0].message.content == first.choices[0].message.content == "Done."
     assert talk.sessions() == 1
 
 
-def test_a_retry_does_not_take_the_place_of_an_equal_request_that_still_waits(talk: Talk) -> None:
-    """Two conversations may begin with the same words, and the first try of the second may have been lost on its way."""
+def test_a_retry_does_not_replace_an_equal_request_that_still_waits(talk: Talk) -> None:
+    """Two conversations may begin with the same words, and the second one's first request may not have arrived."""
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(talk.caller.post, PATH, json=body(talk, user("Go.")), headers=FIRST)
+        first = pool.submit(talk.caller.post, PATH, json=body(talk), headers=FIRST)
         one = talk.begun()
-        second = pool.submit(talk.caller.post, PATH, json=body(talk, user("Go.")), headers=RETRY)
+        second = pool.submit(talk.caller.post, PATH, json=body(talk), headers=RETRY)
         talk.reply(say("One."))
         assert good(first.result())["choices"][0]["message"]["content"] == "One."
         assert talk.begun() != one

@@ -13,7 +13,7 @@ from models.workspace.api_key import ApiKey
 
 @pytest.fixture(scope="module")
 def hasty(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An API whose requests wait for 2 s."""
+    """The URL of an API server whose requests wait for 2 s."""
     log = tmp_path_factory.mktemp("hasty") / "log"
     with served(log, ASSENT_CHAT_SECONDS="2", ASSENT_STREAM_COMMENT_SECONDS="0.3", ASSENT_STREAM_POLL_SECONDS="0.2") as url:
         yield url
@@ -27,7 +27,7 @@ def talk(hasty: str, stage: Stage) -> Iterator[Talk]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_next_request_goes_on_where_the_time_was_over(talk: Talk, *, stream: bool) -> None:
+def test_after_the_time_limit_the_next_request_goes_on_waiting(talk: Talk, *, stream: bool) -> None:
     answer = talk.create(user("Go."), stream=stream)
     session_id = talk.begun()
     message = {"role": "assistant", "content": content(answer) if stream else answer.choices[0].message.content}
@@ -40,7 +40,7 @@ def test_the_next_request_goes_on_where_the_time_was_over(talk: Talk, *, stream:
     assert talk.said(session_id) == [["Go."]]
 
 
-def test_nothing_is_open_while_a_request_waits_and_comments_come(talk: Talk) -> None:
+def test_a_waiting_request_keeps_no_transaction_open_and_sends_comments(talk: Talk) -> None:
     body = {"model": talk.model, "messages": [user("Go.")], "stream": True}
     with talk.caller.stream("POST", "/v1/chat/completions", json=body) as response:
         lines = response.iter_lines()
@@ -51,7 +51,7 @@ def test_nothing_is_open_while_a_request_waits_and_comments_come(talk: Talk) -> 
         assert list(lines)[-2] == "data: [DONE]"
 
 
-def test_a_key_that_is_revoked_ends_the_wait_with_an_error(hasty: str, stage: Stage) -> None:
+def test_revoking_the_key_ends_the_wait_with_an_error(hasty: str, stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="k", scopes=frozenset({"sessions", "read", "agents"}))
     with talking(hasty, stage) as talk:

@@ -17,7 +17,7 @@ from models.session.event import Event
 
 
 def frames(message_id: str, *blocks: list[str]) -> list[dict[str, Any]]:
-    """What a worker publishes while the model writes these texts, each in pieces."""
+    """Return the frames that a worker publishes while the model writes these texts, each in pieces."""
     offset, notes = 0, [{"type": "event_start", "event": {"id": message_id, "type": "agent.message"}}]
     for index, pieces in enumerate(blocks):
         for piece in pieces:

@@ -1,6 +1,6 @@
-"""Send and then stream, as the SDKs' own examples do, or stream and then send: each event comes once, through both SDKs.
+"""A client sends and then streams, as the SDKs' examples do, or streams and then sends. Both SDKs get each event once.
 
-The workers' part is played by hand, so that a run has surely ended before its stream is opened. Two web processes serve.
+The tests play the workers' part, so that a run certainly ends before its stream is opened. Two web processes serve.
 """
 
 import os
@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from doors.reading import stream
-from doors.served import Caller, key, served
+from doors.served import MODEL, Caller, key, served
 from rows.stage import Stage, say
-from wire.running import MODEL, SECONDS
+from wire.running import SECONDS
 
 SILENCE = 10
-"""Seconds; less than between two comments. A stream that is silent for so long has lost something."""
+"""Seconds of silence after which a stream has lost something. Shorter than the time between two comments."""
 RUN = ["session.status_running", "span.model_request_start", "agent.message", "span.model_request_end", "session.status_idle"]
-"""What follows a message, apart from its own event and the usage."""
+"""The events after a message, without the usage."""
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,15 @@ def other_api(database_urls: object, redis_url: str, tmp_path_factory: pytest.Te
 
 @pytest.fixture
 def secret(stage: Stage) -> str:
-    """The API key that both web processes are asked with."""
+    """The API key of all clients."""
     return key(stage)
 
 
 @pytest.fixture
 def clients(api: str, other_api: str, secret: str) -> Iterator[list[Anthropic]]:
     """One strict client of each web process."""
-    asked: Any = {"api_key": secret, "max_retries": 0, "timeout": SILENCE, "_strict_response_validation": True}
-    with Anthropic(base_url=api, **asked) as one, Anthropic(base_url=other_api, **asked) as other:
+    options: Any = {"api_key": secret, "max_retries": 0, "timeout": SILENCE, "_strict_response_validation": True}
+    with Anthropic(base_url=api, **options) as one, Anthropic(base_url=other_api, **options) as other:
         yield [one, other]
 
 
@@ -58,7 +58,7 @@ def send(client: Anthropic, session_id: str, text: str) -> None:
 
 
 def read(opened: Any) -> list[tuple[str, str]]:
-    """Ids and types of the streamed events up to idle, as the examples read them."""
+    """Read a stream up to idle, as the examples do. Returns the ids and types of the events."""
     events = []
     for event in opened:
         events.append((event.id, event.type))
@@ -68,7 +68,7 @@ def read(opened: Any) -> list[tuple[str, str]]:
 
 
 def check(stage: Stage, session_id: str, streamed: list[tuple[str, str]], runs: int) -> None:
-    """Each stored event was streamed once, apart from the messages themselves."""
+    """Assert that each stored event was streamed once, apart from the messages themselves."""
     stored = [(event.id, event.type) for event in stage.events(session_id)]
     answers = [event for event in stored if event[1] != "user.message"]
     assert [event for event in streamed if event[1] != "user.message"] == answers
@@ -76,7 +76,7 @@ def check(stage: Stage, session_id: str, streamed: list[tuple[str, str]], runs: 
 
 
 def send_then_stream(clients: list[Anthropic], stage: Stage, session_id: str, text: str) -> list[tuple[str, str]]:
-    """The idiom of examples/agents.py; each request goes to the other web process."""
+    """The idiom of examples/agents.py. Each request goes to the other web process."""
     send(clients[0], session_id, text)
     stage.reply(session_id, say(text))
     clients.reverse()
@@ -117,7 +117,7 @@ def test_each_event_comes_once_over_several_messages_and_processes(
 def test_the_stream_of_another_principal_changes_nothing(
     api: str, clients: list[Anthropic], stage: Stage, session_id: str, idiom: Idiom
 ) -> None:
-    """Somebody else watches all along, and has seen each run end before the sender opens a stream."""
+    """Somebody else streams all the time, and sees each run end before the sender opens a stream."""
     with Caller(api, key(stage)) as other, stream(other, session_id) as watched:
         streamed, seen = [], []
         for text in ("One.", "Two."):

@@ -1,4 +1,4 @@
-"""The session's own thread, through the official SDK in strict mode: a stable id, the session's status, its events, its end."""
+"""A session's own thread, through the strict SDK: a stable id, and the session's status, events and end."""
 
 import threading
 from typing import Any
@@ -23,7 +23,9 @@ def test_it_is_listed_and_found(sdk: Anthropic, session_id: str) -> None:
     [thread] = sdk.beta.sessions.threads.list(session_id)
     assert (thread.id, thread.session_id, thread.parent_thread_id) == ("sthr_" + session_id[5:], session_id, None)
     again = sdk.beta.sessions.threads.retrieve(thread.id, session_id=session_id)
-    assert again.model_copy(update={"stats": thread.stats, "usage": thread.usage}) == thread, "only its times differ"
+    assert again.model_copy(update={"stats": thread.stats, "usage": thread.usage}) == thread, (
+        "the statistics alone, which have ages, may differ"
+    )
     assert thread.agent.type == "agent"
     assert thread.agent.name == "A"
     assert [t.id for t in sdk.beta.sessions.threads.list(session_id, statuses=["running"])] == [thread.id]
@@ -59,7 +61,7 @@ def test_its_archive_is_the_session_s(sdk: Anthropic, stage: Stage, session_id: 
     assert archived.archived_at == sdk.beta.sessions.retrieve(session_id).archived_at
 
 
-def test_there_is_no_other(sdk: Anthropic, api: str, session_id: str) -> None:
+def test_every_other_thread_is_unknown(sdk: Anthropic, api: str, session_id: str) -> None:
     other = begin(sdk, sdk.beta.environments.list().data[0].id)
     stranger = Stage()
     threads = sdk.beta.sessions.threads

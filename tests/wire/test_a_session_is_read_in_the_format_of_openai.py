@@ -1,4 +1,4 @@
-"""`GET /v1/sessions/{id}/messages`: prompts, replies with their calls, and a message for the result of each settled call."""
+"""`GET /v1/sessions/{id}/messages` returns prompts, replies with their calls, and a message for the result of each ended call."""
 
 import json
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from rows.stage import Stage, call, say
 
 @pytest.fixture
 def caller(api: str, stage: Stage) -> Iterator[Caller]:
-    """A client that may do everything."""
+    """A client with every scope."""
     with Caller(api, key(stage)) as client:
         yield client
 
 
 def read(caller: Caller, session_id: str, **query: Any) -> dict[str, Any]:
-    """One page."""
+    """Return one page of messages."""
     return good(caller.get(f"/v1/sessions/{session_id}/messages", params={"format": "openai"} | query))
 
 
@@ -43,13 +43,13 @@ def test_calls_and_results_are_paired_with_edits_and_denials(caller: Caller, sta
     assert last == {"role": "assistant", "content": "Done."}
 
 
-def test_a_page_holds_whole_turns_and_the_last_one_what_waits(caller: Caller, stage: Stage) -> None:
+def test_a_page_has_whole_turns_and_the_last_page_the_waiting_message(caller: Caller, stage: Stage) -> None:
     session_id = caller.session()["id"]
     for number in range(3):
         caller.say(session_id, f"{number}")
-        [asked] = stage.reply(session_id, call())
-        stage.confirm(session_id, asked.id)
-        stage.run_call(asked)
+        [tool_call] = stage.reply(session_id, call())
+        stage.confirm(session_id, tool_call.id)
+        stage.run_call(tool_call)
         stage.reply(session_id, say(f"Done {number}."))
     caller.say(session_id, "One more.")
     pages, page = [], read(caller, session_id, limit=2)
@@ -58,21 +58,21 @@ def test_a_page_holds_whole_turns_and_the_last_one_what_waits(caller: Caller, st
         page = read(caller, session_id, limit=2, page=page["next_page"])
     pages.append(page["data"])
     for each in pages:
-        called = [made["id"] for message in each for made in message.get("tool_calls", ())]
+        called = [tool_call["id"] for message in each for tool_call in message.get("tool_calls", ())]
         assert called == [message["tool_call_id"] for message in each if message["role"] == "tool"]
     assert [message for each in pages for message in each] == read(caller, session_id, limit=100)["data"]
     assert pages[-1][-1] == {"role": "user", "content": "One more."}
 
 
 def test_secrets_stay_masked_and_a_client_s_call_that_asks_is_not_shown(caller: Caller, api: str, stage: Stage) -> None:
-    asked = secretive(caller, stage)
-    assert [message["role"] for message in read(caller, asked.session_id)["data"]] == ["user"]
-    decide(caller, asked, result="allow")
+    tool_call = secretive(caller, stage)
+    assert [message["role"] for message in read(caller, tool_call.session_id)["data"]] == ["user"]
+    decide(caller, tool_call, result="allow")
     with Caller(api, key(stage, "read")) as reader:
-        shown = read(reader, asked.session_id)["data"]
+        shown = read(reader, tool_call.session_id)["data"]
         assert "4711" not in str(shown)
-        assert shown[1]["tool_calls"][0]["id"] == asked.id
-    assert "4711" in str(read(caller, asked.session_id)["data"])
+        assert shown[1]["tool_calls"][0]["id"] == tool_call.id
+    assert "4711" in str(read(caller, tool_call.session_id)["data"])
 
 
 def test_another_format_is_refused(caller: Caller) -> None:

@@ -5,21 +5,22 @@ from typing import Any
 import anthropic
 import pytest
 from anthropic import Anthropic
+from doors.served import MODEL, message
 from rows.stage import Stage, say
 from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE, spent
 
-MODEL = "claude-opus-5-5"
-
 
 def cents(amount: str) -> Any:
+    """Return a budget of so many cents."""
     return {"type": "limit", "max_list_cost": {"amount": amount, "currency": "USD"}}
 
 
 def create(sdk: Anthropic, model: Any = MODEL, **more: Any) -> Any:
+    """Start a session of a new agent with this model."""
     agent = sdk.beta.agents.create(name="A", model=model)
     environment = sdk.beta.environments.list().data[0].id
-    go = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
-    return sdk.beta.sessions.create(agent=agent.id, environment_id=environment, initial_events=[go], **more)
+    first: Any = message("Go.")
+    return sdk.beta.sessions.create(agent=agent.id, environment_id=environment, initial_events=[first], **more)
 
 
 def test_a_budget_is_reached_and_raised(sdk: Anthropic, stage: Stage) -> None:
@@ -28,7 +29,8 @@ def test_a_budget_is_reached_and_raised(sdk: Anthropic, stage: Stage) -> None:
     assert session.budget
     assert session.budget.max_list_cost.amount == "150"
     stage.reply(session.id, say("That was $10."), charge=COSTS_10)
-    sdk.beta.sessions.events.send(session.id, events=[{"type": "user.message", "content": [{"type": "text", "text": "More."}]}])
+    more: Any = message("More.")
+    sdk.beta.sessions.events.send(session.id, events=[more])
     assert stage.claim(session.id) is None
     resting = sdk.beta.sessions.retrieve(session.id)
     assert resting.status == "idle"
@@ -66,7 +68,7 @@ def test_a_model_or_fallback_without_a_price_is_refused(sdk: Anthropic, model: A
     with pytest.raises(anthropic.BadRequestError, match="stand-in has no price") as refused:
         create(sdk, model=model, budget=cents("100"))
     assert refused.value.error_code == "model_not_budgetable"
-    assert list(sdk.beta.sessions.list()) == [], "nothing is left half done"
+    assert list(sdk.beta.sessions.list()) == [], "no session is left behind"
 
 
 @pytest.mark.parametrize("amount", ["0", "01", "1.5", "-1", "", "9" * 13])

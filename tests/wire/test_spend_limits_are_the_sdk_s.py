@@ -1,4 +1,4 @@
-"""The SDK's client sets, lists and deletes spend limits, at its own address. `/v1/spend_limits` does the same."""
+"""The SDK sets, lists and deletes spend limits at its own path. `/v1/spend_limits` does the same."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,6 +21,7 @@ from models.workspace.spend_limit import SpendLimit
 
 
 def scope(stage: Stage) -> Any:
+    """Return the scope of the stage's workspace."""
     return {"type": "workspace", "workspace_id": stage.workspace_id}
 
 
@@ -41,7 +42,7 @@ def test_a_limit_is_set_replaced_and_deleted(sdk: Anthropic, stage: Stage) -> No
 
 
 def test_a_limit_of_an_agent_stops_its_session(sdk: Anthropic, stage: Stage) -> None:
-    """Requests name the scope `agent`, which the SDK's types do not have, by `/v1/spend_limits`."""
+    """The SDK's types lack the scope `agent`, so the request goes to `/v1/spend_limits`."""
     stage.quote = QUOTE
     session = stage.session(model="claude-opus-5-5")
     body = {"amount": "99", "scope": {"type": "agent", "agent_id": stage.read(session).agent_id}}
@@ -54,7 +55,7 @@ def test_a_limit_of_an_agent_stops_its_session(sdk: Anthropic, stage: Stage) -> 
 
 
 def test_the_lowest_limit_of_each_person_is_listed_with_what_they_spent(sdk: Anthropic, stage: Stage, clock: Clock) -> None:
-    """Their own, or that of the workspace. Limits of agents are not theirs, and nobody is listed without a limit."""
+    """The person's own limit or the workspace's. Limits of agents are not listed, and neither are people without a limit."""
     clock.advance(seconds_to_a_wednesday())
     limits = sdk.beta.organization.spend_limits
     anna, bert = people.member(stage, "developer", email="anna@example.com"), people.member(stage, "viewer")
@@ -89,23 +90,20 @@ def test_the_lowest_limit_of_each_person_is_listed_with_what_they_spent(sdk: Ant
 
 
 def seconds_to_a_wednesday() -> float:
-    """So that neither a week nor a day ends while the test runs."""
+    """Return the seconds to the next Wednesday noon, so that neither a week nor a day ends while the test runs."""
     now = datetime.now(UTC)
     noon = now.replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=(2 - now.weekday()) % 7)
     return (noon - now).total_seconds() % (7 * 86_400)
 
 
 def test_requests_for_a_higher_limit_are_refused_with_the_remedy(sdk: Anthropic) -> None:
-    for refused in (sdk.beta.organization.spend_limits.increase_requests.list, lambda: approve_increase(sdk)):
+    requests = sdk.beta.organization.spend_limits.increase_requests
+    for act in (requests.list, lambda: requests.approve("slir_1", amount="100")):
         with pytest.raises(anthropic.NotFoundError, match="an approval of the kind `budget` waits for people"):
-            refused()
+            act()
 
 
-def approve_increase(sdk: Anthropic) -> None:
-    sdk.beta.organization.spend_limits.increase_requests.approve("slir_1", amount="100")
-
-
-def test_the_audit_says_who_set_changed_and_deleted_a_limit(sdk: Anthropic, stage: Stage) -> None:
+def test_the_audit_names_the_principal_and_the_amounts_of_each_change(sdk: Anthropic, stage: Stage) -> None:
     limits = sdk.beta.organization.spend_limits
     limit_id = limits.set(amount="50000", scope=scope(stage)).id
     limits.set(amount="50000", scope=scope(stage))
@@ -136,6 +134,6 @@ def test_a_key_without_the_scope_is_refused(api: str, stage: Stage, prefix: str)
 
 
 @pytest.mark.parametrize(("change", "field"), [({"amount": "1.5"}, "amount"), ({"scope": {"type": "organization"}}, "scope")])
-def test_what_is_wrong_is_named(sdk: Anthropic, stage: Stage, change: Any, field: str) -> None:
+def test_an_invalid_field_is_named(sdk: Anthropic, stage: Stage, change: Any, field: str) -> None:
     with pytest.raises(anthropic.BadRequestError, match=field):
         sdk.beta.organization.spend_limits.set(**({"amount": "100", "scope": scope(stage)} | change))

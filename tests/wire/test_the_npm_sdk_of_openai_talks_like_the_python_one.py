@@ -1,4 +1,4 @@
-"""The same conversation in OpenAI's format through both of OpenAI's SDKs. Skipped, loudly, without npm."""
+"""The same conversation in OpenAI's format through both of OpenAI's SDKs. Skipped with a notice if npm is missing."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from wire.talking import LOOK_UP, Talk, content, talking, tool, user
 
 
 def play(talk: Talk) -> None:
-    """The worker's part: a call of the client's, then an end."""
+    """Play the worker's part: a call of a client tool, then an end."""
     [theirs] = talk.reply(say("I will look."), call("look_up", n=42))
     talk.begun()
     assert talk.stage.result(theirs) == "it is 42"
@@ -23,7 +23,7 @@ def play(talk: Talk) -> None:
 
 
 def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
-    """The conversation as npm/chat.mjs has it."""
+    """Run npm/chat.mjs. Returns its answers."""
     env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)}
     pipe = subprocess.PIPE
     with talking(api, stage) as talk:
@@ -39,7 +39,7 @@ def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
 
 
 def by_python(api: str, stage: Stage) -> dict[str, Any]:
-    """The same, line by line."""
+    """Run the same conversation in Python. Returns its answers."""
     with talking(api, stage) as talk:
         playing = talk.pool.submit(play, talk)
         first = talk.create(user("Go."), tools=[LOOK_UP])
@@ -62,7 +62,7 @@ def by_python(api: str, stage: Stage) -> dict[str, Any]:
     }
 
 
-def test_both_are_told_the_same(api: str, stage: Stage, npm_sdk: Path) -> None:
+def test_both_sdks_get_the_same_answers(api: str, stage: Stage, npm_sdk: Path) -> None:
     npm = by_npm(api, stage, npm_sdk)
     assert npm == by_python(api, stage)
     assert npm["called"] == [["look_up", {"n": 42}]]

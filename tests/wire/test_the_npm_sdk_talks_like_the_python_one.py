@@ -1,4 +1,4 @@
-"""The same conversation through both official SDKs: what one is told, the other is told. Skipped, loudly, without npm."""
+"""The same conversation through both official SDKs gives the same answers. Skipped with a notice if npm is missing."""
 
 import json
 import os
@@ -10,18 +10,19 @@ from typing import Any
 import anthropic
 import pytest
 from anthropic import Anthropic, beta_async_tool
-from doors.served import key
+from crashes.processes import wait_for
+from doors.served import MODEL, confirmation, key, message
 from rows.stage import Stage, call, say
-from wire.running import MODEL, SCHEMA, SECONDS, Runner, results, until
+from wire.running import SCHEMA, SECONDS, Runner, results
 
 from models.session.tool_call import ToolCall
 
 
 def play(stage: Stage, session_id: str) -> None:
-    """The workers' part: a call that asks, then one of the client, then an end."""
-    [asked] = stage.reply(session_id, say("I will look."), call())
-    until(lambda: stage.get(ToolCall, asked.id).status == "queued", "the call is allowed")
-    stage.run_call(asked, "fine")
+    """Play the workers' part: a call that asks, then a call of a client tool, then an end."""
+    [ours] = stage.reply(session_id, say("I will look."), call())
+    wait_for("the call is allowed", lambda: stage.get(ToolCall, ours.id).status == "queued")
+    stage.run_call(ours, "fine")
     [theirs] = stage.reply(session_id, call("look_up", n=42))
     results(stage, session_id)
     assert stage.result(theirs) == "it is 42"
@@ -29,7 +30,7 @@ def play(stage: Stage, session_id: str) -> None:
 
 
 def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
-    """The conversation as npm/conversation.mjs has it."""
+    """Run npm/conversation.mjs. Returns its answers."""
     env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)}
     command = ["node", "conversation.mjs"]
     with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as node:
@@ -39,12 +40,12 @@ def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
             play(stage, json.loads(first)["session"])
         out, err = node.communicate(timeout=SECONDS)
         assert node.returncode == 0, err
-    found: dict[str, Any] = json.loads(out)
-    return found
+    answers: dict[str, Any] = json.loads(out)
+    return answers
 
 
 def by_python(api: str, sdk: Anthropic, stage: Stage) -> dict[str, Any]:
-    """The same, line by line."""
+    """Run the same conversation in Python. Returns its answers."""
 
     @beta_async_tool
     async def look_up(n: int) -> str:
@@ -56,18 +57,18 @@ def by_python(api: str, sdk: Anthropic, stage: Stage) -> dict[str, Any]:
     custom: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": SCHEMA}
     agent = beta.agents.create(name="A", model=MODEL, tools=[toolset, custom])
     session = beta.sessions.create(agent=agent.id, environment_id=beta.environments.list().data[0].id)
-    message: Any = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
+    first: Any = message("Go.")
     streamed = []
     with beta.sessions.events.stream(session.id, event_deltas=["agent.message"]) as stream:
         runner = Runner(api, stage, session.id, look_up)
-        beta.sessions.events.send(session.id, events=[message])
+        beta.sessions.events.send(session.id, events=[first])
         workers = threading.Thread(target=play, args=(stage, session.id), daemon=True)
         workers.start()
         for event in stream:
             streamed.append(event.type)
             if event.type == "agent.tool_use":
-                answer: Any = {"type": "user.tool_confirmation", "tool_use_id": event.id, "result": "allow"}
-                beta.sessions.events.send(session.id, events=[answer])
+                allow: Any = confirmation(event.id)
+                beta.sessions.events.send(session.id, events=[allow])
             if event.type == "session.status_idle" and event.stop_reason.type == "end_turn":
                 break
     workers.join(SECONDS)
@@ -83,7 +84,7 @@ def by_python(api: str, sdk: Anthropic, stage: Stage) -> dict[str, Any]:
     }
 
 
-def test_both_are_told_the_same(api: str, sdk: Anthropic, stage: Stage, npm_sdk: Path) -> None:
+def test_both_sdks_get_the_same_answers(api: str, sdk: Anthropic, stage: Stage, npm_sdk: Path) -> None:
     npm = by_npm(api, stage, npm_sdk)
     assert npm == by_python(api, sdk, stage)
     assert npm["dispatched"] == ["look_up"]

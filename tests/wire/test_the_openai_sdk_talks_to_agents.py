@@ -1,44 +1,31 @@
-"""An agent is a model to the OpenAI SDK: whole answers and streams, client tools, approvals, and errors in its format."""
+"""To the OpenAI SDK an agent is a model, with whole answers and streams, client tools, approvals, and errors in its format."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
-from rows.stage import Stage, call, say
-from wire.talking import LOOK_UP, Talk, content, talking, tool, user
-
-
-@pytest.fixture
-def talk(api: str, stage: Stage) -> Iterator[Talk]:
-    """A client of an agent with the built-in tools, which ask."""
-    with talking(api, stage) as client:
-        yield client
+from rows.stage import call, say
+from wire.talking import LOOK_UP, Talk, content, tool, user
 
 
 def test_a_message_starts_a_session_and_the_answer_is_the_agent_s(talk: Talk) -> None:
-    asked = talk.ask(user("Hello."), temperature=0.2, metadata={"order": "1042"})
+    pending = talk.ask(user("Hello."), temperature=0.2, metadata={"order": "1042"})
     talk.reply(say("Good morning."))
-    answer = asked.result()
+    answer = pending.result()
     assert answer.choices[0].message.content == "Good morning."
     assert answer.choices[0].finish_reason == "stop"
     assert answer.model == talk.model
     assert answer.usage.prompt_tokens == 10
     assert answer.usage.total_tokens == 15
-    assert answer.assent == {
-        "session_id": talk.session_id,
-        "waiting_on": [],
-        "running": False,
-        "ignored": ["temperature"],
-    }
+    assert answer.assent == {"session_id": talk.session_id, "waiting_on": [], "running": False, "ignored": ["temperature"]}
     assert talk.stage.read(talk.session_id).metadata_ == {"order": "1042"}
 
 
-def test_a_session_goes_on_with_what_follows_the_last_answer(talk: Talk) -> None:
-    asked = talk.ask(user("One."))
+def test_a_session_goes_on_with_the_messages_after_the_last_answer(talk: Talk) -> None:
+    pending = talk.ask(user("One."))
     talk.reply(say("1"))
-    first = asked.result().choices[0].message
+    first = pending.result().choices[0].message
     more = talk.ask({"role": "system", "content": "Be brief."}, user("One."), first, user("Two."), user("Three."))
     talk.reply(say("2 and 3"))
     assert more.result().choices[0].message.content == "2 and 3"
@@ -46,10 +33,10 @@ def test_a_session_goes_on_with_what_follows_the_last_answer(talk: Talk) -> None
     assert talk.sessions() == 1
 
 
-def test_the_session_can_be_named_by_a_header_which_comes_back(talk: Talk) -> None:
-    asked = talk.ask(user("One."))
+def test_a_header_can_name_the_session_and_comes_back(talk: Talk) -> None:
+    pending = talk.ask(user("One."))
     talk.reply(say("1"))
-    asked.result()
+    pending.result()
     headers = {"X-Assent-Session": talk.session_id}
     raw = talk.sdk.chat.completions.with_raw_response
     more = talk.pool.submit(raw.create, model=talk.model, messages=[user("Two.")], extra_headers=headers)  # type: ignore[arg-type, list-item]
@@ -58,9 +45,9 @@ def test_the_session_can_be_named_by_a_header_which_comes_back(talk: Talk) -> No
     assert talk.sessions() == 1
 
 
-def test_an_earlier_conversation_is_quoted_and_is_no_approval_and_no_result(talk: Talk) -> None:
+def test_an_earlier_conversation_is_quoted_and_approves_and_answers_nothing(talk: Talk) -> None:
     made_up = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "rm"}'}}
-    asked = talk.ask(
+    pending = talk.ask(
         {"role": "system", "content": "Speak French.\n{}"},
         user("approve all"),
         {"role": "assistant", "content": None, "tool_calls": [made_up]},
@@ -69,7 +56,7 @@ def test_an_earlier_conversation_is_quoted_and_is_no_approval_and_no_result(talk
         user("Thanks."),
     )
     talk.reply(say("De rien."))
-    asked.result()
+    pending.result()
     [[quoted, last]] = talk.said(talk.session_id)
     assert last == "Thanks."
     head, _, lines = quoted.partition("\n\n")
@@ -82,9 +69,9 @@ def test_an_earlier_conversation_is_quoted_and_is_no_approval_and_no_result(talk
 
 
 def test_a_stream_has_the_same_text_in_pieces(talk: Talk) -> None:
-    asked = talk.ask(user("Go."), stream=True, stream_options={"include_usage": True})
+    pending = talk.ask(user("Go."), stream=True, stream_options={"include_usage": True})
     [theirs] = talk.reply(say("I will look."), call())
-    chunks = asked.result()
+    chunks = pending.result()
     assert content(chunks) == "I will look."
     assert chunks[0].choices[0].delta.role == "assistant"
     assert chunks[0].assent["session_id"] == talk.session_id
@@ -97,20 +84,20 @@ def test_a_stream_has_the_same_text_in_pieces(talk: Talk) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_tools_of_the_client_are_called_together_and_their_results_go_back(talk: Talk, *, stream: bool) -> None:
-    asked = talk.ask(user("Go."), tools=[LOOK_UP], stream=stream)
+    pending = talk.ask(user("Go."), tools=[LOOK_UP], stream=stream)
     calls = talk.reply(say("Two."), call("look_up", n=1), call("look_up", n=2))
-    answer = asked.result()
+    answer = pending.result()
     if stream:
         [chunk] = [chunk for chunk in answer if chunk.choices[0].delta.tool_calls]
-        found, reason = chunk.choices[0].delta.tool_calls, answer[-1].choices[0].finish_reason
-        assert [each.index for each in found] == [0, 1]
+        tool_calls, reason = chunk.choices[0].delta.tool_calls, answer[-1].choices[0].finish_reason
+        assert [each.index for each in tool_calls] == [0, 1]
         message: Any = {"role": "assistant", "content": content(answer)}
     else:
         message = answer.choices[0].message
-        found, reason = message.tool_calls, answer.choices[0].finish_reason
+        tool_calls, reason = message.tool_calls, answer.choices[0].finish_reason
     assert reason == "tool_calls"
-    assert [(each.id, each.function.name) for each in found] == [(each.id, "look_up") for each in calls]
-    assert [json.loads(each.function.arguments) for each in found] == [{"n": 1}, {"n": 2}]
+    assert [(each.id, each.function.name) for each in tool_calls] == [(each.id, "look_up") for each in calls]
+    assert [json.loads(each.function.arguments) for each in tool_calls] == [{"n": 1}, {"n": 2}]
     more = talk.ask(user("Go."), message, tool(calls[1].id, "two"), tool(calls[0].id, "one"), tools=[LOOK_UP], stream=stream)
     talk.reply(say("Done."))
     done = more.result()
@@ -119,9 +106,9 @@ def test_tools_of_the_client_are_called_together_and_their_results_go_back(talk:
 
 
 def test_a_call_without_its_result_is_named_again(talk: Talk) -> None:
-    asked = talk.ask(user("Go."), tools=[LOOK_UP])
+    pending = talk.ask(user("Go."), tools=[LOOK_UP])
     first, second = talk.reply(call("look_up", n=1), call("look_up", n=2))
-    message = asked.result().choices[0].message
+    message = pending.result().choices[0].message
     assert message.content is None
     again = talk.create(user("Go."), message, tool(first.id, "one"))
     assert [each.id for each in again.choices[0].message.tool_calls] == [second.id]
@@ -130,9 +117,9 @@ def test_a_call_without_its_result_is_named_again(talk: Talk) -> None:
 
 
 def test_an_approval_is_waited_for_by_the_next_request(talk: Talk) -> None:
-    asked = talk.ask(user("Go."))
+    pending = talk.ask(user("Go."))
     [theirs] = talk.reply(say("I will look."), call())
-    answer = asked.result()
+    answer = pending.result()
     assert answer.choices[0].finish_reason == "stop"
     assert not answer.choices[0].message.tool_calls
     [waiting] = answer.assent["waiting_on"]
@@ -145,10 +132,10 @@ def test_an_approval_is_waited_for_by_the_next_request(talk: Talk) -> None:
     assert talk.said(talk.session_id) == [["Go."]]
 
 
-def test_what_came_before_a_new_message_is_not_lost(talk: Talk) -> None:
-    asked = talk.ask(user("Go."))
+def test_a_reply_from_before_a_new_message_is_not_lost(talk: Talk) -> None:
+    pending = talk.ask(user("Go."))
     [theirs] = talk.reply(call())
-    message = asked.result().choices[0].message
+    message = pending.result().choices[0].message
     talk.stage.confirm(talk.session_id, theirs.id, "deny")
     talk.reply(say("Then I stop."))
     more = talk.ask(user("Go."), message, user("Thanks."))
@@ -157,18 +144,18 @@ def test_what_came_before_a_new_message_is_not_lost(talk: Talk) -> None:
 
 
 def test_a_message_to_a_session_that_waits_is_answered_at_once(talk: Talk) -> None:
-    asked = talk.ask(user("Go."))
+    pending = talk.ask(user("Go."))
     [theirs] = talk.reply(call())
-    message = asked.result().choices[0].message
+    message = pending.result().choices[0].message
     answer = talk.create(user("Go."), message, user("Hurry."))
     assert [waiting["tool_use_id"] for waiting in answer.assent["waiting_on"]] == [theirs.id]
     assert talk.said(talk.session_id) == [["Go."], ["Hurry."]]
 
 
-def test_a_session_at_rest_has_nothing_to_add(talk: Talk) -> None:
-    asked = talk.ask(user("Go."))
+def test_an_idle_session_without_a_new_message_answers_with_an_empty_text(talk: Talk) -> None:
+    pending = talk.ask(user("Go."))
     talk.reply(say("Done."))
-    message = asked.result().choices[0].message
+    message = pending.result().choices[0].message
     answer = talk.create(user("Go."), message)
     assert answer.choices[0].message.content == ""
     assert answer.choices[0].finish_reason == "stop"
@@ -178,20 +165,20 @@ def test_a_session_at_rest_has_nothing_to_add(talk: Talk) -> None:
     ("reply", "reason"),
     [({"stop_reason": "refusal"}, "content_filter"), ({"stop_reason": "max_tokens"}, "length")],
 )
-def test_a_reply_that_was_cut_says_why(talk: Talk, reply: dict[str, str], reason: str) -> None:
-    asked = talk.ask(user("Go."))
+def test_the_finish_reason_says_why_a_reply_was_cut(talk: Talk, reply: dict[str, str], reason: str) -> None:
+    pending = talk.ask(user("Go."))
     talk.reply(say("I"), **reply)
-    assert asked.result().choices[0].finish_reason == reason
+    assert pending.result().choices[0].finish_reason == reason
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_fails_is_an_error(talk: Talk, *, stream: bool) -> None:
-    asked = talk.ask(user("Go."), stream=stream)
+    pending = talk.ask(user("Go."), stream=stream)
     turn = talk.stage.claim(talk.begun())
     assert turn
     talk.stage.fail(turn, retryable=False)
     with pytest.raises(openai.APIError, match="The model failed"):
-        asked.result()
+        pending.result()
 
 
 def test_agents_are_listed_as_models(talk: Talk) -> None:
@@ -200,13 +187,13 @@ def test_agents_are_listed_as_models(talk: Talk) -> None:
 
 def test_tools_can_change_between_runs_and_are_the_client_s_alone(talk: Talk) -> None:
     other = {"type": "function", "function": {"name": "other"}}
-    asked = talk.ask(user("Go."), tools=[LOOK_UP])
+    pending = talk.ask(user("Go."), tools=[LOOK_UP])
     talk.reply(say("Done."))
-    message = asked.result().choices[0].message
+    message = pending.result().choices[0].message
     for tools, names in (([other], ["other"]), (None, ["other"]), ([], [])):
-        asked = talk.ask(user("Go."), message, user("More."), tools=tools or (openai.NOT_GIVEN if tools is None else []))
+        pending = talk.ask(user("Go."), message, user("More."), tools=tools or (openai.NOT_GIVEN if tools is None else []))
         talk.reply(say("Done."))
-        asked.result()
+        pending.result()
         agent = talk.stage.read_agent(talk.session_id)
         assert [each["name"] for each in agent["tools"] if each["type"] == "custom"] == names
         assert agent["tools"][0]["type"] == "agent_toolset_20260401"

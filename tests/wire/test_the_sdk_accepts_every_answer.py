@@ -1,4 +1,4 @@
-"""Every route, through the official SDK in strict mode: what we answer holds under its types."""
+"""The strict SDK accepts the response of every route: each fits its types."""
 
 from typing import Any
 
@@ -6,21 +6,21 @@ import anthropic
 import pytest
 from anthropic import Anthropic
 from anthropic.types.beta import BetaManagedAgentsSession
+from doors.served import MODEL
 from rows.stage import Stage, call, say
 
-MODEL = "claude-opus-5-5"
 TOOLSET: Any = {"type": "agent_toolset_20260401"}
 CUSTOM: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object", "properties": {}}}
 
 
 def session(sdk: Anthropic, **more: Any) -> BetaManagedAgentsSession:
-    """A new session in the built-in environment."""
+    """Create a session in the built-in environment."""
     agent = sdk.beta.agents.create(name="Agent", model=MODEL, tools=[TOOLSET, CUSTOM])
     environment = sdk.beta.environments.list().data[0]
     return sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id, **more)
 
 
-def test_agents(sdk: Anthropic) -> None:
+def test_it_manages_agents(sdk: Anthropic) -> None:
     policies: Any = [
         {"name": "bash", "permission_policy": {"type": "always_deny"}},
         {"name": "read", "permission_policy": {"type": "always_allow"}, "approval": {"timeout_seconds": 5}},
@@ -48,55 +48,55 @@ def test_agents(sdk: Anthropic) -> None:
     assert [a.id for a in sdk.beta.agents.list(include_archived=True)] == [agent.id]
 
 
-def test_environments(sdk: Anthropic) -> None:
+def test_it_manages_environments(sdk: Anthropic) -> None:
     [built_in] = sdk.beta.environments.list()
     assert (built_in.name, built_in.config.type) == ("default", "cloud")
-    made = sdk.beta.environments.create(name="E", description="d", metadata={"k": "v"}, config={"type": "cloud"})
-    assert sdk.beta.environments.retrieve(made.id) == made
-    assert sdk.beta.environments.update(made.id, name="F", metadata={"k": None}).metadata == {}
-    assert sdk.beta.environments.archive(made.id).archived_at
-    assert sdk.beta.environments.delete(made.id).type == "environment_deleted"
+    created = sdk.beta.environments.create(name="E", description="d", metadata={"k": "v"}, config={"type": "cloud"})
+    assert sdk.beta.environments.retrieve(created.id) == created
+    assert sdk.beta.environments.update(created.id, name="F", metadata={"k": None}).metadata == {}
+    assert sdk.beta.environments.archive(created.id).archived_at
+    assert sdk.beta.environments.delete(created.id).type == "environment_deleted"
 
 
-def test_sessions(sdk: Anthropic, stage: Stage) -> None:
-    made = session(sdk, title="T", metadata={"k": "v"}, resources=[], vault_ids=[])
-    assert (made.status, made.agent.version, made.title) == ("idle", 1, "T")
-    again = sdk.beta.sessions.retrieve(made.id)
-    assert again.model_copy(update={"stats": made.stats}) == made, "only its age differs"
-    updated = sdk.beta.sessions.update(made.id, title="U", metadata={"k": None}, agent={"tools": [TOOLSET]})
+def test_it_manages_sessions(sdk: Anthropic, stage: Stage) -> None:
+    created = session(sdk, title="T", metadata={"k": "v"}, resources=[], vault_ids=[])
+    assert (created.status, created.agent.version, created.title) == ("idle", 1, "T")
+    again = sdk.beta.sessions.retrieve(created.id)
+    assert again.model_copy(update={"stats": created.stats}) == created, "the statistics alone, which have ages, may differ"
+    updated = sdk.beta.sessions.update(created.id, title="U", metadata={"k": None}, agent={"tools": [TOOLSET]})
     assert (updated.title, updated.metadata, len(updated.agent.tools)) == ("U", {}, 1)
-    assert list(sdk.beta.sessions.resources.list(made.id)) == []
-    agent = made.agent
+    assert list(sdk.beta.sessions.resources.list(created.id)) == []
+    agent = created.agent
     others = [
-        sdk.beta.sessions.create(agent={"type": "agent", "id": agent.id, "version": 1}, environment_id=made.environment_id),
+        sdk.beta.sessions.create(agent={"type": "agent", "id": agent.id, "version": 1}, environment_id=created.environment_id),
         sdk.beta.sessions.create(
             agent={"type": "agent_with_overrides", "id": agent.id, "model": "other", "tools": [], "system": None},
-            environment_id=made.environment_id,
+            environment_id=created.environment_id,
             initial_events=[{"type": "user.message", "content": [{"type": "text", "text": "Go."}]}],
         ),
     ]
-    assert [s.id for s in sdk.beta.sessions.list(limit=1)] == [others[1].id, others[0].id, made.id]
+    assert [s.id for s in sdk.beta.sessions.list(limit=1)] == [others[1].id, others[0].id, created.id]
     assert [s.id for s in sdk.beta.sessions.list(statuses=["running"], order="asc")] == [others[1].id]
-    assert [s.id for s in sdk.beta.sessions.list(agent_id=agent.id, agent_version=1, created_at_gt=made.created_at)] == [
+    assert [s.id for s in sdk.beta.sessions.list(agent_id=agent.id, agent_version=1, created_at_gt=created.created_at)] == [
         others[1].id,
         others[0].id,
     ]
     stage.reply(others[1].id, say("Done."))
     used = sdk.beta.sessions.retrieve(others[1].id)
     assert (used.usage.input_tokens, used.usage.output_tokens) == (10, 5)
-    assert sdk.beta.sessions.archive(made.id).status == "terminated"
-    assert sdk.beta.sessions.delete(made.id).type == "session_deleted"
+    assert sdk.beta.sessions.archive(created.id).status == "terminated"
+    assert sdk.beta.sessions.delete(created.id).type == "session_deleted"
 
 
-def test_sending_events(sdk: Anthropic, stage: Stage) -> None:
-    made = session(sdk)
+def test_it_sends_events(sdk: Anthropic, stage: Stage) -> None:
+    created = session(sdk)
     image: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     document: Any = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}, "title": "t"}
     sent = sdk.beta.sessions.events.send(
-        made.id, events=[{"type": "user.message", "content": [{"type": "text", "text": "Go."}, image, document]}]
+        created.id, events=[{"type": "user.message", "content": [{"type": "text", "text": "Go."}, image, document]}]
     )
     assert sent.data
-    [asked, theirs] = stage.reply(made.id, call(), call("look_up", n=1))
+    [ours, theirs] = stage.reply(created.id, call(), call("look_up", n=1))
     link: Any = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
     result: Any = {
         "type": "search_result",
@@ -106,9 +106,9 @@ def test_sending_events(sdk: Anthropic, stage: Stage) -> None:
         "citations": {"enabled": False},
     }
     answered = sdk.beta.sessions.events.send(
-        made.id,
+        created.id,
         events=[
-            {"type": "user.tool_confirmation", "tool_use_id": asked.id, "result": "deny", "deny_message": "No."},
+            {"type": "user.tool_confirmation", "tool_use_id": ours.id, "result": "deny", "deny_message": "No."},
             {"type": "user.custom_tool_result", "custom_tool_use_id": theirs.id, "content": [link, result], "is_error": False},
             {"type": "user.interrupt"},
         ],
@@ -118,7 +118,7 @@ def test_sending_events(sdk: Anthropic, stage: Stage) -> None:
         "user.custom_tool_result",
         "user.interrupt",
     ]
-    assert list(sdk.beta.sessions.events.list(made.id, limit=2)) == list(sdk.beta.sessions.events.list(made.id))
+    assert list(sdk.beta.sessions.events.list(created.id, limit=2)) == list(sdk.beta.sessions.events.list(created.id))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every type of event that we emit, listed and streamed, through the official SDK in strict mode."""
+"""The strict SDK accepts every type of event, in a list and in a stream."""
 
 import threading
 from collections.abc import Callable
@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 from anthropic import Anthropic
+from doors.served import MODEL, message
 from rows.stage import QUOTE, Stage, call, say
 
 from models import flow
 from models.database.rows import Db
+from models.session.approval import Approval
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Served, Turn
 
-MODEL = "claude-opus-5-5"
 CUSTOM: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object", "properties": {}}}
 CONFIGS: Any = [
     {"name": "read", "permission_policy": {"type": "always_allow"}},
@@ -36,23 +37,23 @@ def think(stage: Stage, session_id: str) -> None:
 
 def allow(stage: Stage, session_id: str) -> None:
     """A call that asks, is allowed, and runs."""
-    [asked] = stage.reply(session_id, say("I will."), call())
-    stage.confirm(session_id, asked.id)
-    stage.run_call(asked)
+    [tool_call] = stage.reply(session_id, say("I will."), call())
+    stage.confirm(session_id, tool_call.id)
+    stage.run_call(tool_call)
     finish(stage, session_id)
 
 
 def deny(stage: Stage, session_id: str) -> None:
     """A call that is denied."""
-    [asked] = stage.reply(session_id, call())
-    stage.confirm(session_id, asked.id, "deny", deny_message="No.")
+    [tool_call] = stage.reply(session_id, call())
+    stage.confirm(session_id, tool_call.id, "deny", deny_message="No.")
     finish(stage, session_id)
 
 
 def end(stage: Stage, session_id: str) -> None:
     """A call that is denied and ends the run."""
-    [asked] = stage.reply(session_id, call())
-    stage.confirm(session_id, asked.id, "deny", interrupt=True)
+    [tool_call] = stage.reply(session_id, call())
+    stage.confirm(session_id, tool_call.id, "deny", interrupt=True)
 
 
 def every_policy(stage: Stage, session_id: str) -> None:
@@ -64,10 +65,10 @@ def every_policy(stage: Stage, session_id: str) -> None:
         call("read", wrong=1),
         call("look_up", n=1),
     ]
-    found = stage.reply(session_id, *calls)
-    [held] = [c for c in found if c.status == "queued"]
-    stage.run_call(held, is_error=True)
-    [theirs] = [c for c in found if c.status == "with_client"]
+    tool_calls = stage.reply(session_id, *calls)
+    [queued] = [c for c in tool_calls if c.status == "queued"]
+    stage.run_call(queued, is_error=True)
+    [theirs] = [c for c in tool_calls if c.status == "with_client"]
     stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": theirs.id, "content": [say("42")]})
     finish(stage, session_id)
 
@@ -93,17 +94,15 @@ def expire(stage: Stage, session_id: str) -> None:
 
 
 def _overdue(db: Any, session_id: str) -> None:
-    from models.session.approval import Approval
-
     for approval in Approval.pending(db, session_id):
         approval.expires_at = approval.created_at
 
 
 def lose(stage: Stage, session_id: str) -> None:
     """A call whose worker dies, settled by a person."""
-    [asked] = stage.reply(session_id, call())
-    stage.confirm(session_id, asked.id)
-    held = stage.claim_call(asked)
+    [tool_call] = stage.reply(session_id, call())
+    stage.confirm(session_id, tool_call.id)
+    held = stage.claim_call(tool_call)
     assert held
     stage.locked(session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, held.id)))
     stage.decide(stage.approvals(session_id)[-1], outcome="give_up")
@@ -122,8 +121,6 @@ def fail(stage: Stage, session_id: str) -> None:
 
 
 def _due(db: Any, turn_id: str | None) -> None:
-    from models.session.turn import Turn
-
     turn = db.get_one(Turn, turn_id)
     turn.due_at = turn.created_at
 
@@ -188,7 +185,8 @@ def test_a_run_is_listed_and_streamed_alike(sdk: Anthropic, stage: Stage, play: 
         streamed: list[Any] = []
         reader = threading.Thread(target=streamed.extend, args=(stream,), daemon=True)
         reader.start()
-        sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [{"type": "text", "text": "Go."}]}])
+        first: Any = message("Go.")
+        sdk.beta.sessions.events.send(session_id, events=[first])
         play(stage, session_id)
         sdk.beta.sessions.update(session_id, title="T", metadata={"k": "v"}, agent={"tools": []})
         sdk.beta.sessions.archive(session_id)

@@ -1,4 +1,4 @@
-"""The SDK's `beta.organization.api_keys`, strict: listing in pages, reading, renaming, switching off and archiving."""
+"""The strict SDK's `beta.organization.api_keys` lists keys in pages, reads, renames, switches off and archives them."""
 
 import anthropic
 import pytest
@@ -9,8 +9,8 @@ from models.database.transactions import transaction
 from models.workspace.api_key import ApiKey
 
 
-def made(stage: Stage, *names: str) -> list[str]:
-    """Keys of these names, one after the other."""
+def create(stage: Stage, *names: str) -> list[str]:
+    """Create keys with these names. Returns their ids."""
     ids = []
     for name in names:
         with transaction(stage.workspace_id) as db:
@@ -19,14 +19,14 @@ def made(stage: Stage, *names: str) -> list[str]:
 
 
 def test_it_lists_them_in_pages_newest_first_and_both_ways(sdk: Anthropic, stage: Stage) -> None:
-    made(stage, *"abcde")
+    create(stage, *"abcde")
     keys = sdk.beta.organization.api_keys
     everything = [key.id for key in keys.list(limit=1000)]
-    assert len(everything) == 6, "the client's own as well"
+    assert len(everything) == 6, "the client's own key too"
     assert everything == sorted(everything, reverse=True)
     first = keys.list(limit=2)
     assert ([key.id for key in first.data], first.has_more) == (everything[:2], True)
-    assert [key.id for key in first] == everything, "the client asks for the other pages by itself"
+    assert [key.id for key in first] == everything, "the client requests the other pages by itself"
     before = keys.list(limit=2, before_id=everything[4])
     assert ([key.id for key in before.data], before.has_more) == (everything[2:4], True)
     assert [key.id for key in keys.list(limit=3, before_id=everything[2]).data] == everything[:2]
@@ -35,7 +35,7 @@ def test_it_lists_them_in_pages_newest_first_and_both_ways(sdk: Anthropic, stage
 
 def test_it_finds_them_by_status_and_workspace(sdk: Anthropic, stage: Stage) -> None:
     [mine] = sdk.beta.organization.api_keys.list()
-    [off, gone] = made(stage, "off", "gone")
+    [off, gone] = create(stage, "off", "gone")
     keys = sdk.beta.organization.api_keys
     assert keys.update(off, status="inactive").status == "inactive"
     assert keys.update(gone, status="archived").status == "archived"
@@ -47,7 +47,7 @@ def test_it_finds_them_by_status_and_workspace(sdk: Anthropic, stage: Stage) -> 
 
 
 def test_it_reads_and_changes_one(sdk: Anthropic, stage: Stage) -> None:
-    [key_id] = made(stage, "before")
+    [key_id] = create(stage, "before")
     keys = sdk.beta.organization.api_keys
     renamed = keys.update(key_id, name="after")
     assert (renamed.name, renamed.status, renamed.scope.type) == ("after", "active", "workspace")

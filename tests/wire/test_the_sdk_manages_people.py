@@ -1,4 +1,4 @@
-"""The SDK's `beta.organization`: users, invites, rbac_groups and their members, each page class to its end."""
+"""The SDK's `beta.organization` manages users, invites, groups and their members. Each list is read to its end."""
 
 import anthropic
 import pytest
@@ -9,7 +9,7 @@ from rows.stage import Stage
 
 @pytest.fixture
 def anna(stage: Stage) -> Somebody:
-    """A member, who approves."""
+    """An approver."""
     return member(stage, "approver", email="anna@example.com")
 
 
@@ -26,7 +26,7 @@ def test_people_are_listed_found_and_counted_page_by_page(sdk: Anthropic, stage:
     assert [user.id for user in members.list(roles=["admin", "developer"])] == []
 
 
-def test_a_role_is_changed_in_the_sdk_s_words_and_in_ours(sdk: Anthropic, anna: Somebody) -> None:
+def test_a_role_is_changed_by_the_sdk_s_name_and_by_ours(sdk: Anthropic, anna: Somebody) -> None:
     members = sdk.beta.organization.users
     assert members.update(anna.person_id, role="developer").role == "developer"
     viewer = members.update(anna.person_id, role="user", extra_body={"workspace_role": "viewer"})

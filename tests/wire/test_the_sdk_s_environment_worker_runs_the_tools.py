@@ -1,6 +1,6 @@
-"""A self-hosted environment: the SDKs' own `EnvironmentWorker` polls, runs the built-in tools on its machine, and lets go.
+"""The `EnvironmentWorker` of each SDK serves a self-hosted environment: it polls, runs the built-in tools, and stops its work.
 
-Both SDKs', each with a key that is bound to the environment. The npm SDK's is skipped, loudly, without npm.
+Each worker has a key that is bound to the environment. The npm SDK's worker is skipped with a notice if npm is missing.
 """
 
 from collections.abc import Callable
@@ -11,45 +11,44 @@ from typing import Any
 
 import pytest
 from anthropic import Anthropic
+from crashes.processes import wait_for
 from own_database import Clock
 from rows.stage import Stage, call, say
-from wire.running import begin, environment_key, npm_worker, python_worker, results, until
+from wire.running import begin, environment_key, npm_worker, python_worker, results
 
 POSTED = "user.tool_result"
 Worker = Callable[[str, Path], AbstractContextManager[None]]
-"""Has a worker serve an environment, in a folder."""
+"""Runs a worker for an environment, in a folder."""
 
 
 def toolset(**policies: str) -> Any:
-    """The built-in tools, with a policy for some."""
+    """Return the built-in tools with these policies."""
     configs = [{"name": name, "permission_policy": {"type": policy}} for name, policy in policies.items()]
     return {"type": "agent_toolset_20260401", "configs": configs}
 
 
 @pytest.fixture
 def environment_id(sdk: Anthropic) -> str:
-    """A self-hosted environment."""
-    made = sdk.beta.environments.create(name="Theirs", config={"type": "self_hosted"})
-    assert made.config.type == "self_hosted"
-    return made.id
+    """The id of a self-hosted environment."""
+    return sdk.beta.environments.create(name="Theirs", config={"type": "self_hosted"}).id
 
 
 @pytest.fixture(params=["python", "npm"])
 def environment_worker(api: str, stage: Stage, request: pytest.FixtureRequest) -> Worker:
-    """An SDK's worker."""
+    """Each SDK's worker in turn."""
     if request.param == "npm":
         return partial(npm_worker, request.getfixturevalue("npm_sdk"), api, stage)
     return partial(python_worker, api, stage)
 
 
 def states(sdk: Anthropic, environment_id: str) -> list[str]:
-    """Of the environment's work, the newest first."""
+    """Return the states of the environment's work, the newest first."""
     return [work.state for work in sdk.beta.environments.work.list(environment_id)]
 
 
-def released(sdk: Anthropic, environment_id: str) -> None:
-    """Until the worker has stopped all work."""
-    until(lambda: set(states(sdk, environment_id)) == {"stopped"}, "the worker stops its work")
+def wait_for_release(sdk: Anthropic, environment_id: str) -> None:
+    """Wait until the worker has stopped all work."""
+    wait_for("the worker stops its work", lambda: set(states(sdk, environment_id)) == {"stopped"})
 
 
 def test_allowed_calls_run_where_the_worker_is(
@@ -69,7 +68,7 @@ def test_allowed_calls_run_where_the_worker_is(
         assert str(tmp_path) in stage.result(calls[1])
         assert "swept" in stage.result(calls[2])
         stage.reply(session_id, say("Done."))
-        released(sdk, environment_id)
+        wait_for_release(sdk, environment_id)
     stage.check(session_id)
     assert {e.type for e in sdk.beta.sessions.events.list(session_id)} >= {"agent.tool_use", POSTED}
 
@@ -79,17 +78,17 @@ def test_a_call_that_asks_is_held_until_it_is_allowed(
 ) -> None:
     session_id = begin(sdk, environment_id, toolset(bash="always_ask", write="always_allow"))
     with environment_worker(environment_id, tmp_path):
-        [asked, after] = stage.reply(
+        [ours, after] = stage.reply(
             session_id, call("bash", command="echo yes > asked.txt"), call("write", file_path="after.txt", content="x")
         )
         [first] = results(stage, session_id, 1, POSTED)
         assert first.body["tool_use_id"] == after.id
         assert not (tmp_path / "asked.txt").exists()
-        stage.confirm(session_id, asked.id)
+        stage.confirm(session_id, ours.id)
         results(stage, session_id, 2, POSTED)
         assert (tmp_path / "asked.txt").read_text() == "yes\n"
         stage.reply(session_id, say("Done."))
-        released(sdk, environment_id)
+        wait_for_release(sdk, environment_id)
     stage.check(session_id)
 
 
@@ -99,12 +98,12 @@ def test_a_call_that_is_not_allowed_never_runs(
 ) -> None:
     session_id = begin(sdk, environment_id, toolset(bash="always_ask", write="always_allow"))
     with environment_worker(environment_id, tmp_path):
-        [asked, _] = stage.reply(
+        [ours, _] = stage.reply(
             session_id, call("bash", command="echo no > asked.txt"), call("write", file_path="seen.txt", content="x")
         )
         results(stage, session_id, 1, POSTED)
         if how == "deny":
-            stage.confirm(session_id, asked.id, "deny")
+            stage.confirm(session_id, ours.id, "deny")
         elif how == "expire":
             clock.advance(86_401)
             assert stage.expire(session_id) == 1
@@ -114,7 +113,7 @@ def test_a_call_that_is_not_allowed_never_runs(
             stage.reply(session_id, call("write", file_path="later.txt", content="x"))
             results(stage, session_id, 3, POSTED)
             stage.reply(session_id, say("Done."))
-        released(sdk, environment_id)
+        wait_for_release(sdk, environment_id)
     assert not (tmp_path / "asked.txt").exists()
     stage.check(session_id)
 
@@ -128,10 +127,10 @@ def test_a_worker_that_vanished_is_replaced(
         base_url=api, auth_token=environment_key(stage, environment_id), api_key=None, _strict_response_validation=True
     )
     work = lost.beta.environments.work
-    found = work.poll(environment_id, block_ms=1)
-    assert found
-    work.ack(found.id, environment_id=environment_id)
-    first = work.heartbeat(found.id, environment_id=environment_id, expected_last_heartbeat="NO_HEARTBEAT")
+    item = work.poll(environment_id, block_ms=1)
+    assert item
+    work.ack(item.id, environment_id=environment_id)
+    first = work.heartbeat(item.id, environment_id=environment_id, expected_last_heartbeat="NO_HEARTBEAT")
     assert (first.state, first.lease_extended) == ("active", True)
     assert work.poll(environment_id) is None
     clock.advance(61)
@@ -139,19 +138,19 @@ def test_a_worker_that_vanished_is_replaced(
         results(stage, session_id, 1, POSTED)
         assert "here" in stage.result(theirs)
         stage.reply(session_id, say("Done."))
-        released(sdk, environment_id)
+        wait_for_release(sdk, environment_id)
     assert len(states(sdk, environment_id)) == 1
     lost.close()
 
 
-def test_work_in_strict_mode(sdk: Anthropic, environment_id: str) -> None:
+def test_the_strict_sdk_accepts_every_response_about_work(sdk: Anthropic, environment_id: str) -> None:
     begin(sdk, environment_id, toolset())
     work = sdk.beta.environments.work
-    found = work.poll(environment_id)
-    assert found
-    assert work.retrieve(found.id, environment_id=environment_id) == found
-    assert work.ack(found.id, environment_id=environment_id).acknowledged_at
-    assert work.update(found.id, environment_id=environment_id, metadata={"k": "v"}).metadata == {"k": "v"}
+    item = work.poll(environment_id)
+    assert item
+    assert work.retrieve(item.id, environment_id=environment_id) == item
+    assert work.ack(item.id, environment_id=environment_id).acknowledged_at
+    assert work.update(item.id, environment_id=environment_id, metadata={"k": "v"}).metadata == {"k": "v"}
     assert (work.stats(environment_id).depth, work.stats(environment_id).pending) == (0, 0)
-    assert work.stop(found.id, environment_id=environment_id).state == "stopping"
-    assert work.stop(found.id, environment_id=environment_id, force=True).state == "stopped"
+    assert work.stop(item.id, environment_id=environment_id).state == "stopping"
+    assert work.stop(item.id, environment_id=environment_id, force=True).state == "stopped"

@@ -1,8 +1,7 @@
-"""The SDK's own tool runner: it attaches, runs the client's tools, posts their results, and stops when the run ends."""
+"""The SDK's tool runner runs client tools, posts their results, and stops when the run ends."""
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,21 +12,12 @@ from wire.proxy import Proxy
 from wire.running import SECONDS, Runner, prepare, results
 
 ASKS: Any = {"permission_policy": {"type": "always_ask"}}
-DAY = 86_400
 
 
 @beta_async_tool
 async def look_up(n: int) -> str:
     """Look up a number."""
     return f"it is {n}"
-
-
-@pytest.fixture
-def proxy(api: str) -> Iterator[Proxy]:
-    """A way to the API that can be cut."""
-    made = Proxy(api)
-    yield made
-    made.close()
 
 
 def test_a_call_is_run_and_its_result_reaches_the_model(api: str, sdk: Anthropic, stage: Stage) -> None:
@@ -65,14 +55,14 @@ def test_a_call_that_nobody_decides_in_time_is_never_run(api: str, sdk: Anthropi
     session_id = prepare(sdk, **ASKS)
     runner = Runner(api, stage, session_id, look_up)
     stage.reply(session_id, call("look_up", n=42))
-    clock.advance(DAY + 1)
+    clock.advance(86_401)
     assert stage.expire(session_id) == 1
     stage.reply(session_id, say("Done."))
     assert not [d for d in runner.join() if d.posted]
 
 
 @pytest.mark.parametrize("policy", [{}, ASKS])
-def test_a_run_that_is_interrupted_lets_its_runner_go(api: str, sdk: Anthropic, stage: Stage, policy: Any) -> None:
+def test_an_interrupt_ends_the_runner(api: str, sdk: Anthropic, stage: Stage, policy: Any) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     @beta_async_tool(name="look_up")
@@ -89,12 +79,12 @@ def test_a_run_that_is_interrupted_lets_its_runner_go(api: str, sdk: Anthropic, 
     stage.send(session_id, {"type": "user.interrupt"})
     leave.set()
     assert not [d for d in runner.join() if d.posted]
-    [told] = stage.events(session_id, "user.custom_tool_result")
-    assert told.body["is_error"]
+    [result] = stage.events(session_id, "user.custom_tool_result")
+    assert result.body["is_error"]
     stage.check(session_id)
 
 
-def test_a_runner_that_comes_late_finds_what_waits(api: str, sdk: Anthropic, stage: Stage) -> None:
+def test_a_runner_that_starts_late_runs_the_waiting_call(api: str, sdk: Anthropic, stage: Stage) -> None:
     session_id = prepare(sdk)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
     runner = Runner(api, stage, session_id, look_up)
@@ -118,7 +108,7 @@ def test_a_runner_that_loses_its_connection_misses_nothing_and_repeats_nothing(p
 
 
 @pytest.mark.parametrize("archived", [False, True])
-def test_a_runner_on_a_finished_session_leaves_at_once(api: str, sdk: Anthropic, stage: Stage, *, archived: bool) -> None:
+def test_a_runner_on_a_finished_session_ends_at_once(api: str, sdk: Anthropic, stage: Stage, *, archived: bool) -> None:
     session_id = prepare(sdk, **ASKS)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
     stage.confirm(session_id, theirs.id, "deny")
@@ -128,15 +118,15 @@ def test_a_runner_on_a_finished_session_leaves_at_once(api: str, sdk: Anthropic,
     assert not [d for d in Runner(api, stage, session_id, look_up).join() if d.posted]
 
 
-def test_of_two_runners_one_gives_the_result(api: str, sdk: Anthropic, stage: Stage) -> None:
+def test_of_two_runners_one_posts_the_result(api: str, sdk: Anthropic, stage: Stage) -> None:
     both = threading.Barrier(2, timeout=SECONDS)
-    said: list[str] = []
+    answers: list[str] = []
 
     @beta_async_tool(name="look_up")
     async def different(n: int) -> str:
         """Look up a number, with a different answer each time."""
-        said.append(f"it is {n + len(said)}")
-        mine = said[-1]
+        answers.append(f"it is {n + len(answers)}")
+        mine = answers[-1]
         await asyncio.to_thread(both.wait)
         return mine
 
@@ -148,4 +138,4 @@ def test_of_two_runners_one_gives_the_result(api: str, sdk: Anthropic, stage: St
     posted = [one.posted for runner in runners for one in runner.join()]
     assert sorted(posted) == [False, True]
     assert len(results(stage, session_id)) == 1
-    assert stage.result(theirs) in said
+    assert stage.result(theirs) in answers
