@@ -1,4 +1,4 @@
-"""What axe finds on a page."""
+"""Checks of a page by axe, and of its width."""
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
@@ -16,7 +16,7 @@ def check(page: Page, *themes: str) -> None:
         violations = axe.run(page, options=options).response["violations"]
         nodes = [(violation["id"], [node["html"][:200] for node in violation["nodes"]]) for violation in violations]
         assert not violations, f"{page.url}, {theme}: {nodes}"
-        axe.axe_script, options = "0", COLORS  # the page has the script now
+        axe.axe_script, options = "0", COLORS  # the page has loaded the script
 
 
 def check_width(page: Page) -> None:

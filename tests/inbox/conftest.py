@@ -1,23 +1,26 @@
-"""The pages as they are served, a workspace per test, and people with browsers."""
+"""Served pages, people with browsers, and a message with a link about a call that waits."""
 
 from collections.abc import Callable, Iterator
 
 import people
 import pytest
 from doors.browser import chromium
+from inbox.linked import Message, new_message
 from inbox.visitor import Visitor
+from inbox.waiting import asked
 from inbox.windows import Windows
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
 from models.people.roles import Role
+from models.session.approval import Approval
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium; for a module, as nothing else can have an event loop meanwhile."""
-    with chromium() as found:
-        yield found
+    """Chromium. Its scope is a module, because no other event loop can run beside Playwright's."""
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,7 @@ def all_windows(browser: Browser) -> Windows:
 
 @pytest.fixture
 def windows(all_windows: Windows) -> Iterator[Windows]:
-    """Windows for one test. Nothing may go wrong in them."""
+    """Windows for one test, which fails if a page has a fault."""
     yield all_windows
     assert all_windows.end_test() == []
 
@@ -52,3 +55,26 @@ def visit(windows: Windows, api: str, stage: Stage) -> Callable[..., Visitor]:
 def admin(visit: Callable[..., Visitor]) -> Visitor:
     """An admin at a desk."""
     return visit("admin")
+
+
+@pytest.fixture
+def plain(visit: Callable[..., Visitor]) -> Visitor:
+    """An admin whose browser runs no scripts."""
+    return visit("admin", java_script_enabled=False)
+
+
+@pytest.fixture
+def anna(stage: Stage) -> people.Somebody:
+    return people.member(stage, email="anna@example.com")
+
+
+@pytest.fixture
+def approval(stage: Stage) -> Approval:
+    """The approval of a call that waits."""
+    return asked(stage)[0]
+
+
+@pytest.fixture
+def message(stage: Stage, approval: Approval, anna: people.Somebody) -> Message:
+    """Anna's message about `approval`."""
+    return new_message(stage, approval, anna)

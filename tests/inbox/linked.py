@@ -1,4 +1,4 @@
-"""Links of messages in tests: what a message tells its person, and a browser without a sign-in that opens the address."""
+"""Messages with a link and a code, and forms that a browser without a sign-in sends at the link."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TOKEN = re.compile(r'name="csrf_token" value="([0-9a-f]{64})"')
 
 @dataclass(frozen=True)
 class Message:
-    """What a person reads in a message about an approval."""
+    """The link and the code in a person's message about an approval."""
 
     stage: Stage
     path: str
@@ -41,7 +41,7 @@ class Message:
             return db.find(Link, "WHERE token_sha256 = %(digest)s", digest=link.sha256(self.token))[0]
 
 
-def message(stage: Stage, approval: Approval, to: Somebody) -> Message:
+def new_message(stage: Stage, approval: Approval, to: Somebody) -> Message:
     """Prepare a message, as a sender does."""
     with transaction(stage.workspace_id) as db:
         issued = link.issue(db, approval, to.person_id)
@@ -55,15 +55,14 @@ def fields(page: httpx.Response, **values: str) -> dict[str, str]:
     return {"csrf_token": token[1]} | values
 
 
-def send(api: str, sent: Message, **values: str) -> httpx.Response:
+def send(api: str, message: Message, **values: str) -> httpx.Response:
     """Open the address in a new browser, and send the form, with the right code unless `values` name another."""
     with Visitor(api) as browser:
-        return browser.post(sent.path, data=fields(browser.get(sent.path), **{"code": sent.code} | values))
+        return browser.post(message.path, data=fields(browser.get(message.path), **{"code": message.code} | values))
 
 
 def decided_by(stage: Stage, approval: Approval) -> Audit:
-    """The act of the audit that decided an approval."""
+    """The audit act of an approval's decision."""
     with transaction(stage.workspace_id) as db:
-        these = "WHERE action = 'approval.decided' AND subject_id = %(id)s"
-        [act] = db.find(Audit, these, id=approval.id)
+        [act] = db.find(Audit, "WHERE action = 'approval.decided' AND subject_id = %(id)s", id=approval.id)
         return act

@@ -1,6 +1,6 @@
 """The pictures of the documents: `make screenshots` writes them into docs/images.
 
-Not a test file by its name: it runs only when it is asked for.
+The name is not that of a test file, so the tests run only on demand.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from pathlib import Path
 import people
 import pytest
 from inbox.visitor import Visitor
-from inbox.waiting import delivered
+from inbox.waiting import endpoint_with_deliveries
 from outbox.notified import channel, mail_channel
 from playwright.sync_api import Browser
 from rows.stage import Stage, call, say
@@ -47,9 +47,9 @@ def waiting(stage: Stage) -> str:
         [approval] = stage.approvals(session_id)
         if block["name"] == "edit":
             edit = approval.id
-            found, left_out = hunks(BEFORE, AFTER)
+            lines, left_out = hunks(BEFORE, AFTER)
             with transaction(stage.workspace_id) as db:
-                Evidence.keep(db, approval.id, session_id, {"hunks": found, "left_out": left_out})
+                Evidence.keep(db, approval.id, session_id, {"hunks": lines, "left_out": left_out})
     return edit
 
 
@@ -86,7 +86,7 @@ def pages(stage: Stage, anna: people.Somebody) -> dict[str, str]:
         stage.reply(session_id, say("Done."), charge=COSTS_10)
         limit(stage, "25", ("agent", stage.read(session_id).agent_id), "weekly")
     limit(stage, "500")
-    endpoint_id = delivered(stage, name="Deployments", description="Tells the deployment board what waits.")
+    endpoint_id = endpoint_with_deliveries(stage, name="Deployments", description="Tells the deployment board what waits.")
     return {
         "webhooks": "/inbox/webhooks",
         "webhook": f"/inbox/webhooks/{endpoint_id}",

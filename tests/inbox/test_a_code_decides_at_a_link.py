@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from inbox.linked import Message, decided_by, fields, message, send
-from inbox.waiting import asked, asks_back, began, status
+from inbox.linked import Message, decided_by, fields, new_message, send
+from inbox.waiting import asked, asks_back, status, unknown_outcome
 from own_database import Clock
 from people import Somebody, Visitor, acts_of, group, member
 from rows.stage import Stage, call
@@ -20,23 +20,8 @@ from models.workspace.workspace import Workspace
 FORM = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 
 
-@pytest.fixture
-def anna(stage: Stage) -> Somebody:
-    return member(stage, email="anna@example.com")
-
-
-@pytest.fixture
-def approval(stage: Stage) -> Approval:
-    return asked(stage)[0]
-
-
-@pytest.fixture
-def sent(stage: Stage, approval: Approval, anna: Somebody) -> Message:
-    return message(stage, approval, anna)
-
-
-def test_the_code_allows_a_call_once(api: str, stage: Stage, approval: Approval, anna: Somebody, sent: Message) -> None:
-    response = send(api, sent, do="allow")
+def test_the_code_allows_a_call_once(api: str, stage: Stage, approval: Approval, anna: Somebody, message: Message) -> None:
+    response = send(api, message, do="allow")
     assert response.status_code == 200
     assert "Allowed by anna" in response.text
     row = stage.get(Approval, approval.id)
@@ -46,19 +31,19 @@ def test_the_code_allows_a_call_once(api: str, stage: Stage, approval: Approval,
 
 def test_the_code_denies_with_and_without_a_message(api: str, stage: Stage, anna: Somebody) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
-    assert send(api, message(stage, first, anna), do="deny", deny_message=" ").status_code == 200
-    assert send(api, message(stage, second, anna), do="deny", deny_message="Not on a\r\nFriday.").status_code == 200
+    assert send(api, new_message(stage, first, anna), do="deny", deny_message=" ").status_code == 200
+    assert send(api, new_message(stage, second, anna), do="deny", deny_message="Not on a\r\nFriday.").status_code == 200
     decisions = [stage.get(Approval, row.id).decision for row in (first, second)]
     assert decisions == [{"result": "deny"}, {"result": "deny", "deny_message": "Not on a\nFriday."}]
 
 
 def test_the_audit_names_the_person_the_address_and_the_link(
-    api: str, stage: Stage, approval: Approval, anna: Somebody, sent: Message
+    api: str, stage: Stage, approval: Approval, anna: Somebody, message: Message
 ) -> None:
-    send(api, sent, do="allow")
+    send(api, message, do="allow")
     act = decided_by(stage, approval)
     assert (act.principal, act.address) == (f"user:{anna.person_id}", "127.0.0.1")
-    assert (act.details["via"], act.details["link"], act.details["shown_sha256"]) == ("link", sent.row.id, approval.input_sha256)
+    assert (act.details["via"], act.details["link"], act.details["shown_sha256"]) == ("link", message.row.id, approval.input_sha256)
     stage.check(approval.session_id)
 
 
@@ -66,17 +51,17 @@ def test_a_named_approver_s_code_is_the_approver_s_vote(api: str, stage: Stage) 
     finance = group(stage)
     anna, ben = member(stage, groups=[finance]), member(stage)
     [approval] = asked(stage, approval={"approvers": [f"group:{finance}"]})
-    refused = send_without_form(api, message(stage, approval, ben))
+    refused = send_without_form(api, new_message(stage, approval, ben))
     assert "no longer, one of the people" in refused.text
-    assert send(api, message(stage, approval, anna), do="allow").status_code == 200
+    assert send(api, new_message(stage, approval, anna), do="allow").status_code == 200
     assert status(stage, approval) == "allowed"
 
 
-def send_without_form(api: str, sent: Message) -> httpx.Response:
+def send_without_form(api: str, message: Message) -> httpx.Response:
     """Send the form although the page has none, with the token of the page for signing in."""
     with Visitor(api) as browser:
-        values = fields(browser.get("/sign-in"), code=sent.code, do="allow")
-        return browser.post(sent.path, data=values)
+        values = fields(browser.get("/sign-in"), code=message.code, do="allow")
+        return browser.post(message.path, data=values)
 
 
 @pytest.mark.parametrize(
@@ -88,38 +73,40 @@ def test_only_a_sign_in_decides_where_several_people_count(
     member(stage)
     ben = member(stage)
     [approval] = asked(stage, approval=settings, on_behalf_of=f"user:{ben.person_id}")
-    only_signed_in(api, stage, approval, anna)
+    check_needs_sign_in(api, stage, approval, anna)
 
 
-@pytest.mark.parametrize("make", [lambda stage: asks_back(stage, {"n": {"message": "How many?", "schema": FORM}}), began])
+@pytest.mark.parametrize("make", [lambda stage: asks_back(stage, {"n": {"message": "How many?", "schema": FORM}}), unknown_outcome])
 def test_only_a_sign_in_answers_a_question_or_settles_an_outcome(
     api: str, stage: Stage, anna: Somebody, make: Callable[[Stage], Approval]
 ) -> None:
-    only_signed_in(api, stage, make(stage), anna)
+    check_needs_sign_in(api, stage, make(stage), anna)
 
 
-def only_signed_in(api: str, stage: Stage, approval: Approval, anna: Somebody) -> None:
-    """The page leads to the card, has no form, and the server refuses one."""
-    sent = message(stage, approval, anna)
+def check_needs_sign_in(api: str, stage: Stage, approval: Approval, anna: Somebody) -> None:
+    """Assert that the page leads to the card and has no form, and that the server refuses a form."""
+    message = new_message(stage, approval, anna)
     with Visitor(api) as browser:
-        page = browser.get(sent.path).text
+        page = browser.get(message.path).text
     assert "Sign in to decide" in page
     assert f'href="/sign-in?next=%2Finbox%2Fapprovals%2F{approval.id}"' in page
     assert "<form" not in page
-    response = send_without_form(api, sent)
+    response = send_without_form(api, message)
     assert response.status_code == 403
     assert "A code is not enough" in response.text
     assert status(stage, approval) == "pending"
-    assert sent.row.used_at is None
+    assert message.row.used_at is None
 
 
-def test_a_stricter_policy_counts_at_once(api: str, stage: Stage, anna: Somebody, approval: Approval, sent: Message) -> None:
+def test_a_stricter_policy_applies_to_an_open_page(
+    api: str, stage: Stage, anna: Somebody, approval: Approval, message: Message
+) -> None:
     member(stage)
     with Visitor(api) as browser:
-        values = fields(browser.get(sent.path), code=sent.code, do="allow")
+        values = fields(browser.get(message.path), code=message.code, do="allow")
         with transaction(stage.workspace_id) as db:
             Workspace.change_policies(db, stage.principal, {"approval": {"required_approvals": 2}})
-        response = browser.post(sent.path, data=values)
+        response = browser.post(message.path, data=values)
     assert response.status_code == 403
     assert status(stage, approval) == "pending"
 
@@ -129,71 +116,71 @@ def test_a_stricter_policy_counts_at_once(api: str, stage: Stage, anna: Somebody
     [{"do": "session"}, {"do": "end"}, {"do": "respond", "respond": "Done."}, {"do": ""}, {"do": "rerun"}],
     ids=lambda values: str(values["do"]),
 )
-def test_a_link_takes_no_other_answer(api: str, stage: Stage, approval: Approval, sent: Message, values: dict[str, str]) -> None:
-    response = send(api, sent, **values)
+def test_a_link_takes_no_other_answer(api: str, stage: Stage, approval: Approval, message: Message, values: dict[str, str]) -> None:
+    response = send(api, message, **values)
     assert response.status_code == 400
     assert "must be allow or deny" in response.text
     assert status(stage, approval) == "pending"
-    assert send(api, sent, do="allow").status_code == 200, "the code is as good as before"
+    assert send(api, message, do="allow").status_code == 200, "the code still works"
 
 
-def test_fields_of_other_answers_are_not_read(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
-    send(api, sent, do="allow", scope="always", match="tool", interrupt="true", respond="Done.", input='{"command": "rm"}')
+def test_fields_of_other_answers_are_ignored(api: str, stage: Stage, approval: Approval, message: Message) -> None:
+    send(api, message, do="allow", scope="always", match="tool", interrupt="true", respond="Done.", input='{"command": "rm"}')
     assert stage.get(Approval, approval.id).decision == {"result": "allow"}
 
 
-def test_five_wrong_codes_use_a_link_up(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
+def test_five_wrong_codes_use_a_link_up(api: str, stage: Stage, approval: Approval, message: Message) -> None:
     for left in range(TRIES - 1, 0, -1):
-        response = send(api, sent, code=sent.wrong_code, do="allow")
+        response = send(api, message, code=message.wrong_code, do="allow")
         assert response.status_code == 403
         assert f"{left} more wrong code" in response.text
-    last = send(api, sent, code=sent.wrong_code, do="allow")
+    last = send(api, message, code=message.wrong_code, do="allow")
     assert "used up now" in last.text
     assert "<form" not in last.text
-    right = send_without_form(api, sent)
+    right = send_without_form(api, message)
     assert right.status_code == 404
     assert status(stage, approval) == "pending"
-    assert acts_of(stage, "link.") == [(f"link:{sent.row.id}", "link.used_up")]
+    assert acts_of(stage, "link.") == [(f"link:{message.row.id}", "link.used_up")]
 
 
 @pytest.mark.parametrize("code", ["", "12345", "1234567", "abcdef", "\uff11\uff12\uff13\uff14\uff15\uff16", "12 34"])
-def test_what_is_no_code_is_no_try(api: str, stage: Stage, approval: Approval, sent: Message, code: str) -> None:
-    response = send(api, sent, code=code, do="allow", deny_message="Kept.")
+def test_a_malformed_code_does_not_count_as_a_try(api: str, stage: Stage, approval: Approval, message: Message, code: str) -> None:
+    response = send(api, message, code=code, do="allow", deny_message="Kept.")
     assert response.status_code == 400
     assert "six digits" in response.text
-    assert "Kept." in response.text, "what the person wrote is not lost"
-    assert sent.row.tries == 0
-    assert send(api, sent, code=f" {sent.code[:3]} {sent.code[3:]}", do="allow").status_code == 200, "spaces do not matter"
+    assert "Kept." in response.text, "the form keeps the message"
+    assert message.row.tries == 0
+    assert send(api, message, code=f" {message.code[:3]} {message.code[3:]}", do="allow").status_code == 200, "spaces do not matter"
 
 
-def test_wrong_codes_at_once_are_all_counted(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
-    responses = at_once(api, sent, *[{"code": sent.wrong_code, "do": "allow"}] * (TRIES + 1))
+def test_wrong_codes_at_once_are_all_counted(api: str, stage: Stage, approval: Approval, message: Message) -> None:
+    responses = at_once(api, message, *[{"code": message.wrong_code, "do": "allow"}] * (TRIES + 1))
     assert sorted(response.status_code for response in responses) == [403] * TRIES + [404]
-    row = sent.row
+    row = message.row
     assert row.tries == TRIES
     assert row.used_at is not None
-    assert send_without_form(api, sent).status_code == 404
+    assert send_without_form(api, message).status_code == 404
     assert status(stage, approval) == "pending"
 
 
-def test_two_right_codes_at_once_decide_once(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
-    responses = at_once(api, sent, {"code": sent.code, "do": "allow"}, {"code": sent.code, "do": "deny"})
+def test_two_right_codes_at_once_decide_once(api: str, stage: Stage, approval: Approval, message: Message) -> None:
+    responses = at_once(api, message, {"code": message.code, "do": "allow"}, {"code": message.code, "do": "deny"})
     assert sorted(response.status_code for response in responses) == [200, 409]
     outcome = {"allowed": "Allowed by anna", "denied": "Denied by anna"}[status(stage, approval)]
     assert all(outcome in response.text for response in responses), "each page tells the one decision"
     assert len([event for event in stage.events(approval.session_id) if event.type == "approval.decided"]) == 1
 
 
-def at_once(api: str, sent: Message, *forms: dict[str, str]) -> list[httpx.Response]:
+def at_once(api: str, message: Message, *forms: dict[str, str]) -> list[httpx.Response]:
     """Send each form from a browser of its own, all at the same moment."""
     responses: list[httpx.Response] = []
     ready = threading.Barrier(len(forms))
 
     def post(form: dict[str, str]) -> None:
         with Visitor(api) as browser:
-            values = fields(browser.get(sent.path), **form)
+            values = fields(browser.get(message.path), **form)
             ready.wait(20)
-            responses.append(browser.post(sent.path, data=values))
+            responses.append(browser.post(message.path, data=values))
 
     threads = [threading.Thread(target=post, args=(form,)) for form in forms]
     for thread in threads:
@@ -203,24 +190,24 @@ def at_once(api: str, sent: Message, *forms: dict[str, str]) -> list[httpx.Respo
     return responses
 
 
-def test_a_second_click_tells_the_decision_and_a_later_one_nothing(
-    api: str, stage: Stage, approval: Approval, sent: Message, clock: Clock
+def test_a_second_click_within_a_minute_shows_the_decision(
+    api: str, stage: Stage, approval: Approval, message: Message, clock: Clock
 ) -> None:
     with Visitor(api) as browser:
-        values = fields(browser.get(sent.path), code=sent.code, do="allow")
-        assert browser.post(sent.path, data=values).status_code == 200
-        again = browser.post(sent.path, data=values)
+        values = fields(browser.get(message.path), code=message.code, do="allow")
+        assert browser.post(message.path, data=values).status_code == 200
+        again = browser.post(message.path, data=values)
         assert "Allowed by anna" in again.text
-        assert browser.post(sent.path, data=values | {"code": sent.wrong_code}).status_code == 404
+        assert browser.post(message.path, data=values | {"code": message.wrong_code}).status_code == 404
         clock.advance(61)
-        assert browser.post(sent.path, data=values).status_code == 404
+        assert browser.post(message.path, data=values).status_code == 404
     assert len([event for event in stage.events(approval.session_id) if event.type == "approval.decided"]) == 1
 
 
-def test_each_of_two_messages_decides(api: str, stage: Stage, approval: Approval, anna: Somebody, sent: Message) -> None:
-    """The first one left although its worker died, so a second one followed."""
-    second = message(stage, approval, anna)
-    assert send(api, sent, code=second.code, do="allow").status_code == 403, "a code belongs to its own link"
+def test_each_of_two_messages_decides(api: str, stage: Stage, approval: Approval, anna: Somebody, message: Message) -> None:
+    """If a worker dies after it sent a message, a second message follows."""
+    second = new_message(stage, approval, anna)
+    assert send(api, message, code=second.code, do="allow").status_code == 403, "a code belongs to its own link"
     assert send(api, second, do="allow").status_code == 200
     with Visitor(api) as browser:
-        assert "Allowed by anna" in browser.get(sent.path).text
+        assert "Allowed by anna" in browser.get(message.path).text

@@ -1,4 +1,4 @@
-"""Keys decide, the next card follows, and an allow waits five seconds in which it can be taken back."""
+"""Keys decide, the next card follows, and an allow can be undone for five seconds."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -89,8 +89,8 @@ def test_undo_takes_an_allow_back(admin: Visitor, stage: Stage) -> None:
 
 def test_an_allow_of_a_page_that_was_left_is_not_sent(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage)
-    sent: list[str] = []
-    admin.page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    posts: list[str] = []
+    admin.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
     admin.window.control_time()
     admin.open()
     press(admin, "ja")
@@ -99,11 +99,11 @@ def test_an_allow_of_a_page_that_was_left_is_not_sent(admin: Visitor, stage: Sta
     admin.page.go_back()
     admin.page.clock.run_for(6000)
     expect(admin.rows.first).to_be_visible()
-    assert sent == []
+    assert posts == []
     assert status(stage, approval) == "pending"
 
 
-def test_one_queue_goes_on_behind_a_card_that_was_skipped(admin: Visitor, stage: Stage) -> None:
+def test_a_skipped_card_comes_again_at_the_end(admin: Visitor, stage: Stage) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
     admin.open(f"/inbox/approvals/{first.id}")
     press(admin, "j")

@@ -10,9 +10,9 @@ import pytest
 import redis
 from crashes.processes import wait_for
 from doors.served import served
-from inbox.linked import Message, fields, message, send
+from inbox.linked import Message, fields, new_message, send
 from inbox.waiting import asked, status
-from people import Somebody, Visitor, member
+from people import Somebody, Visitor
 from rows.stage import Stage, call
 
 from api import create_app
@@ -23,29 +23,19 @@ from models.settings import settings
 
 
 @pytest.fixture
-def anna(stage: Stage) -> Somebody:
-    return member(stage, email="anna@example.com")
-
-
-@pytest.fixture
 def approval(stage: Stage) -> Approval:
     return asked(stage, call(command="echo sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6"))[0]
 
 
-@pytest.fixture
-def sent(stage: Stage, approval: Approval, anna: Somebody) -> Message:
-    return message(stage, approval, anna)
-
-
 def everything(stage: Stage) -> list[object]:
-    """What a decision would change."""
+    """All rows of the tables that a decision would change."""
     with transaction(stage.workspace_id) as db:
         tables = ("approval", "tool_call", "event", "audit", "vote", "link")
         return [db.rows(f"SELECT t::text FROM {table} t ORDER BY 1") for table in tables]
 
 
 def checked(response: httpx.Response) -> httpx.Response:
-    """The response, which has the headers of every response to a link."""
+    """Assert that the response has the headers of every response at a link. Returns the response."""
     headers = response.headers
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cache-control"] == "no-store"
@@ -55,34 +45,34 @@ def checked(response: httpx.Response) -> httpx.Response:
     return response
 
 
-def test_looking_changes_nothing_however_often(api: str, stage: Stage, sent: Message) -> None:
+def test_opening_a_link_changes_nothing_however_often(api: str, stage: Stage, message: Message) -> None:
     before = everything(stage)
     for headers in ({}, {"sec-purpose": "prefetch"}, {"user-agent": "Slackbot-LinkExpanding 1.0"}):
         with Visitor(api, headers=headers) as browser:
-            assert checked(browser.get(sent.path)).status_code == 200
-            head = checked(browser.head(sent.path))
+            assert checked(browser.get(message.path)).status_code == 200
+            head = checked(browser.head(message.path))
             assert (head.status_code, head.content) == (200, b"")
-            assert browser.options(sent.path).status_code == 200
-            assert browser.put(sent.path).status_code == 405
+            assert browser.options(message.path).status_code == 200
+            assert browser.put(message.path).status_code == 405
     assert everything(stage) == before
 
 
-def test_a_scanner_that_gets_and_posts_all_there_is_changes_nothing(api: str, stage: Stage, sent: Message) -> None:
+def test_a_scanner_that_opens_and_submits_everything_changes_nothing(api: str, stage: Stage, message: Message) -> None:
     """It keeps cookies, presses every button, and fills each field with what it finds on the page, or with nothing."""
     before = everything(stage)
     with Visitor(api) as scanner:
-        page = scanner.get(sent.path).text
+        page = scanner.get(message.path).text
         buttons = re.findall(r'<button[^>]*name="(\w+)" value="(\w+)"', page)
         assert ("do", "allow") in buttons
-        token = fields(scanner.get(sent.path))
+        token = fields(scanner.get(message.path))
         texts = {word for word in re.findall(r"[\w-]+", page) if not re.fullmatch(r"\d{6}", word)}
         for name, value in buttons:
             for filled in ("", "test", "on", *sorted(texts)[:20]):
-                checked(scanner.post(sent.path, data=token | {name: value, "code": filled, "deny_message": filled}))
-            checked(scanner.post(sent.path, data=token | {name: value}))
-        checked(scanner.post(sent.path))
-        checked(scanner.post(sent.path, json={"do": "allow"}))
-        for address in {unescape(found) for found in re.findall(r'(?:href|src|action)="(/[^"]*)"', page)}:
+                checked(scanner.post(message.path, data=token | {name: value, "code": filled, "deny_message": filled}))
+            checked(scanner.post(message.path, data=token | {name: value}))
+        checked(scanner.post(message.path))
+        checked(scanner.post(message.path, json={"do": "allow"}))
+        for address in {unescape(text) for text in re.findall(r'(?:href|src|action)="(/[^"]*)"', page)}:
             scanner.get(address)
             scanner.post(address, data=token)
     assert everything(stage) == before
@@ -97,45 +87,45 @@ def test_a_scanner_that_gets_and_posts_all_there_is_changes_nothing(api: str, st
     ],
 )
 def test_another_site_s_page_sends_no_form(
-    api: str, stage: Stage, approval: Approval, sent: Message, headers: dict[str, str]
+    api: str, stage: Stage, approval: Approval, message: Message, headers: dict[str, str]
 ) -> None:
     with Visitor(api) as browser:
-        values = fields(browser.get(sent.path), code=sent.code, do="allow")
-        response = checked(browser.post(sent.path, data=values, headers=headers))
+        values = fields(browser.get(message.path), code=message.code, do="allow")
+        response = checked(browser.post(message.path, data=values, headers=headers))
     assert response.status_code == 403
     assert "another site" in response.text
     assert status(stage, approval) == "pending"
 
 
-def test_a_form_needs_its_page_and_the_page_s_cookie(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
+def test_a_form_needs_its_page_and_the_page_s_cookie(api: str, stage: Stage, approval: Approval, message: Message) -> None:
     with Visitor(api) as browser, Visitor(api) as without_cookie:
-        values = fields(browser.get(sent.path), code=sent.code, do="allow")
+        values = fields(browser.get(message.path), code=message.code, do="allow")
         for response in (
-            without_cookie.post(sent.path, data=values),
-            browser.post(sent.path, data=values | {"csrf_token": ""}),
-            browser.post(sent.path, data=values | {"csrf_token": "é"}),
+            without_cookie.post(message.path, data=values),
+            browser.post(message.path, data=values | {"csrf_token": ""}),
+            browser.post(message.path, data=values | {"csrf_token": "é"}),
         ):
             assert checked(response).status_code == 403
         assert status(stage, approval) == "pending"
 
 
 def test_a_browser_without_sec_fetch_headers_hides_the_origin_and_decides(
-    api: str, stage: Stage, approval: Approval, sent: Message
+    api: str, stage: Stage, approval: Approval, message: Message
 ) -> None:
     """By the policy `no-referrer` such a browser sends the origin `null`."""
     with httpx.Client(base_url=api) as browser:
-        values = fields(browser.get(sent.path), code=sent.code, do="allow")
-        assert browser.post(sent.path, data=values).status_code == 403, "no origin at all"
-        assert browser.post(sent.path, data=values, headers={"origin": "null"}).status_code == 200
+        values = fields(browser.get(message.path), code=message.code, do="allow")
+        assert browser.post(message.path, data=values).status_code == 403, "no origin at all"
+        assert browser.post(message.path, data=values, headers={"origin": "null"}).status_code == 200
     assert status(stage, approval) == "allowed"
 
 
-def test_over_plain_http_a_link_shows_and_decides_nothing(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
+def test_over_plain_http_a_link_shows_and_decides_nothing(api: str, stage: Stage, approval: Approval, message: Message) -> None:
     with Visitor(api, headers={"host": "assent.example.com"}) as browser:
-        page = checked(browser.get(sent.path))
+        page = checked(browser.get(message.path))
         assert (page.status_code, "needs HTTPS" in page.text) == (403, True)
         assert "echo" not in page.text
-        assert browser.post(sent.path, data={"code": sent.code, "do": "allow"}).status_code == 403
+        assert browser.post(message.path, data={"code": message.code, "do": "allow"}).status_code == 403
     assert status(stage, approval) == "pending"
 
 
@@ -145,14 +135,14 @@ def test_the_page_shows_what_the_card_shows_and_no_other_approval(api: str, stag
     stage.decide(earlier, result="deny", deny_message="No, not the earlier one.")
     [approval] = asked(stage, call(command="curl -H 'Authorization: Bearer sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6' https://x.example"),
                        session_id=earlier.session_id, text="Please do the later thing.")  # fmt: skip
-    sent = message(stage, approval, anna)
+    message = new_message(stage, approval, anna)
     with Visitor(api) as browser, anna.client(api) as signed_in:
-        page, card = browser.get(sent.path).text, signed_in.get(f"/inbox/approvals/{approval.id}").text
+        page, card = browser.get(message.path).text, signed_in.get(f"/inbox/approvals/{approval.id}").text
     assert matter(page) == matter(card)
     assert "curl" in page
     for text in ("sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6", "earlier", "Please do", 'name="csrf_token" value=""'):
         assert text not in page, text
-    assert "Please do the later thing." in card, "so the card has what the page leaves out"
+    assert "Please do the later thing." in card, "the card shows the text that the page leaves out"
 
 
 def matter(page: str) -> str:
@@ -164,63 +154,65 @@ def matter(page: str) -> str:
 
 def looks(queues: "redis.Redis", approval_id: str) -> int:
     """How many hints in the queue have a worker look at the files for this approval."""
-    messages = [json.loads(message)["headers"] for message in queues.lrange("tools", 0, -1)]
+    messages = [json.loads(text)["headers"] for text in queues.lrange("tools", 0, -1)]
     return sum(headers["task"] == "tool.look" and approval_id in headers["argsrepr"] for headers in messages)
 
 
-def test_looking_has_no_worker_look_at_files(api: str, stage: Stage, anna: Somebody, redis_url: str) -> None:
-    """A card that is opened has a worker look again. A scanner at a link has not."""
+def test_opening_a_link_has_no_worker_look_at_files(api: str, stage: Stage, anna: Somebody, redis_url: str) -> None:
+    """Opening a card has a worker look again. A scanner at a link must not cause that work."""
     [approval] = asked(stage, call("edit", file_path="a.py", old_string="a", new_string="b"), edit="always_ask")
-    sent = message(stage, approval, anna)
+    message = new_message(stage, approval, anna)
     with Visitor(api) as browser, anna.client(api) as signed_in, redis.Redis.from_url(redis_url) as queues:
         card = f"/inbox/approvals/{approval.id}"
         assert signed_in.get(card).status_code == 200
         wait_for("the card's hint is queued", lambda: looks(queues, approval.id))
         before = looks(queues, approval.id)  # the question itself may have had a worker look, too
-        assert "a.py" in browser.get(sent.path).text
+        assert "a.py" in browser.get(message.path).text
         assert signed_in.get(card).status_code == 200
         wait_for("the second hint is queued", lambda: looks(queues, approval.id) > before)
         assert looks(queues, approval.id) == before + 1
 
 
 def test_the_same_page_stands_for_unknown_malformed_and_used_links(
-    api: str, stage: Stage, approval: Approval, sent: Message
+    api: str, stage: Stage, approval: Approval, message: Message
 ) -> None:
-    assert send(api, sent, do="deny").status_code == 200
+    assert send(api, message, do="deny").status_code == 200
     unknown = [
         "/link/" + "a" * 43,
         "/link/x",
         "/link/",
-        f"/link/{sent.token}/x",
-        f"/link/{sent.token[:-1]}",
+        f"/link/{message.token}/x",
+        f"/link/{message.token[:-1]}",
         "/link/%00",
         "/link/%ff",
         "/link/" + "é" * 99,
     ]
     with Visitor(api) as browser:
-        used = checked(browser.get(sent.path))
+        used = checked(browser.get(message.path))
         assert (used.status_code, "does not work" in used.text) == (404, True)
         for path in unknown:
             response = checked(browser.get(path))
             assert (response.status_code, response.text) == (404, used.text), path
-        token = fields(browser.get("/sign-in"), do="allow", code="000000" if sent.code != "000000" else "000001")
-        used = checked(browser.post(sent.path, data=token))
+        token = fields(browser.get("/sign-in"), do="allow", code="000000" if message.code != "000000" else "000001")
+        used = checked(browser.post(message.path, data=token))
         assert used.status_code == 404
         for path in unknown:
             response = checked(browser.post(path, data=token))
             assert (response.status_code, response.text) == (404, used.text), path
 
 
-def test_a_used_link_is_looked_for_as_an_unknown_one(stage: Stage, sent: Message) -> None:
-    """One statement, which gives no row: there is no second step whose time tells them apart."""
+def test_a_used_link_takes_as_long_as_an_unknown_one(stage: Stage, message: Message) -> None:
+    """One statement returns no row for either link, so no second step takes time."""
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE link SET used_at = assent_now()")
     find = "SELECT id FROM assent_find_link(%(digest)s, '')"
     with transaction() as db:
-        assert db.rows(find, digest=link.sha256(sent.token)) == db.rows(find, digest=link.sha256("unknown")) == []
+        assert db.rows(find, digest=link.sha256(message.token)) == db.rows(find, digest=link.sha256("unknown")) == []
 
 
-def test_attempts_are_limited_per_address(sent: Message, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_attempts_are_limited_per_address(
+    message: Message, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Unknown links and wrong codes count; looking at a link that exists does not."""
     monkeypatch.setenv("ASSENT_SIGN_IN_ATTEMPTS_BURST", "3")
     monkeypatch.setenv("ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND", "0.01")
@@ -230,39 +222,39 @@ def test_attempts_are_limited_per_address(sent: Message, monkeypatch: pytest.Mon
     url, server = "http://127.0.0.1", httpx.WSGITransport(create_app())
     with Visitor(url, transport=server) as browser:
         for _ in range(6):
-            assert browser.get(sent.path).status_code == 200
-        values = fields(browser.get(sent.path), do="allow")
-        assert browser.post(sent.path, data=values | {"code": sent.wrong_code}).status_code == 403
+            assert browser.get(message.path).status_code == 200
+        values = fields(browser.get(message.path), do="allow")
+        assert browser.post(message.path, data=values | {"code": message.wrong_code}).status_code == 403
         assert [browser.get(f"/link/{number}").status_code for number in range(2)] == [404, 404]
         for limited in (
             checked(browser.get("/link/unknown")),
-            checked(browser.get(sent.path)),
-            browser.post(sent.path, data=values),
+            checked(browser.get(message.path)),
+            browser.post(message.path, data=values),
         ):
             assert limited.status_code == 429
             assert int(limited.headers["retry-after"]) > 0
         with Visitor(url, transport=server) as neighbour:
-            assert neighbour.get("/sign-in/link/unknown").status_code == 409, "it holds up nobody who signs in"
-    assert sent.row.tries == 1
+            assert neighbour.get("/sign-in/link/unknown").status_code == 409, "the limit is not that of signing in"
+    assert message.row.tries == 1
     records = [record.getMessage() for record in caplog.records if record.name.partition(".")[0] not in {"httpx", "httpcore"}]
-    assert not [text for text in records if sent.token in text or sent.code in text]
+    assert not [text for text in records if message.token in text or message.code in text]
 
 
-def test_no_log_of_ours_holds_a_token(stage: Stage, sent: Message, tmp_path: Path) -> None:
-    """Neither at the level of a search for bugs, nor in an access log that an operator switches on, nor when the page fails."""
+def test_no_log_of_ours_holds_a_token(stage: Stage, message: Message, tmp_path: Path) -> None:
+    """Neither at the debug level, nor in an access log, nor in the trace of a failure."""
     log = tmp_path / "log"
     with served(log, GUNICORN_CMD_ARGS="--log-level debug --access-logfile -") as url, Visitor(url) as browser:
-        values = fields(browser.get(sent.path), do="allow", code=sent.wrong_code)
-        browser.post(sent.path, data=values)
-        browser.post(sent.path, data=values | {"code": sent.code})
-        browser.get(f"{sent.path}?from=mail", headers={"referer": f"{url}{sent.path}"})
+        values = fields(browser.get(message.path), do="allow", code=message.wrong_code)
+        browser.post(message.path, data=values)
+        browser.post(message.path, data=values | {"code": message.code})
+        browser.get(f"{message.path}?from=mail", headers={"referer": f"{url}{message.path}"})
         with transaction(stage.workspace_id) as db:
             db.write("UPDATE link SET used_at = NULL")
             db.write("DELETE FROM vote")
             db.write("UPDATE approval SET status = 'pending', input = 'no JSON'")
-        assert checked(browser.get(sent.path)).status_code == 500
+        assert checked(browser.get(message.path)).status_code == 500
         written = log.read_text()
     assert "JSONDecodeError" in written, "the log has the trace of the failure"
     assert '"POST /link/... HTTP/1.1" 403' in written, "the access log has each request"
-    for secret in (sent.token, sent.code):
+    for secret in (message.token, message.code):
         assert secret not in written

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from inbox.linked import decided_by
 from inbox.visitor import Visitor
-from inbox.waiting import asked, asks_back, began, status
+from inbox.waiting import asked, asks_back, status, unknown_outcome
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
-from models.audit.acts import Audit
-from models.database.transactions import transaction
 from models.session.approval import Approval
 from models.session.call_input import CallInput
 
@@ -18,7 +17,7 @@ CHOICES: dict[str, tuple[Callable[[Visitor], None], str, dict[str, Any]]] = {}
 
 
 def choice(name: str, status: str, **decision: Any) -> Callable[[Callable[[Visitor], None]], Callable[[Visitor], None]]:
-    """What a person does, and the decision that the act is."""
+    """Register an act of a person, with the status and the decision that it leads to."""
 
     def keep(act: Callable[[Visitor], None]) -> Callable[[Visitor], None]:
         CHOICES[name] = act, status, decision
@@ -97,17 +96,14 @@ def _pattern(person: Visitor) -> None:
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_each_answer_is_the_decision_that_its_button_names(admin: Visitor, stage: Stage, name: str) -> None:
-    act, becomes, decision = CHOICES[name]
+    act, status_after, decision = CHOICES[name]
     [approval] = asked(stage)
     admin.open(f"/inbox/approvals/{approval.id}")
     act(admin)
     expect(admin.page.get_by_text("by admin0").first).to_be_visible()
-    found = stage.get(Approval, approval.id)
-    assert (found.status, found.decision, found.decided_by) == (becomes, decision, str(admin.somebody.principal))
-    with transaction(stage.workspace_id) as db:
-        act_ = db.first(Audit, "WHERE action = 'approval.decided'")
-    assert act_ is not None
-    assert act_.details["shown_sha256"] == approval.input_sha256
+    row = stage.get(Approval, approval.id)
+    assert (row.status, row.decision, row.decided_by) == (status_after, decision, str(admin.somebody.principal))
+    assert decided_by(stage, approval).details["shown_sha256"] == approval.input_sha256
 
 
 def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
@@ -123,7 +119,7 @@ def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
     assert stage.get(CallInput, approval.tool_call_id).input == {"command": "ls -la", "timeout_ms": 50}
 
 
-def test_an_input_is_edited_as_json_as_well(admin: Visitor, stage: Stage) -> None:
+def test_an_input_is_edited_as_json(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage)
     admin.open(f"/inbox/approvals/{approval.id}/edit?as=json")
     box = admin.page.get_by_label("The whole input")
@@ -137,7 +133,7 @@ def test_an_input_is_edited_as_json_as_well(admin: Visitor, stage: Stage) -> Non
         box.fill(wrong)
         admin.button("Allow once with this input").click()
         expect(admin.page.get_by_text(why)).to_be_visible()
-        assert box.input_value() == wrong, "what was typed stays"
+        assert box.input_value() == wrong, "the form keeps the text"
     box.fill('{"command": "ls -la"}')
     admin.button("Allow once with this input").click()
     expect(admin.page.locator("#decided")).to_contain_text("Allowed with another input")
@@ -179,7 +175,7 @@ UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str]] = {
 @pytest.mark.parametrize("button", UNKNOWN)
 def test_an_unknown_outcome_is_settled(admin: Visitor, stage: Stage, button: str) -> None:
     prepare, outcome = UNKNOWN[button]
-    approval = began(stage)
+    approval = unknown_outcome(stage)
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("nobody knows whether the call took effect")
     prepare(admin)
@@ -206,7 +202,7 @@ ASKS = {"who": {"message": "For whom?", "schema": FORM}, "page": {"message": "Si
 
 
 @pytest.mark.parametrize("how", ["Answer, and let the tool go on", "Decline to answer", "Deny: the tool does not go on"])
-def test_what_a_tool_asks_is_answered(admin: Visitor, stage: Stage, how: str) -> None:
+def test_a_tool_s_question_is_answered_declined_or_denied(admin: Visitor, stage: Stage, how: str) -> None:
     approval = asks_back(stage, ASKS)
     admin.open(f"/inbox/approvals/{approval.id}")
     page = admin.page

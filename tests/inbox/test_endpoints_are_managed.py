@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from inbox.visitor import Visitor
-from inbox.waiting import delivered
+from inbox.waiting import endpoint_with_deliveries
 from outbox.conftest import secret_of
 from playwright.sync_api import expect
 from rows.stage import Stage
@@ -17,22 +17,22 @@ URL = "https://hooks.example.com/assent"
 
 
 @pytest.fixture
-def plain(visit: Callable[..., Visitor]) -> Visitor:
+def plain(plain: Visitor) -> Visitor:
     """An admin whose browser runs no scripts, at the page."""
-    admin = visit("admin", java_script_enabled=False)
-    admin.open("/inbox/webhooks")
-    return admin
+    plain.open("/inbox/webhooks")
+    return plain
 
 
 @pytest.fixture
 def endpoint_id(stage: Stage, plain: Visitor) -> str:
     """An endpoint with deliveries, and the admin at its page."""
-    endpoint_id = delivered(stage)
+    endpoint_id = endpoint_with_deliveries(stage)
     plain.open(f"/inbox/webhooks/{endpoint_id}")
     return endpoint_id
 
 
 def now(stage: Stage, endpoint_id: str) -> Endpoint | None:
+    """The endpoint's row now. None if there is no row."""
     with transaction(stage.workspace_id) as db:
         return db.get(Endpoint, endpoint_id)
 
@@ -56,7 +56,7 @@ def test_an_endpoint_is_created_and_its_secret_shown_once(plain: Visitor, stage:
     assert secret not in plain.page.content()
 
 
-def test_a_refused_endpoint_keeps_what_was_written(plain: Visitor) -> None:
+def test_the_form_of_a_refused_endpoint_keeps_its_values(plain: Visitor) -> None:
     plain.unfold("New endpoint…")
     plain.page.get_by_label("URL").fill("http://hooks.example.com/")
     plain.page.get_by_label("Name").fill("Ops")
@@ -133,7 +133,7 @@ def test_an_endpoint_is_deleted(plain: Visitor, stage: Stage, endpoint_id: str) 
 
 
 def test_only_admins_see_the_pages(visit: Callable[..., Visitor], stage: Stage) -> None:
-    endpoint_id = delivered(stage)
+    endpoint_id = endpoint_with_deliveries(stage)
     developer = visit("developer")
     developer.open()
     expect(developer.page.get_by_role("link", name="Webhooks")).to_have_count(0)

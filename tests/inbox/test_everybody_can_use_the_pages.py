@@ -6,7 +6,7 @@ import people
 import pytest
 from inbox.accessibility import check, check_width
 from inbox.visitor import Visitor
-from inbox.waiting import asked, asks_back, delivered, status
+from inbox.waiting import asked, asks_back, endpoint_with_deliveries, status
 from inbox.windows import PHONE, Windows
 from outbox.notified import channel
 from playwright.sync_api import ViewportSize, expect
@@ -59,7 +59,7 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
         "/channels",
         "/workspace/channels",
         "/webhooks",
-        f"/webhooks/{delivered(stage)}",
+        f"/webhooks/{endpoint_with_deliveries(stage)}",
         "/audit",
         "/audit/verify",
         "/account",
@@ -96,14 +96,14 @@ def test_a_thumb_decides(visit: Callable[..., Visitor], stage: Stage) -> None:
     box = deny.bounding_box()
     assert box
     assert box["height"] >= 44
-    assert box["y"] + box["height"] <= 740, "it is in sight without a swipe"
+    assert box["y"] + box["height"] <= 740, "the button is in sight without a swipe"
     check_width(phone.page)
     deny.tap()
     expect(phone.page.locator("#decided")).to_contain_text("Denied by approver0")
     assert status(stage, approval) == "denied"
 
 
-def test_the_focus_stays_where_it_is_while_the_page_changes(admin: Visitor, stage: Stage) -> None:
+def test_the_focus_stays_while_the_page_changes(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage)
     admin.open(f"/inbox/approvals/{approval.id}")
     deny = admin.page.locator(".primary").get_by_role("button", name="Deny")

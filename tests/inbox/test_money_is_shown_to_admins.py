@@ -1,6 +1,5 @@
 """The pages of usage, spend limits and provider keys, for admins, without scripts."""
 
-from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -13,12 +12,6 @@ from rows.test_sessions_stay_within_shared_limits import begin, limit, spend_10
 from models.database.transactions import transaction
 from models.workspace.provider_key import ProviderKey
 from models.workspace.spend_limit import SpendLimit
-
-
-@pytest.fixture
-def plain(visit: Callable[..., Visitor]) -> Visitor:
-    """An admin whose browser runs no scripts."""
-    return visit("admin", java_script_enabled=False)
 
 
 def test_usage_and_limits_are_shown(plain: Visitor, stage: Stage) -> None:
@@ -40,7 +33,7 @@ def limits(stage: Stage) -> list[tuple[str, str, Decimal | None]]:
 
 
 def test_a_limit_is_set_changed_and_deleted(plain: Visitor, stage: Stage) -> None:
-    """What is wrong is said, and what was typed stays in the form."""
+    """The form names a fault and keeps its values."""
     session = stage.session()
     plain.open("/inbox/usage")
     plain.unfold("New limit…")

@@ -49,12 +49,12 @@ def test_an_open_card_says_who_decided_it_and_keeps_what_is_typed_until_then(adm
     expect(admin.page.locator("#outcome")).to_be_focused()
 
 
-def test_who_is_slower_is_told_who_was_quicker(visit: Callable[..., Visitor], stage: Stage) -> None:
-    """Without scripts, so that the slower page does not know before."""
+def test_the_slower_of_two_people_sees_the_decision_of_the_other(visit: Callable[..., Visitor], stage: Stage) -> None:
+    """Without scripts, so that the slower person's page does not follow."""
     quick, slow = visit("admin"), visit("approver", java_script_enabled=False)
     [approval] = asked(stage)
-    for one in (quick, slow):
-        one.open(f"/inbox/approvals/{approval.id}")
+    for person in (quick, slow):
+        person.open(f"/inbox/approvals/{approval.id}")
     quick.page.locator(".primary").get_by_role("button", name="Deny").click()
     expect(quick.page.locator("#decided")).to_contain_text("Denied by admin0")
     slow.button("Allow once").click()
@@ -63,7 +63,7 @@ def test_who_is_slower_is_told_who_was_quicker(visit: Callable[..., Visitor], st
     assert status(stage, approval) == "denied"
 
 
-def test_a_conversation_goes_on_by_itself(admin: Visitor, stage: Stage) -> None:
+def test_an_open_conversation_follows_the_session(admin: Visitor, stage: Stage) -> None:
     session_id = stage.session()
     stage.message(session_id, "Look around.")
     admin.open(f"/inbox/sessions/{session_id}")
@@ -95,7 +95,7 @@ def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Vi
 
 @pytest.mark.slow
 def test_a_page_outlives_a_restart_of_the_server(visit: Callable[..., Visitor], api: str, stage: Stage, tmp_path: Path) -> None:
-    """The first server is a proxy of `api`: if the proxy closes, all connections end and nobody listens, as at a server's end."""
+    """A proxy stands for the first server: when the proxy closes, all connections end and nobody listens."""
     visitor, first = visit("admin"), Proxy(api)
     visitor.somebody.enter(visitor.page.context, first.url)
     visitor.page.goto(f"{first.url}/inbox")

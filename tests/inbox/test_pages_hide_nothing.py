@@ -1,4 +1,4 @@
-"""A page shows all that would run, as text and never as markup; and no character hides or turns another."""
+"""A page shows the whole call, as text and never as markup. No character hides or turns another."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egpj.exe\u00
 SHOWN = NASTY.replace("\u202e", "<U+202E>").replace("\u00a0", "<U+00A0>").replace("\u3164", "<U+3164>")
 
 
-def test_what_a_model_writes_is_text_on_every_page(admin: Visitor, stage: Stage) -> None:
+def test_a_model_s_text_is_no_markup_on_any_page(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage, call(command=NASTY), text=NASTY)
     paths = ["", f"/approvals/{approval.id}", f"/approvals/{approval.id}/edit?as=json", f"/sessions/{approval.session_id}"]
     for path in paths:
@@ -36,8 +36,8 @@ def test_what_a_model_writes_is_text_on_every_page(admin: Visitor, stage: Stage)
     assert "\\u202e" in admin.page.get_by_label("The whole input").input_value()
 
 
-def test_names_are_text_on_every_page(api: str, stage: Stage) -> None:
-    """Of people, groups, keys, sessions, agents, passkeys and browsers, and the reason of a halt."""
+def test_names_are_no_markup_on_any_page(api: str, stage: Stage) -> None:
+    """Names of people, groups, keys, sessions, agents, passkeys and browsers, and the reason of a halt."""
     anna = people.member(stage, "admin", email="anna@example.com", groups=[people.group(stage, NASTY)])
     [approval] = asked(stage, call(command="ls"), text=NASTY)
     with transaction(stage.workspace_id) as db:
@@ -47,10 +47,10 @@ def test_names_are_text_on_every_page(api: str, stage: Stage) -> None:
         ApiKey.create(db, workspace_id=stage.workspace_id, name=NASTY, scopes=frozenset({"read"}), by=anna.principal)
         Passkey.add(db, anna.person_id, credential_id=b"1", public_key=b"1", sign_count=0, name=NASTY, by=anna.principal)
         Halt.start(db, anna.principal, NASTY)
-    decided = {"do": "session", "sha256": approval.input_sha256}
+    form = {"do": "session", "sha256": approval.input_sha256}
     link = people.invited(stage, email="ben@example.com")
     with anna.client(api) as client:
-        assert client.post(f"/inbox/approvals/{approval.id}/decision", data=decided).status_code == 303
+        assert client.post(f"/inbox/approvals/{approval.id}/decision", data=form).status_code == 303
         paths = ["", "?show=decided", f"?show={NASTY}&q={NASTY}", f"/approvals/{approval.id}", "/sessions", "/grants", "/people"]
         paths += ["/keys", "/audit", f"/audit?action={NASTY}", f"/sessions/{approval.session_id}", "/account", f"/{NASTY}"]
         pages = [f"/inbox{path}" for path in paths] + [
@@ -68,12 +68,12 @@ def test_names_are_text_on_every_page(api: str, stage: Stage) -> None:
     assert len([page for page, text in shown.items() if "&lt;img src=x" in text]) > 10
 
 
-def test_what_a_tool_asks_is_text_and_only_web_pages_are_links(admin: Visitor, stage: Stage) -> None:
-    asks = {
+def test_a_tool_s_question_is_no_markup_and_only_web_pages_are_links(admin: Visitor, stage: Stage) -> None:
+    questions = {
         "form": {"message": "For \u202ewhom?", "schema": {"type": "object", "properties": {"a\u202eb": {"type": "string"}}}},
         "page": {"message": "There.", "url": "javascript:alert(1)"},
     }
-    approval = asks_back(stage, asks)
+    approval = asks_back(stage, questions)
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.get_by_text("For <U+202E>whom?")).to_be_visible()
     expect(admin.page.get_by_label("a<U+202E>b")).to_be_visible()
@@ -81,7 +81,7 @@ def test_what_a_tool_asks_is_text_and_only_web_pages_are_links(admin: Visitor, s
     assert admin.page.locator("main a[href^=javascript]").count() == 0
 
 
-def test_secrets_are_masked_until_a_person_who_may_asks_for_them(admin: Visitor, stage: Stage) -> None:
+def test_secrets_are_masked_until_a_person_with_the_right_shows_them(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage, call("write", file_path="a", content="password = hunter22hunter22"), write="always_ask")
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.locator("#evidence")).to_contain_text("«masked»")
@@ -94,14 +94,14 @@ def test_secrets_are_masked_until_a_person_who_may_asks_for_them(admin: Visitor,
 
 
 @pytest.fixture
-def asks(api: str, stage: Stage) -> Callable[..., httpx.Response]:
-    """`asks(role, path)`: the page as a person of this role gets it."""
+def get(api: str, stage: Stage) -> Callable[..., httpx.Response]:
+    """`get(role, path)`: the response to a person of this role."""
 
-    def get(role: str, path: str) -> httpx.Response:
+    def get_as(role: str, path: str) -> httpx.Response:
         with people.member(stage, role).client(api) as client:  # type: ignore[arg-type]
             return client.get(path)
 
-    return get
+    return get_as
 
 
 PAGES = [
@@ -111,8 +111,8 @@ PAGES = [
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(asks: Callable[..., httpx.Response], path: str) -> None:
-    page = asks("admin", path)
+def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(get: Callable[..., httpx.Response], path: str) -> None:
+    page = get("admin", path)
     assert page.status_code == (404 if path.endswith("nowhere") else 200)
     policy = page.headers["content-security-policy"]
     for part in (
@@ -131,17 +131,20 @@ def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(asks: 
     assert " onclick=" not in page.text
 
 
-def test_whoever_is_not_signed_in_is_sent_to_the_sign_in_page_and_back(api: str) -> None:
+def test_a_visitor_is_sent_to_the_sign_in_page_and_back(api: str) -> None:
     for path in PAGES[:-1]:
-        answer = httpx.get(f"{api}{path}?show=all")
-        assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?next={path.replace('/', '%2F')}%3Fshow%3Dall")
+        response = httpx.get(f"{api}{path}?show=all")
+        assert (response.status_code, response.headers["location"]) == (
+            303,
+            f"/sign-in?next={path.replace('/', '%2F')}%3Fshow%3Dall",
+        )
     assert httpx.post(f"{api}/inbox/approvals/appr_1/decision").status_code == 401
 
 
 @pytest.mark.parametrize("role", ["developer", "approver", "viewer"])
-def test_pages_of_admins_are_for_admins(asks: Callable[..., httpx.Response], role: str) -> None:
+def test_pages_of_admins_are_for_admins(get: Callable[..., httpx.Response], role: str) -> None:
     for path in ("/inbox/people", "/inbox/keys", "/inbox/provider-keys", "/inbox/usage", "/inbox/audit", "/inbox/audit/export"):
-        assert asks(role, path).status_code == 403
+        assert get(role, path).status_code == 403
 
 
 def test_a_form_of_another_site_decides_nothing(api: str, stage: Stage) -> None:

@@ -1,6 +1,5 @@
-"""Every action is a plain form: with JavaScript off, a person does the same."""
+"""Every action is a plain form that works with JavaScript switched off."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,6 @@ from models.audit import signed_heads
 from models.database.transactions import transaction
 from models.session.grant import Grant
 from models.settings import settings
-
-
-@pytest.fixture
-def plain(visit: Callable[..., Visitor]) -> Visitor:
-    """An admin whose browser runs no scripts."""
-    return visit("admin", java_script_enabled=False)
 
 
 def test_a_card_is_allowed_and_the_next_one_follows(plain: Visitor, stage: Stage) -> None:

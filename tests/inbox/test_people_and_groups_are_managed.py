@@ -1,4 +1,4 @@
-"""The page of people: invitations, roles, groups and the halt, by its forms."""
+"""The page of people: invitations, roles, groups and the halt, by forms without scripts."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,10 @@ from rows.stage import Stage
 
 
 @pytest.fixture
-def plain(visit: Callable[..., Visitor]) -> Visitor:
+def plain(plain: Visitor) -> Visitor:
     """An admin whose browser runs no scripts, at the page."""
-    admin = visit("admin", java_script_enabled=False)
-    admin.open("/inbox/people")
-    return admin
+    plain.open("/inbox/people")
+    return plain
 
 
 def test_a_person_is_invited_and_the_invitation_withdrawn(plain: Visitor) -> None:

@@ -16,11 +16,6 @@ class Visitor:
         self.page.goto(self.url + path)
 
     @property
-    def path(self) -> str:
-        """Where the browser is, without the server."""
-        return self.page.url.removeprefix(self.url)
-
-    @property
     def rows(self) -> Locator:
         """The lines of the list."""
         return self.page.locator("ul.rows > li")

@@ -31,20 +31,20 @@ def check_command(line: str) -> None:
     elif program.rpartition("/")[2] == "python":
         _check_python(arguments)
     else:
-        raise AssertionError(f"no check for the program {program!r}: add one, or list the snippet as one that cannot run")
+        raise AssertionError(f"no check for the program {program!r}: add one")
 
 
 def check_assent(words: list[str]) -> None:
-    """Walk from `assent` to the subcommand and parse the options there."""
+    """Fails if the subcommand does not exist or does not take the options."""
     (script,) = entry_points(group="console_scripts", name="assent")
     command: click.Command = script.load()
     context = click.Context(command, info_name="assent")
     words = list(words)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0)
-        found = command.get_command(context, name)
-        assert found is not None, f"assent has no command {name!r} there"
-        command, context = found, click.Context(found, info_name=name, parent=context)
+        subcommand = command.get_command(context, name)
+        assert subcommand is not None, f"{command.name} has no command {name!r}"
+        command, context = subcommand, click.Context(subcommand, info_name=name, parent=context)
     _, unread, _ = command.make_parser(context).parse_args(words)
     assert unread == [], f"{command.name} takes no {unread}"
 

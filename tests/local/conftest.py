@@ -1,29 +1,34 @@
-"""Supervisors with placeholder processes, in folders of their own."""
+"""Supervisors with placeholder processes, and the command line against a served API."""
 
 import io
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from click.testing import CliRunner
+from doors.served import Caller, key
+from rows.stage import Stage
 
+from api.cli.main import main
 from deploy.folder import MARK, Folder
 from deploy.supervisor import Child, Supervisor, shell
+
+NewChild = Callable[..., Child]
+Assent = Callable[..., str]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
     """A data folder, locked."""
-    with Folder(tmp_path / "data") as taken:
-        yield taken
+    with Folder(tmp_path / "data") as folder:
+        yield folder
 
 
 @pytest.fixture
 def output() -> io.StringIO:
-    """What supervisors print."""
+    """The output of the supervisor."""
     return io.StringIO()
 
 
@@ -43,8 +48,8 @@ def env(folder: Folder) -> dict[str, str]:
 
 
 @pytest.fixture
-def child(env: dict[str, str]) -> Callable[..., Child]:
-    """Makes a child out of a Python program: `child("name", "print(1)", stop_seconds=1)`."""
+def new_child(env: dict[str, str]) -> NewChild:
+    """Makes a child out of a Python program: `new_child("name", "print(1)", stop_seconds=1)`."""
 
     def make(name: str, program: str, **more: object) -> Child:
         return Child(name, shell(sys.executable, "-u", "-c", program), env, **more)
@@ -52,29 +57,22 @@ def child(env: dict[str, str]) -> Callable[..., Child]:
     return make
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
+@pytest.fixture
+def caller(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
+    """An HTTP client of the stage's workspace. The environment has the address and key."""
+    with Caller(api, key(stage)) as client:
+        monkeypatch.setenv("ASSENT_URL", api)
+        monkeypatch.setenv("ASSENT_API_KEY", client.headers["x-api-key"])
+        yield client
 
 
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, reaped or not."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+@pytest.fixture
+def assent(caller: Caller) -> Assent:
+    """Runs a command with a key of the stage's workspace, and types `typed` into it. Returns the output."""
 
+    def run(*words: str, typed: str = "", code: int = 0) -> str:
+        result = CliRunner().invoke(main, words, input=typed, catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result.output
 
-@pytest.fixture(name="until")
-def until_() -> Callable[..., None]:
-    """`until(condition, seconds=20)`."""
-    return until
-
-
-@pytest.fixture(name="is_gone")
-def is_gone_() -> Callable[[int], bool]:
-    """`is_gone(pid)`."""
-    return is_gone
+    return run

@@ -30,7 +30,7 @@ class Snippet:
 
 def snippets(*languages: str, page: str | None = None) -> list[Snippet]:
     """The snippets in these languages (all by default), of one page or of all."""
-    return [found for found in _snippets() if (not languages or found.language in languages) and page in (None, found.page)]
+    return [each for each in _snippets() if (not languages or each.language in languages) and page in (None, each.page)]
 
 
 def _snippets() -> Iterator[Snippet]:
@@ -42,16 +42,16 @@ def _snippets() -> Iterator[Snippet]:
 
 def inline(pattern: str) -> list[tuple[str, re.Match[str]]]:
     """Code in backticks outside of fences that fits the whole pattern, each once per page."""
-    found: dict[tuple[str, str], tuple[str, re.Match[str]]] = {}
+    matches: dict[tuple[str, str], tuple[str, re.Match[str]]] = {}
     for page, text in PAGES.items():
         for code in _CODE.findall(_FENCE.sub("", text)):
             if match := re.fullmatch(pattern, code):
-                found.setdefault((page, code), (page, match))
-    return list(found.values())
+                matches.setdefault((page, code), (page, match))
+    return list(matches.values())
 
 
 def lines_of_shell(snippet: Snippet) -> list[str]:
-    """Its commands; a backslash at a line's end continues the line."""
+    """The snippet's commands. A backslash at a line's end continues the line."""
     return [line for line in snippet.text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
 
 

@@ -20,7 +20,7 @@ def routes() -> dict[tuple[str, str], Door | None]:
 
 
 def bare(path: str) -> str:
-    """The path as `routes` has it."""
+    """The path in the form of the keys of `routes`."""
     return re.sub(r"\{[^}]*\}", "{}", path.partition("?")[0])
 
 
@@ -32,8 +32,8 @@ def check_body(method: str, path: str, body: Any) -> None:
         return
     assert isinstance(door, Door)
     assert door.body is not None, f"{method} {path} takes no body"
-    read: Any = door.body.model_validate(body)
-    if hasattr(read, "check"):
-        read.check()
-    if hasattr(read, "decision"):
-        read.decision().check()
+    parsed: Any = door.body.model_validate(body)
+    if hasattr(parsed, "check"):
+        parsed.check()
+    if hasattr(parsed, "decision"):
+        parsed.decision().check()

@@ -14,9 +14,9 @@ from deploy.local import up
 def test_a_second_start_is_refused_with_the_pid_of_the_first(folder: Folder, capfd: pytest.CaptureFixture[str]) -> None:
     assert up(8000, folder.path) == 1
 
-    said = capfd.readouterr().err
-    assert said.count("\n") == 1
-    assert f"in use by process {os.getpid()}" in said
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1
+    assert f"in use by process {os.getpid()}" in message
 
 
 def test_a_folder_is_free_again_once_its_process_has_let_go(tmp_path: Path) -> None:
@@ -33,9 +33,9 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path, capfd: pytest.CaptureFix
         port = taken.getsockname()[1]
         assert up(port, tmp_path / "data") == 1
 
-    said = capfd.readouterr().err
-    assert said.count("\n") == 1
-    assert f"port {port} is taken" in said
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1
+    assert f"port {port} is taken" in message
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:

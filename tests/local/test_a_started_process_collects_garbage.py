@@ -14,7 +14,7 @@ LOGGERS = ("gunicorn.error", "gunicorn.access")
 
 
 def start_web() -> None:
-    """gunicorn's hooks of a new process, in order, without what the last one leaves in this process's loggers."""
+    """Run gunicorn's hooks of a new process, in order. Keeps this process's loggers as they are."""
     serving.post_fork(None, None)
     assert not gc.isenabled(), "modules load now"
     filters: dict[str, list[Any]] = {name: list(logging.getLogger(name).filters) for name in LOGGERS}
@@ -24,7 +24,7 @@ def start_web() -> None:
 
 
 def start_worker() -> None:
-    """The receivers of Celery's first signal and of its last one."""
+    """Run the receivers of Celery's first and last signal of a start."""
     celery.pause_garbage_collection()
     assert not gc.isenabled(), "tasks load now"
     celery.started()

@@ -26,7 +26,7 @@ RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, ow
 
 @pytest.fixture
 def bare_database(database_urls: DatabaseUrls) -> Iterator[DatabaseUrls]:
-    """A database of the owner's without any table."""
+    """A database of the owner without any table."""
     name = make_url(database_urls.admin, "").rpartition("/")[2] + "assent_bare_" + database_urls.app.rpartition("_")[2]
     identifier = sql.Identifier(name)
     with psycopg.connect(database_urls.admin, autocommit=True) as db:
@@ -36,11 +36,12 @@ def bare_database(database_urls: DatabaseUrls) -> Iterator[DatabaseUrls]:
 
 
 def refusal(variable: str, url: str) -> str:
+    """The message, of one line, that refuses the role of this URL."""
     with pytest.raises(Refused) as refused:
         check_running_role(variable, url)
-    said = str(refused.value)
-    assert "\n" not in said
-    return said
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
 
 
 def test_the_roles_of_roles_sql_are_right(database_urls: DatabaseUrls) -> None:
@@ -50,9 +51,9 @@ def test_the_roles_of_roles_sql_are_right(database_urls: DatabaseUrls) -> None:
 
 
 def test_an_unreachable_database_is_named_without_its_password() -> None:
-    said = refusal("DATABASE_URL", f"postgresql://assent_app:hush@127.0.0.1:{free_port()}/assent")
-    assert said.startswith("DATABASE_URL: the database does not answer at 127.0.0.1:")
-    assert "hush" not in said
+    message = refusal("DATABASE_URL", f"postgresql://assent_app:hush@127.0.0.1:{free_port()}/assent")
+    assert message.startswith("DATABASE_URL: the database does not answer at 127.0.0.1:")
+    assert "hush" not in message
 
 
 def test_a_url_that_cannot_be_read_is_one_clear_line() -> None:
@@ -60,14 +61,14 @@ def test_a_url_that_cannot_be_read_is_one_clear_line() -> None:
 
 
 def test_a_wrong_password_is_one_clear_line(database_urls: DatabaseUrls) -> None:
-    with_wrong = database_urls.app.replace(database_urls.app.split(":")[2].split("@")[0], "wrong")
-    assert "password authentication failed" in refusal("DATABASE_URL", with_wrong)
+    url = database_urls.app.replace(database_urls.app.split(":")[2].split("@")[0], "wrong")
+    assert "password authentication failed" in refusal("DATABASE_URL", url)
 
 
 def test_a_superuser_is_refused(database_urls: DatabaseUrls) -> None:
-    said = refusal("DATABASE_URL", database_urls.admin)
-    assert "the role postgres is a superuser" in said
-    assert "deploy/roles.sql" in said
+    message = refusal("DATABASE_URL", database_urls.admin)
+    assert "the role postgres is a superuser" in message
+    assert "deploy/roles.sql" in message
 
 
 def test_the_owner_is_refused_as_a_running_role(database_urls: DatabaseUrls) -> None:
@@ -78,12 +79,8 @@ def test_no_process_starts_with_a_role_that_is_too_strong(database_urls: Databas
     check_start("sweeps")
     monkeypatch.setenv("DATABASE_SYSTEM_URL", database_urls.admin)
     settings.cache_clear()
-    try:
-        with pytest.raises(SystemExit, match="assent: DATABASE_SYSTEM_URL: the role postgres is a superuser"):
-            check_start("sweeps")
-    finally:
-        monkeypatch.undo()
-        settings.cache_clear()
+    with pytest.raises(SystemExit, match="assent: DATABASE_SYSTEM_URL: the role postgres is a superuser"):
+        check_start("sweeps")
 
 
 def test_a_role_that_bypasses_policies_is_refused() -> None:
@@ -98,7 +95,7 @@ def test_a_server_older_than_15_is_refused() -> None:
     assert too_old(RIGHT) is None
 
 
-def test_a_database_without_a_schema_is_told_apart_from_one_that_is_current(bare_database: DatabaseUrls) -> None:
+def test_a_database_without_a_schema_is_refused_until_it_is_migrated(bare_database: DatabaseUrls) -> None:
     assert "no schema yet" in (check_current(bare_database.app) or "")
     migrate(bare_database.owner)
     assert check_current(bare_database.app) is None
@@ -106,7 +103,7 @@ def test_a_database_without_a_schema_is_told_apart_from_one_that_is_current(bare
 
 
 def test_an_older_schema_is_refused(bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database has the baseline; the release has one migration more."""
+    """The release has one migration more than the database."""
     migrate(bare_database.owner)
     scripts = shutil.copytree(deploy.migrate.SCRIPTS, tmp_path / "migrations")
     next_one = 'revision = "next"\ndown_revision = "0001"\n\n\ndef upgrade() -> None:\n    pass\n'
@@ -144,7 +141,7 @@ def test_assent_up_refuses_a_role_that_is_too_strong(
     monkeypatch.delenv("DATABASE_OWNER_URL")
     for name, role in roles.items():
         monkeypatch.setenv(name, getattr(database_urls, role))
-    assert up(free_port(), tmp_path / "data", tmp_path / "no-procfile") == 1  # it ends before it reads one
+    assert up(free_port(), tmp_path / "data", tmp_path / "no-procfile") == 1  # no Procfile is read before the refusal
     _, errors = capsys.readouterr()
     assert line in errors
     assert errors.count("\n") == 1
@@ -154,8 +151,8 @@ def test_assent_up_ends_with_one_line_that_names_the_missing_variable(
     database_urls: DatabaseUrls, redis_url: str, tmp_path: Path
 ) -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith("DATABASE")} | {"DATABASE_URL": database_urls.app}
-    words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
+    command = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert "DATABASE_SYSTEM_URL is not" in done.stderr
     assert done.stderr.count("\n") == 1

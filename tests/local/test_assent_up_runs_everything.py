@@ -1,4 +1,4 @@
-"""One command runs everything, as the documents say; each process holds only its secrets; all is there again after kill -9.
+"""One command runs everything, as the documents say. Each process holds only its secrets, and kill -9 loses nothing.
 
 The tests share one start. The last test kills everything and starts it again.
 """
@@ -17,9 +17,8 @@ import httpx
 import psutil
 import pytest
 from anthropic import Anthropic
-from crashes.processes import wait_for
+from crashes.processes import lives, wait_for
 from doors.browser import chromium
-from local.conftest import is_gone
 from local.documents import APPROVALS, BUDGET, OPENAI, PAGES, ROOT, RUN, SDK, Snippet
 from people import Visitor
 from playwright.sync_api import expect
@@ -43,7 +42,7 @@ EACH = "import sys\nfor text in sys.argv[1:]:\n    exec(text, {'__name__': '__ma
 
 
 class Up:
-    """A data folder and its `assent up`. `content` is what `up.json` holds."""
+    """A data folder and its `assent up`. `content` is the JSON of `up.json`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
@@ -56,7 +55,7 @@ class Up:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=env | FOREIGN, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         ready = self.folder / "up.json"
-        old_pid = self.content["pid"] if ready.exists() else None  # a killed one leaves the file behind
+        old_pid = self.content["pid"] if ready.exists() else None  # a killed `assent up` leaves the file behind
 
         def is_ready() -> bool:
             return self.process.poll() is not None or (ready.exists() and self.content["pid"] != old_pid)
@@ -83,9 +82,9 @@ class Up:
         texts: dict[str, list[str]] = {}
         for name, pid in self.content["processes"].items():
             process = psutil.Process(pid)
-            for each in (process, *process.children(recursive=True)):
+            for relative in (process, *process.children(recursive=True)):
                 with suppress(psutil.Error, OSError):
-                    texts.setdefault(name, []).append(Path(f"/proc/{each.pid}/environ").read_text("utf-8", "replace"))
+                    texts.setdefault(name, []).append(Path(f"/proc/{relative.pid}/environ").read_text("utf-8", "replace"))
         return texts
 
     def kill_everything(self) -> None:
@@ -145,7 +144,7 @@ def pending(up: Up) -> list[Approval]:
         return Inbox(http).pending()
 
 
-def test_proc_shows_each_secret_only_where_it_is_needed(up: Up) -> None:
+def test_each_secret_is_in_the_environments_of_its_processes_alone(up: Up) -> None:
     environments, content = up.environments(), up.content
     assert set(environments) == ALL | SERVERS
     titled = {"postgres", "redis"}  # they write a title over their environment
@@ -204,7 +203,7 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: Up, clie
     assert pending(up) == []
 
 
-def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: Up, client: Anthropic) -> None:
+def test_the_sign_in_link_opens_the_inbox_and_a_call_allowed_there_runs(up: Up, client: Anthropic) -> None:
     content = up.content
     assert content["sign_in_url"].startswith(f"http://localhost:{up.port}/sign-in/link/")
     assert content["inbox_url"] == f"{content['public_url']}/inbox"
@@ -223,12 +222,12 @@ def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: Up,
         expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
-def test_what_was_decided_and_what_waits_survives_kill_9_of_everything(up: Up, client: Anthropic) -> None:
+def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, client: Anthropic) -> None:
     first, waited = up.content, pending(up)
     decided = ask_a_person(client, "echo decided")
     with closing(connect(up.folder).http) as http:
         inbox = Inbox(http)
-        [approval] = [each for each in inbox.pending() if each["session_id"] == decided]
+        [approval] = [approval for approval in inbox.pending() if approval["session_id"] == decided]
         decision = CALL["1"][1]
         assert decision
         lines = list(settle(inbox, approval, decision))
@@ -246,7 +245,7 @@ def test_what_was_decided_and_what_waits_survives_kill_9_of_everything(up: Up, c
     assert again["api_key"] == first["api_key"]
     assert again["sign_in_url"] != first["sign_in_url"]
     assert again["database_url"] == first["database_url"]
-    assert pending(up) == waiting  # and no second sample: one starts on an empty folder only
+    assert pending(up) == waiting  # and no second sample, which only an empty folder gets
     assert client.beta.sessions.retrieve(decided).status == "idle"
     with Visitor(again["public_url"]) as browser:
         assert browser.submit(again["sign_in_url"], name="Anna").status_code == 303
@@ -264,11 +263,11 @@ def test_what_was_decided_and_what_waits_survives_kill_9_of_everything(up: Up, c
     assert up.process.wait(30) == 0
     assert not (up.folder / "up.json").exists()
     assert up.marked() == []
-    assert all(is_gone(pid) for pid in first["processes"].values())
+    assert not any(lives(pid) for pid in first["processes"].values())
 
 
 def answers(url: str) -> bool:
-    """Whether a GET succeeds."""
+    """True if a GET succeeds."""
     try:
         return httpx.get(url).is_success
     except httpx.HTTPError:

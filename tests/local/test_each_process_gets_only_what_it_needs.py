@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,23 +25,23 @@ PROGRAMS = ("web", "turns", "beat", "flower")
 """A process for each program that the Procfile names. The other workers differ from `turns` in their queue alone."""
 
 
-def test_a_new_secret_setting_must_be_given_to_somebody_by_name() -> None:
-    """One that the table forgets would go to every process."""
+def test_each_secret_setting_is_in_the_table_of_private_variables() -> None:
+    """A variable that is not in the table goes to every process."""
     for name, field in Settings.model_fields.items():
         variable = variables.names_of_settings()[name]
         if "Secret" in str(field.annotation) or variable.endswith("_URL"):
             assert any(variables.fits(variable, pattern) for pattern in variables.PRIVATE), variable
 
 
-def test_what_is_not_known_goes_to_the_tools_alone() -> None:
+def test_an_unknown_variable_goes_to_the_tools_alone() -> None:
     assert holders("GITHUB_TOKEN") == ("tools",)
     assert holders("ASSENT_ORDERS_TOKEN") == ("tools",)
     assert set(holders("PATH")) == set(holders("ASSENT_MAX_TURNS")) == ALL
     assert environment_of("postgres", {"PATH": "/bin", "REDIS_URL": "r", "ASSENT_MAX_TURNS": "1"}) == {"PATH": "/bin"}
 
 
-def test_the_documentation_says_the_same() -> None:
-    """For those who run another supervisor."""
+def test_the_documentation_names_the_same_processes_for_each_variable() -> None:
+    """Operators of another supervisor need the list."""
     text = (ROOT / "docs/operation.md").read_text()
     rows = dict(re.findall(r"^\| `([A-Z_]+)` \| ([a-z, ]+?)(?:;.*)? \|$", text, re.MULTILINE))
     assert len(rows) > 10
@@ -51,10 +51,10 @@ def test_the_documentation_says_the_same() -> None:
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Has this process hold these variables, and no other secrets."""
+def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives this process these variables and no other secrets."""
 
-    def hold(environment: str, **values: str) -> None:
+    def hold_only(environment: str, **values: str) -> None:
         for name in list(os.environ):
             if name.startswith(("DATABASE", "ANTHROPIC", "ASSENT_AUDIT")) or name.endswith("_PRIVATE_KEYS"):
                 monkeypatch.delenv(name)
@@ -63,9 +63,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         monkeypatch.setenv("ASSENT_ENVIRONMENT", environment)
         settings.cache_clear()
 
-    yield hold
-    monkeypatch.undo()
-    settings.cache_clear()
+    return hold_only
 
 
 @pytest.mark.parametrize(
@@ -81,24 +79,24 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     ],
 )
 def test_in_production_no_process_starts_with_another_s_secret(
-    held: Callable[..., None], process: str, variable: str, line: str
+    hold: Callable[..., None], process: str, variable: str, line: str
 ) -> None:
-    held("production", **{variable: "hush"})
+    hold("production", **{variable: "hush"})
     with pytest.raises(SystemExit) as refused:
         refuse_needless(process)
-    said = str(refused.value)
-    assert said.startswith(f"assent: {variable}: {process} must not hold this: {line}")
-    assert "hush" not in said
-    assert "\n" not in said
+    message = str(refused.value)
+    assert message.startswith(f"assent: {variable}: {process} must not hold this: {line}")
+    assert "hush" not in message
+    assert "\n" not in message
 
 
 @pytest.mark.timeout(120)
-def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: Path) -> None:
-    """One of each program, all at once, with a secret that none of them may have."""
+def test_each_program_of_the_procfile_refuses_a_secret_of_another(redis_url: str, tmp_path: Path) -> None:
+    """One process of each program, all at once, with a secret that no process may have."""
     env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "REDIS_URL": redis_url}
     env |= {"DATABASE_OWNER_URL": "hush", "FLOWER_BASIC_AUTH": "a:b", "PORT": str(free_port()), "FLOWER_PORT": str(free_port())}
     lines = parse_procfile((ROOT / "Procfile").read_text()).processes
-    started = {
+    running = {
         name: subprocess.Popen(
             ["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
@@ -106,32 +104,32 @@ def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: 
         if name in PROGRAMS
     }
     try:
-        for name, process in started.items():
+        for name, process in running.items():
             output, _ = process.communicate(timeout=100)
             assert process.returncode != 0, name
             assert f"assent: DATABASE_OWNER_URL: {name} must not hold this: no running process may have it" in output.decode()
     finally:
-        for process in started.values():
+        for process in running.values():
             process.kill()
             process.communicate()
 
 
 @pytest.mark.parametrize("queue", ["turns", "tools", "tools.orders", "sweeps", "deliver"])
-def test_a_worker_looks_at_itself_by_the_queue_that_it_consumes(held: Callable[..., None], queue: str) -> None:
+def test_a_worker_s_queue_says_which_secrets_it_may_hold(hold: Callable[..., None], queue: str) -> None:
     worker = SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from={queue: None}))))
-    held("production", DATABASE_OWNER_URL="hush")
+    hold("production", DATABASE_OWNER_URL="hush")
     with pytest.raises(SystemExit, match=f"DATABASE_OWNER_URL: {queue.partition('.')[0]} must not hold this"):
         check_worker(instance=worker)
 
 
-def test_elsewhere_it_is_a_warning(held: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
-    held("development", DATABASE_SYSTEM_URL="hush")
+def test_elsewhere_a_secret_of_another_process_is_a_warning(hold: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
+    hold("development", DATABASE_SYSTEM_URL="hush")
     refuse_needless("web")
     assert "DATABASE_SYSTEM_URL: web must not hold this" in caplog.text
 
 
-def test_who_holds_what_he_needs_starts(held: Callable[..., None]) -> None:
-    held("production", DATABASE_URL="a", DATABASE_SYSTEM_URL="b", ASSENT_AUDIT_KEY="c")
+def test_a_process_with_its_own_secrets_starts(hold: Callable[..., None]) -> None:
+    hold("production", DATABASE_URL="a", DATABASE_SYSTEM_URL="b", ASSENT_AUDIT_KEY="c")
     refuse_needless("sweeps")
-    held("production", DATABASE_URL="a", ANTHROPIC_API_KEY="d", DATABASE_SYSTEM_URL="")
+    hold("production", DATABASE_URL="a", ANTHROPIC_API_KEY="d", DATABASE_SYSTEM_URL="")
     refuse_needless("turns")

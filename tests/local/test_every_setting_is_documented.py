@@ -16,18 +16,18 @@ KINDS: dict[Any, str] = {bool: "true or false", int: "count", float: "count", Pa
 
 
 def unit(variable: str) -> str:
-    """By the end of the name, or else by the type."""
+    """The unit of a variable, by the end of its name or else by its type."""
     (field,) = (Settings.model_fields[name] for name, known in names_of_settings().items() if known == variable)
-    for ending, found in UNITS.items():
+    for ending, name in UNITS.items():
         if variable.endswith(ending):
-            return found
+            return name
     kind = str(field.annotation)
     other = "choice" if "Literal" in kind else "JSON" if kind.startswith(("dict", "list")) else "text"
     return KINDS.get(field.annotation, other)
 
 
 def default(name: str) -> str:
-    """As the page spells it."""
+    """The default of a setting, as the page spells it."""
     value = Settings.model_fields[name].default
     if value in (None, "", SecretStr(""), {}, []):
         return "none"

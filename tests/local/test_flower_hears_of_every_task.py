@@ -1,4 +1,4 @@
-"""What Flower shows comes from the workers' events: of every task, on both kinds of pool, soon after it happened."""
+"""Workers on both kinds of pool send the events that Flower shows: for every task, soon after each step."""
 
 import contextlib
 from collections import defaultdict
@@ -12,35 +12,33 @@ from workers.celery import app
 
 TASKS = 40
 KINDS = ("task-received", "task-started", "task-succeeded")
-
-
 CONCURRENCY = {"gevent": "50", "prefork": "2"}
 
 
 @pytest.mark.parametrize("pool", CONCURRENCY)
-def test_each_task_is_told_of_when_it_comes_begins_and_ends(
+def test_each_task_has_an_event_when_it_is_received_started_and_done(
     database_urls: object, clean_redis: str, tmp_path: Path, pool: str
 ) -> None:
-    """Among them the last ones, behind which nothing more comes to say."""
-    told: defaultdict[str, set[str]] = defaultdict(set)
+    """Also the last tasks, whose events no later event flushes."""
+    task_ids: defaultdict[str, set[str]] = defaultdict(set)
 
-    def hear(event: dict[str, Any]) -> None:
-        told[event["type"]].add(event["uuid"])
+    def keep(event: dict[str, Any]) -> None:
+        task_ids[event["type"]].add(event["uuid"])
 
     worker = patched_early(WORKER) if pool == "gevent" else WORKER
-    words = [*worker, "-P", pool, "-c", CONCURRENCY[pool], "-Q", "sweeps"]
-    with running(words, {"REDIS_URL": clean_redis}, tmp_path / "log") as process, app.connection(clean_redis) as connection:
+    command = [*worker, "-P", pool, "-c", CONCURRENCY[pool], "-Q", "sweeps"]
+    with running(command, {"REDIS_URL": clean_redis}, tmp_path / "log") as process, app.connection(clean_redis) as connection:
         process.said(r"\S+@\S+ ready\.")
-        receiver = app.events.Receiver(connection, handlers=dict.fromkeys(KINDS, hear))
+        receiver = app.events.Receiver(connection, handlers=dict.fromkeys(KINDS, keep))
         with receiver.consumer_context(wakeup=False) as (listening, *_):
             sent: set[str] = set()
 
-            def heard() -> bool:
+            def all_arrived() -> bool:
                 with contextlib.suppress(TimeoutError):
                     listening.drain_events(timeout=0.2)
-                return all(told[kind] == sent for kind in KINDS)
+                return all(task_ids[kind] == sent for kind in KINDS)
 
-            heard()  # it subscribes when it first listens
+            all_arrived()  # the first call subscribes
             producer = app.amqp.Producer(connection)
             sent |= {app.send_task("sweep.expire_calls", producer=producer).id for _ in range(TASKS)}
-            wait_for("all of it is told", heard)
+            wait_for("all events arrive", all_arrived)

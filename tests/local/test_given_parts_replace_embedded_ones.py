@@ -16,7 +16,7 @@ from models.settings.variables import PROCESSES
 
 
 @pytest.fixture
-def given(clean_database: DatabaseUrls, clean_redis: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def named_servers(clean_database: DatabaseUrls, clean_redis: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """The environment names a database, a Redis and a model. Undoes what the start adds to this process's environment."""
     variables = {
         "DATABASE_URL": clean_database.app,
@@ -35,10 +35,10 @@ def given(clean_database: DatabaseUrls, clean_redis: str, monkeypatch: pytest.Mo
     os.environ.update(before)
 
 
-def test_with_all_of_them_given_nothing_is_embedded_and_there_is_no_sample_session(
-    given: dict[str, str], clean_database: DatabaseUrls, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_named_servers_and_a_model_embed_nothing_and_get_no_sample_session(
+    named_servers: dict[str, str], clean_database: DatabaseUrls, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real key costs money: nothing is sent to it unasked. The processes are placeholders that count as ready."""
+    """A sample session would cost the owner of a real key money. The processes are placeholders that count as ready."""
     procfile = tmp_path / "Procfile"
     procfile.write_text("".join(f"{name}: sleep 1000\n" for name in PROCESSES))
     monkeypatch.setattr("deploy.local.answers", lambda *_: True)
@@ -48,7 +48,7 @@ def test_with_all_of_them_given_nothing_is_embedded_and_there_is_no_sample_sessi
         assert local._start() is False
         wait_for("a process of each name runs", lambda: set(local.supervisor.pids) >= set(PROCESSES))
         assert set(local.supervisor.pids) == set(PROCESSES)
-        assert {name: local.env[name] for name in given} == given
+        assert {name: local.env[name] for name in named_servers} == named_servers
     finally:
         local.supervisor.hurry.set()
         local.supervisor.stop()

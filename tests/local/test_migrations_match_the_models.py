@@ -40,7 +40,7 @@ def engine(url: str) -> sa.Engine:
 
 
 def a_value(column: sa.ColumnElement[Any], number: int) -> Any:
-    """One that no other column of the row has, in every column: what an upgrade mixes up is found."""
+    """A value for the column that no other column of the row has, so that an upgrade that mixes up columns fails."""
     kind = column.type
     values: list[tuple[Any, Any]] = [
         (JSONB, {"of": column.key, "number": number}),
@@ -56,11 +56,11 @@ def a_value(column: sa.ColumnElement[Any], number: int) -> Any:
 
 
 def a_row(table: sa.Table) -> dict[str, Any]:
-    """Of each table one, that refers to the others' ones; without its defaults."""
-    found = {column.key: a_value(column, number) for number, column in enumerate(table.columns)}
-    referred = {column.key: f"{key.column.table.name}'s" for column in table.columns for key in column.foreign_keys}
+    """A row without defaults. Its foreign keys name the rows of the other tables."""
+    values = {column.key: a_value(column, number) for number, column in enumerate(table.columns)}
+    foreign_keys = {column.key: f"{key.column.table.name}'s" for column in table.columns for key in column.foreign_keys}
     own = {"id": f"{table.name}'s", "workspace_id": "workspace's"}
-    return found | {name: value for name, value in own.items() if name in table.columns} | referred
+    return values | {name: value for name, value in own.items() if name in table.columns} | foreign_keys
 
 
 def rows(db: sa.Connection, tables: list[sa.Table]) -> dict[str, list[dict[str, Any]]]:
@@ -92,7 +92,7 @@ CATALOGUE = {
     """,
     "triggers": "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
 }
-"""What a schema consists of. A query for each kind of object."""
+"""A query for each kind of object in a schema."""
 
 
 def schema(db: sa.Connection) -> dict[str, list[tuple[Any, ...]]]:
@@ -102,12 +102,12 @@ def schema(db: sa.Connection) -> dict[str, list[tuple[Any, ...]]]:
 
 def test_the_tables_are_what_the_models_say(migrated: str) -> None:
     with engine(migrated).connect() as db:
-        differ = compare_metadata(MigrationContext.configure(db), METADATA)
-    assert not differ, "\n".join(map(str, differ))
+        differences = compare_metadata(MigrationContext.configure(db), METADATA)
+    assert not differences, "\n".join(map(str, differences))
 
 
 def test_migrating_again_changes_neither_schema_nor_rows(migrated: str) -> None:
-    """With a row in each table, no two columns of which have the same value."""
+    """Each table has a row, no two columns of which have the same value."""
     tables = METADATA.sorted_tables
     with engine(migrated).begin() as db:
         for table in tables:

@@ -1,4 +1,4 @@
-"""Each file in `workers/patches` is there for a reason that a release of its library can take away. Then it goes."""
+"""Each file in `workers/patches` goes when a release of its library makes it needless. These tests then fail."""
 
 import inspect
 import os

@@ -1,11 +1,8 @@
-"""`assent approvals` where a tool asks something, and where nobody knows how a call ended."""
-
-from collections.abc import Callable
-from typing import Any
+"""`assent approvals` for a question of a tool, and for a call whose outcome is unknown."""
 
 import pytest
-from doors.served import Caller
-from local.test_the_command_line_decides import Assent, assent, caller  # noqa: F401 - fixtures
+from local.conftest import Assent
+from own_database import Clock
 from rows.stage import Stage, call, entry
 
 from models.session.attempt import Attempt
@@ -32,40 +29,40 @@ REQUESTS = {
 
 @pytest.fixture
 def parked(stage: Stage) -> ToolCall:
-    """A call that asks two things, behind one that waits to be allowed."""
+    """A call that asks two questions, behind another call that waits to be allowed."""
     toolset.announce({"orders": [entry("order")]})
     session = stage.session(servers={"shop": "assent:orders"}, shop="always_allow", bash="always_ask")
     stage.message(session)
-    _, found = stage.reply(session, call(), call("mcp__shop__order", n=1))
-    held = stage.claim_call(found)
+    _, tool_call = stage.reply(session, call(), call("mcp__shop__order", n=1))
+    held = stage.claim_call(tool_call)
     assert held
     stage.finish_call(held, "", question={"requests": REQUESTS, "state": "s"})
-    return found
+    return tool_call
 
 
-def test_a_form_is_asked_field_by_field_and_a_page_is_named(assent: Assent, stage: Stage, parked: ToolCall) -> None:  # noqa: F811
-    """What is optional may be left out, and what is of the wrong kind is asked once more."""
+def test_a_form_is_asked_field_by_field_and_a_page_is_named(assent: Assent, stage: Stage, parked: ToolCall) -> None:
+    """An optional field may be left out, and a value of the wrong kind is asked for again."""
     shown = assent("approvals", typed="9\n1\ny\na@b.example\nhuge\nlarge\nsome\n3\n\n\n")
     assert "Who <U+202E>is it for?" in shown
     assert "Where to write." in shown
     assert "https://pay.example/1" in shown
-    said = stage.get(ToolCall, parked.id)
     content = {"email": "a@b.example", "size": "large", "count": 3, "express": False}
     answers = stage.get(CallInput, parked.id).answers
     assert answers == {"who": {"action": "accept", "content": content}, "pay": {"action": "accept"}}
-    assert said.status == "queued"
+    assert stage.get(ToolCall, parked.id).status == "queued"
 
 
 @pytest.mark.parametrize(("typed", "status"), [("2\n", "queued"), ("3\n", "denied"), ("9\n", "asked")])
-def test_it_can_be_declined_denied_or_left(assent: Assent, stage: Stage, parked: ToolCall, typed: str, status: str) -> None:  # noqa: F811
+def test_a_question_can_be_declined_denied_or_skipped(
+    assent: Assent, stage: Stage, parked: ToolCall, typed: str, status: str
+) -> None:
     assent("approvals", typed=f"9\n{typed}")
-    said = stage.get(ToolCall, parked.id)
-    assert said.status == status
+    assert stage.get(ToolCall, parked.id).status == status
     answers = stage.get(CallInput, parked.id).answers
     assert answers == ({key: {"action": "decline"} for key in REQUESTS} if status == "queued" else None)
 
 
-def test_programs_answer_with_json(assent: Assent, caller: Caller, stage: Stage, parked: ToolCall) -> None:  # noqa: F811
+def test_programs_answer_with_json(assent: Assent, stage: Stage, parked: ToolCall) -> None:
     approval = stage.approvals(parked.session_id)[-1]
     wrong = assent("approvals", "decide", approval.id, "--allow", "--answers", "{", code=2)
     assert "it is not JSON" in wrong
@@ -73,16 +70,15 @@ def test_programs_answer_with_json(assent: Assent, caller: Caller, stage: Stage,
     assert stage.get(ToolCall, parked.id).status == "queued"
 
 
-def test_of_an_unknown_outcome_it_is_shown_what_is_known(
-    assent: Assent,  # noqa: F811
+def test_an_unknown_outcome_is_shown_with_the_output_so_far(
+    assent: Assent,
     stage: Stage,
-    clock: Any,
-    caller: Callable[..., Any],  # noqa: F811
+    clock: Clock,
 ) -> None:
     session = stage.session(bash="always_allow")
     stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
+    [tool_call] = stage.reply(session, call())
+    held = stage.claim_call(tool_call)
     assert held
     Attempt.say(stage.workspace_id, held.id, held.attempt, "line one\nline \x1b[2Jtwo")
     clock.advance(60)

@@ -1,63 +1,39 @@
-"""`assent approvals` and `assent grants` against the API as it is served: every choice, every option, and what is said of each."""
+"""`assent approvals` and `assent grants` against the API as it is served: every choice, every option, and the output of each."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from doors.served import Caller, good, key
+from doors.served import Caller, good
 from doors.waiting import approval_of, asked, secretive
+from local.conftest import Assent
 from rows.stage import Stage, call
 
-from api.cli.main import main
 from models.database.transactions import transaction
 from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
-Assent = Callable[..., str]
-
-
-@pytest.fixture
-def caller(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
-    """A client of that workspace; the environment has its address and key."""
-    with Caller(api, key(stage)) as client:
-        monkeypatch.setenv("ASSENT_URL", api)
-        monkeypatch.setenv("ASSENT_API_KEY", client.headers["x-api-key"])
-        yield client
-
-
-@pytest.fixture
-def assent(caller: Caller) -> Assent:
-    """Runs the command line with somebody who types: what it printed."""
-
-    def go(*words: str, typed: str = "", code: int = 0) -> str:
-        done = CliRunner().invoke(main, words, input=typed, catch_exceptions=False)
-        assert done.exit_code == code, done.output
-        return done.output
-
-    return go
-
 
 @pytest.fixture
 def waiting(caller: Caller, stage: Stage) -> list[ToolCall]:
-    """Two calls of one turn that wait: whichever is decided, the session then rests, for the other."""
+    """Two calls of one turn that wait. After one of them is decided, the session is idle and the other one waits."""
     return asked(caller, stage, call(command="git status"), call(command="git log"))
 
 
 @pytest.fixture
 def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes $EDITOR a program that does this to the text `said` of the file."""
+    """Makes $EDITOR a program that runs `change`, a line of Python, on the file's `text`."""
 
-    def make(does: str) -> None:
+    def make(change: str) -> None:
         program = tmp_path / "editor.py"
         program.write_text(
-            f"import sys, pathlib\nfile = pathlib.Path(sys.argv[-1])\nsaid = file.read_text()\n{does}\nfile.write_text(said)\n"
+            f"import sys, pathlib\nfile = pathlib.Path(sys.argv[-1])\ntext = file.read_text()\n{change}\nfile.write_text(text)\n"
         )
         monkeypatch.delenv("VISUAL", raising=False)
         monkeypatch.setenv("EDITOR", f"{sys.executable} {program}")
@@ -65,13 +41,13 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
     return make
 
 
-def status(stage: Stage, found: ToolCall) -> str:
+def status(stage: Stage, tool_call: ToolCall) -> str:
     """The call's status now."""
-    return stage.get(ToolCall, found.id).status
+    return stage.get(ToolCall, tool_call.id).status
 
 
 @pytest.mark.parametrize(
-    ("typed", "after", "said"),
+    ("typed", "after", "text"),
     [
         ("1\n", "queued", "Decided."),
         ("4\n", "denied", "Decided."),
@@ -83,11 +59,11 @@ def status(stage: Stage, found: ToolCall) -> str:
     ],
 )
 def test_each_choice_does_what_it_says(
-    assent: Assent, stage: Stage, waiting: list[ToolCall], typed: str, after: str, said: str
+    assent: Assent, stage: Stage, waiting: list[ToolCall], typed: str, after: str, text: str
 ) -> None:
     shown = assent("approvals", typed=f"{typed}q\n")
     assert status(stage, waiting[0]) == after
-    assert said in shown
+    assert text in shown
 
 
 @pytest.mark.parametrize(
@@ -98,22 +74,25 @@ def test_each_choice_does_what_it_says(
         ("2", "3\nbash(git *)\ny\n", "bash(git *)", "The grant covers every bash command that starts with `git`"),
     ],
 )
-def test_what_a_grant_covers_is_said_before_it_is_given(
+def test_the_coverage_of_a_grant_is_shown_before_it_is_given(
     assent: Assent, caller: Caller, waiting: list[ToolCall], choice: str, typed: str, match: str, covers: str
 ) -> None:
-    said = assent("approvals", typed=f"{choice}\n{typed}q\n")
-    assert said.index(covers) < said.index("Give this grant?") < said.index("Decided.") < said.index("This gives a grant, grnt_")
-    assert ("It also allows 1 other waiting call." in said) == (match != "exact")
+    output = assent("approvals", typed=f"{choice}\n{typed}q\n")
+    assert (
+        output.index(covers)
+        < output.index("Give this grant?")
+        < output.index("Decided.")
+        < output.index("This gives a grant, grnt_")
+    )
+    assert ("It also allows 1 other waiting call." in output) == (match != "exact")
     approval = approval_of(caller, waiting[0])
     assert approval["decision"]["match"] == match
     assert approval["grant"]["scope"] == {"2": "session", "3": "always"}[choice]
 
 
-def test_a_grant_that_is_not_wanted_after_all_is_not_given(
-    assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall]
-) -> None:
-    said = assent("approvals", typed="2\n1\nn\n2\n3\nread(src/**)\nq\n")
-    assert "match: 'read(src/**)' is about read" in said
+def test_a_grant_that_is_not_confirmed_is_not_given(assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
+    output = assent("approvals", typed="2\n1\nn\n2\n3\nread(src/**)\nq\n")
+    assert "match: 'read(src/**)' is about read" in output
     assert status(stage, waiting[0]) == "asked"
     assert good(caller.get("/v1/grants"))["data"] == []
 
@@ -121,39 +100,39 @@ def test_a_grant_that_is_not_wanted_after_all_is_not_given(
 def test_an_input_is_edited_in_the_editor(
     assent: Assent, stage: Stage, waiting: list[ToolCall], editor: Callable[[str], None]
 ) -> None:
-    editor("said = said.replace('git status', 'git diff')")
-    said = assent("approvals", typed="7\ny\nq\n")
-    assert said.index('input instead  {"command":"git diff"}') < said.index("Run this instead?") < said.index("Decided.")
+    editor("text = text.replace('git status', 'git diff')")
+    output = assent("approvals", typed="7\ny\nq\n")
+    assert output.index('input instead  {"command":"git diff"}') < output.index("Run this instead?") < output.index("Decided.")
     assert stage.get(CallInput, waiting[0].id).input == {"command": "git diff"}
 
 
 def test_an_edit_keeps_what_is_hidden(assent: Assent, caller: Caller, stage: Stage, editor: Callable[[str], None]) -> None:
-    found = secretive(caller, stage)
-    editor("said = said.replace('5', '6')")
-    assert "4711" not in assent("approvals", "decide", approval_of(caller, found)["id"], "--allow", "--edit")
-    assert stage.get(CallInput, found.id).input == {"amount": 6, "pin": "4711"}
+    tool_call = secretive(caller, stage)
+    editor("text = text.replace('5', '6')")
+    assert "4711" not in assent("approvals", "decide", approval_of(caller, tool_call)["id"], "--allow", "--edit")
+    assert stage.get(CallInput, tool_call.id).input == {"amount": 6, "pin": "4711"}
 
 
 @pytest.mark.parametrize(
-    ("does", "typed", "said"),
+    ("change", "typed", "text"),
     [
         ("pass", "7\nq\n", "nothing was decided"),
-        ("said = '{'", "7\nn\nq\n", "It is not JSON"),
-        ("said = '[]'", "7\nn\nq\n", "It is not a JSON object"),
-        ("said = '{\"nosuch\": 1}'", "7\ny\nq\n", "Not decided: updated_input: "),
-        ("said = said.replace('git status', 'git diff')", "7\nn\nq\n", "Run this instead?"),
+        ("text = '{'", "7\nn\nq\n", "It is not JSON"),
+        ("text = '[]'", "7\nn\nq\n", "It is not a JSON object"),
+        ("text = '{\"nosuch\": 1}'", "7\ny\nq\n", "Not decided: updated_input: "),
+        ("text = text.replace('git status', 'git diff')", "7\nn\nq\n", "Run this instead?"),
     ],
 )
-def test_an_edit_that_is_none_decides_nothing(
-    assent: Assent, stage: Stage, waiting: list[ToolCall], editor: Callable[[str], None], does: str, typed: str, said: str
+def test_an_edit_that_is_unchanged_wrong_or_not_confirmed_decides_nothing(
+    assent: Assent, stage: Stage, waiting: list[ToolCall], editor: Callable[[str], None], change: str, typed: str, text: str
 ) -> None:
-    editor(does)
-    assert said in assent("approvals", typed=typed)
+    editor(change)
+    assert text in assent("approvals", typed=typed)
     assert status(stage, waiting[0]) == "asked"
 
 
 def test_the_list_is_for_people_and_for_programs(assent: Assent, caller: Caller, waiting: list[ToolCall]) -> None:
-    first, second = (approval_of(caller, found) for found in waiting)
+    first, second = (approval_of(caller, tool_call) for tool_call in waiting)
     assert json.loads(assent("approvals", "list", "--json")) == [first, second]
     assert json.loads(assent("approvals", "list", "--json", "--limit", "1")) == [first]
     assert json.loads(assent("approvals", "list", "--json", "--status", "denied")) == []
@@ -164,11 +143,11 @@ def test_the_list_is_for_people_and_for_programs(assent: Assent, caller: Caller,
     assert assent("approvals", "list", "--status", "expired") == "None.\n"
 
 
-def test_one_is_shown_and_its_secrets_only_on_demand(assent: Assent, caller: Caller, stage: Stage) -> None:
+def test_an_approval_is_shown_and_its_secrets_only_on_demand(assent: Assent, caller: Caller, stage: Stage) -> None:
     approval = approval_of(caller, secretive(caller, stage))
-    said = assent("approvals", "show", approval["id"])
-    assert '{"amount":5,"pin":"«masked»"}' in said
-    assert "4711" not in said + assent("approvals", "show", approval["id"], "--json")
+    output = assent("approvals", "show", approval["id"])
+    assert '{"amount":5,"pin":"«masked»"}' in output
+    assert "4711" not in output + assent("approvals", "show", approval["id"], "--json")
     assert '{"amount":5,"pin":"4711"}' in assent("approvals", "show", approval["id"], "--reveal")
 
 
@@ -185,12 +164,12 @@ DECISIONS: list[tuple[list[str], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "decision", "said"), DECISIONS)
-def test_one_is_decided_without_a_question(
-    assent: Assent, caller: Caller, waiting: list[ToolCall], words: list[str], decision: dict[str, Any], said: str
+@pytest.mark.parametrize(("words", "decision", "text"), DECISIONS)
+def test_an_approval_is_decided_without_a_question(
+    assent: Assent, caller: Caller, waiting: list[ToolCall], words: list[str], decision: dict[str, Any], text: str
 ) -> None:
     approval_id = approval_of(caller, waiting[0])["id"]
-    assert said in assent("approvals", "decide", approval_id, *words)
+    assert text in assent("approvals", "decide", approval_id, *words)
     assert approval_of(caller, waiting[0])["decision"] == decision
     assert json.loads(assent("approvals", "decide", approval_id, *words, "--json"))["decision"] == decision
 
@@ -204,7 +183,7 @@ def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: St
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "text"),
     [
         (["decide", "appr_none", "--allow"], 1, "Error: approval 'appr_none' was not found in this workspace.\n"),
         (["decide", "../../x", "--allow"], 1, "Error: "),
@@ -217,17 +196,17 @@ def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: St
         (["show", "appr_none"], 1, "Error: approval 'appr_none' was not found in this workspace.\n"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(
-    assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall], words: list[str], code: int, said: str
+def test_an_impossible_command_gets_one_clear_line(
+    assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall], words: list[str], code: int, text: str
 ) -> None:
     approval_id = approval_of(caller, waiting[0])["id"]
-    printed = assent("approvals", *(approval_id if word == "ID" else word for word in words), code=code)
-    assert said in printed
-    assert code == 2 or len(printed.splitlines()) == 1
+    output = assent("approvals", *(approval_id if word == "ID" else word for word in words), code=code)
+    assert text in output
+    assert code == 2 or len(output.splitlines()) == 1
     assert status(stage, waiting[0]) == "asked"
 
 
-def test_where_the_api_is_may_be_said_before_or_behind_the_subcommand(
+def test_the_api_s_url_may_stand_before_or_behind_the_subcommand(
     assent: Assent, api: str, waiting: list[ToolCall], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSENT_URL", "http://127.0.0.1:9")
@@ -252,20 +231,20 @@ def test_grants_are_listed_and_revoked(assent: Assent, caller: Caller, waiting: 
     assert "Error: grant 'grnt_none' was not found" in assent("grants", "revoke", "grnt_none", code=1)
 
 
-def test_watching_waits_for_new_ones_until_ctrl_c(caller: Caller, stage: Stage) -> None:
+def test_watch_waits_for_new_approvals_until_ctrl_c(caller: Caller, stage: Stage) -> None:
     words = [sys.executable, "-u", "-m", "api.cli.main", "approvals", "watch"]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=os.environ, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as watch:
         try:
             assert watch.stdin
             for command in ("git status", "git log"):
-                # The second comes when it has waited for it already.
-                found, other = asked(caller, stage, call(command=command), call(command="true"))
+                # The second approval comes while the command waits.
+                tool_call, other = asked(caller, stage, call(command=command), call(command="true"))
                 _read_until(watch, "Your choice")
                 watch.stdin.write("4\n9\n")
                 watch.stdin.flush()
                 assert "Decided." in _read_until(watch, "Your choice")
-                assert (status(stage, found), status(stage, other)) == ("denied", "asked")
+                assert (status(stage, tool_call), status(stage, other)) == ("denied", "asked")
             watch.send_signal(signal.SIGINT)
             assert watch.wait(20) == 0
         finally:
@@ -273,14 +252,14 @@ def test_watching_waits_for_new_ones_until_ctrl_c(caller: Caller, stage: Stage) 
 
 
 def _read_until(process: "subprocess.Popen[str]", words: str) -> str:
-    """What it prints up to these words, on a line that has no end yet."""
+    """The output up to these words, which may be on a line that has no end yet."""
     assert process.stdout
-    said = ""
-    while words not in said:
+    output = ""
+    while words not in output:
         character = process.stdout.read(1)
-        assert character, said
-        said += character
-    return said
+        assert character, output
+        output += character
+    return output
 
 
 def test_times_are_relative(assent: Assent, waiting: list[ToolCall], stage: Stage) -> None:

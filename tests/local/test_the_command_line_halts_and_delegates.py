@@ -1,40 +1,15 @@
 """`assent halt` and `assent delegations` against the API as it is served."""
 
 import json
-from collections.abc import Callable
 
 import pytest
-from click.testing import CliRunner
 from doors.served import key
+from local.conftest import Assent
 from people import group, member
 from rows.stage import Stage
 
-from api.cli.main import main
 
-Assent = Callable[..., str]
-
-
-@pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """A workspace."""
-    return Stage()
-
-
-@pytest.fixture
-def assent(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Assent:
-    """Run a command with a key of the stage's workspace. Returns the output."""
-    monkeypatch.setenv("ASSENT_URL", api)
-    monkeypatch.setenv("ASSENT_API_KEY", key(stage))
-
-    def run(*words: str, code: int = 0) -> str:
-        result = CliRunner().invoke(main, words, catch_exceptions=False)
-        assert result.exit_code == code, result.output
-        return result.output
-
-    return run
-
-
-def test_a_workspace_is_halted_and_goes_on(assent: Assent) -> None:
+def test_a_workspace_is_halted_and_resumed(assent: Assent) -> None:
     assert assent("halt") == "The workspace is not halted.\n"
     assert assent("halt", "on", "--reason", "The refund tool pays twice.").endswith(": The refund tool pays twice.\n")
     status = json.loads(assent("halt", "--json"))
@@ -51,7 +26,7 @@ def test_a_halt_needs_the_right(assent: Assent, stage: Stage, monkeypatch: pytes
     assert assent("halt") == "The workspace is not halted.\n"
 
 
-def test_decisions_are_delegated_listed_and_taken_back(assent: Assent, stage: Stage) -> None:
+def test_delegations_are_given_listed_and_ended(assent: Assent, stage: Stage) -> None:
     finance = group(stage)
     anna, ben = member(stage, groups=[finance]), member(stage)
     line = assent("delegations", "give", anna.person_id, f"user:{ben.person_id}", "--hours", "2.5")

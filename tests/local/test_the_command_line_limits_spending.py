@@ -1,17 +1,17 @@
-"""`assent limits` sets, lists and deletes spend limits; `assent approvals` decides at them."""
+"""`assent limits` sets, lists and deletes spend limits; `assent approvals` decides when a session reaches one."""
 
 import pytest
-from local.test_the_command_line_decides import Assent, assent, caller  # noqa: F401 - fixtures
+from local.conftest import Assent
 from rows.stage import Stage
 from rows.test_a_session_stays_within_its_budget import QUOTE, spent
 from rows.test_sessions_stay_within_shared_limits import begin
 
 
-def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> None:  # noqa: F811 - a fixture
-    made = assent("limits", "create", "12.50", "--workspace", stage.workspace_id, "--period", "weekly")
-    limit_id = made.split()[0]
-    assert made.split()[1:] == ["weekly", "$12.50", "workspace", stage.workspace_id]
-    assert assent("limits", "list") == made
+def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> None:
+    line = assent("limits", "create", "12.50", "--workspace", stage.workspace_id, "--period", "weekly")
+    limit_id = line.split()[0]
+    assert line.split()[1:] == ["weekly", "$12.50", "workspace", stage.workspace_id]
+    assert assent("limits", "list") == line
     assert assent("limits", "delete", limit_id) == f"{limit_id} is deleted.\n"
     assert assent("limits", "list") == "None.\n"
     assert "name one of --agent" in assent("limits", "create", "5", code=2)
@@ -19,7 +19,7 @@ def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> 
 
 
 @pytest.mark.parametrize("cap", ["budget", "limit"])
-def test_a_cap_is_raised(assent: Assent, stage: Stage, cap: str) -> None:  # noqa: F811 - a fixture
+def test_a_cap_is_raised(assent: Assent, stage: Stage, cap: str) -> None:
     stage.quote = QUOTE
     if cap == "budget":
         session = spent(stage)

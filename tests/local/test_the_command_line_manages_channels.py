@@ -2,13 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
-from doors.served import key
+from local.conftest import Assent
 from outbox.conftest import secret_of
 from outbox.notified import notify
 from outbox.receiver import Receiver, receiving
@@ -21,22 +21,7 @@ from models.outbox.channel import Channel
 from models.outbox.endpoint import Endpoint
 from models.settings import settings
 
-Assent = Callable[..., str]
 TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
-
-
-@pytest.fixture
-def assent(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Assent:
-    """Run a command with a key of the stage's workspace. Returns the output."""
-    monkeypatch.setenv("ASSENT_URL", api)
-    monkeypatch.setenv("ASSENT_API_KEY", key(stage))
-
-    def run(*words: str, code: int = 0, typed: str | None = None) -> str:
-        result = CliRunner().invoke(main, words, catch_exceptions=False, input=typed)
-        assert result.exit_code == code, result.output
-        return result.output
-
-    return run
 
 
 @pytest.fixture
@@ -46,7 +31,6 @@ def ops(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
         monkeypatch.setenv("ASSENT_NOTIFICATION_URLS", json.dumps({"ops": receiver.url.replace("http://", "json://")}))
         settings.cache_clear()
         yield receiver
-    settings.cache_clear()
 
 
 def test_channels_are_added_changed_listed_and_removed(assent: Assent, stage: Stage) -> None:
@@ -67,7 +51,7 @@ def test_a_channel_is_tested_and_the_command_waits_for_the_result(
     assent: Assent, stage: Stage, ops: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel_id = assent("channels", "add", "operator", "ops").split()[0]
-    # In the place of the process `deliver`: whoever waits has it work. No other thread of this process may.
+    # Each pause of the command does the work of the process `deliver`. Only the thread that patched settings may do it.
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: notify(stage))
     monkeypatch.setattr("api.cli.channels.time", clock)
     assert assent("channels", "test", channel_id) == "The channel took the test message.\n"
@@ -79,7 +63,7 @@ def test_a_channel_is_tested_and_the_command_waits_for_the_result(
     assert "Does the process deliver run?" in assent("channels", "test", channel_id, code=1)
 
 
-def test_what_cannot_be_is_refused(assent: Assent) -> None:
+def test_a_wrong_channel_is_refused(assent: Assent) -> None:
     assert "ASSENT_MAIL_FROM" in assent("channels", "add", "mail", "ops@example.com", code=1)
     assert "known service" in assent("channels", "add", "apprise", typed="json://10.0.0.1/\n", code=1)
     assert "22:00-07:00" in assent("channels", "add", "operator", "ops", "--quiet", "night", code=2)
@@ -103,20 +87,16 @@ def test_secrets_are_rotated_with_the_keys_of_a_folder(stage: Stage, tmp_path: P
         monkeypatch.delenv(variable)
     settings.cache_clear()
     rotate = ["secrets", "rotate", "deliver", "--data-dir", str(tmp_path)]
-    try:
-        for count in (2, 0):
-            result = CliRunner().invoke(main, rotate, catch_exceptions=False)
-            assert result.output == f"{count} secrets were encrypted anew.\n"
-        monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", new)
-        settings.cache_clear()
-        assert secret_of(stage.get(Endpoint, endpoint.id)) == secret
-        assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
-        monkeypatch.setenv("ASSENT_DELIVER_PUBLIC_KEY", encryption.new_keys()[1])
-        monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", encryption.new_keys()[0])
-        settings.cache_clear()
+    for count in (2, 0):
         result = CliRunner().invoke(main, rotate, catch_exceptions=False)
-        assert result.exit_code == 1
-        assert "2 secrets cannot be decrypted" in result.output
-    finally:
-        monkeypatch.undo()
-        settings.cache_clear()
+        assert result.output == f"{count} secrets were encrypted anew.\n"
+    monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", new)
+    settings.cache_clear()
+    assert secret_of(stage.get(Endpoint, endpoint.id)) == secret
+    assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
+    monkeypatch.setenv("ASSENT_DELIVER_PUBLIC_KEY", encryption.new_keys()[1])
+    monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", encryption.new_keys()[0])
+    settings.cache_clear()
+    result = CliRunner().invoke(main, rotate, catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "2 secrets cannot be decrypted" in result.output

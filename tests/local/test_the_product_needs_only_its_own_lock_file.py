@@ -31,7 +31,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_all_that_our_processes_import_is_in_the_lock_file() -> None:
+def test_each_package_that_a_process_imports_is_in_the_lock_file() -> None:
     locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100, check=True)
     imported = {normal(name) for name in json.loads(done.stdout)}

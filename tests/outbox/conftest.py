@@ -4,35 +4,36 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from outbox.fake_slack import TOKEN, FakeSlack, faking
+from outbox.fake_slack import ANNA, TOKEN, FakeSlack, SlackPerson, faking
 from outbox.mailbox import Mailbox, serving
 from outbox.receiver import Receiver, receiving
+from people import Somebody, member
 from rows.stage import Stage
 
-from models.database import clock, encryption
-from models.database.transactions import transaction
+from models.database import clock, encryption, transactions
+from models.database.transactions import Hint, transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.people.slack_user import SlackUser
 from models.pure.webhook_events import EVENTS
 from models.settings import settings
-from workers import deliver
+from workers import deliver, enqueue
 
 NewEndpoint = Callable[..., Endpoint]
 
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """Somebody's HTTP server, at an address that the operator allows."""
+    """An HTTP server at an address that the operator allows."""
     monkeypatch.setenv("ASSENT_ALLOWED_PRIVATE_HOSTS", "127.0.0.1")
     settings.cache_clear()
     with receiving() as receiver:
         yield receiver
-    settings.cache_clear()
 
 
 @pytest.fixture
 def new_endpoint(stage: Stage) -> NewEndpoint:
-    """Makes an endpoint: `new_endpoint(url, "session.created")`; of all events if none is named."""
+    """Makes an endpoint: `new_endpoint(url, "session.created")`. Without a type the endpoint gets all events."""
 
     def create(url: str = "https://example.com/hook", *events: str) -> Endpoint:
         with transaction(stage.workspace_id) as db:
@@ -43,14 +44,28 @@ def new_endpoint(stage: Stage) -> NewEndpoint:
 
 @pytest.fixture
 def slack(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSlack]:
-    """A Slack whose app this process sends with."""
+    """A fake Slack, whose token and address are in this process's settings."""
     with faking() as fake:
         monkeypatch.setenv("ASSENT_SLACK_BOT_TOKEN", TOKEN)
         monkeypatch.setenv("ASSENT_SLACK_API_URL", fake.url)
         settings.cache_clear()
         yield fake
-        monkeypatch.undo()
-        settings.cache_clear()
+
+
+def linked(stage: Stage, person: Somebody, who: SlackPerson = ANNA) -> str:
+    """Link a Slack user to a person. Returns the row's id."""
+    with transaction(stage.workspace_id) as db:
+        row = SlackUser.of(db, who.team_id, who.id, who.name)
+        SlackUser.link(db, str(SlackUser.new_link(db, row.id)), person.principal)
+        return row.id
+
+
+@pytest.fixture
+def anna(stage: Stage) -> Somebody:
+    """An approver whose Slack user is linked."""
+    person = member(stage, email="anna@example.com")
+    linked(stage, person)
+    return person
 
 
 def deliveries(stage: Stage) -> list[Delivery]:
@@ -77,8 +92,17 @@ def endpoint_now(stage: Stage, endpoint: Endpoint) -> Endpoint:
         return db.get_one(Endpoint, endpoint.id)
 
 
+@pytest.fixture
+def hints() -> Iterator[list[Hint]]:
+    """The hints that are sent after commits. No worker gets them."""
+    sent: list[Hint] = []
+    transactions.on_commit(lambda box: sent.extend(box.hints))
+    yield sent
+    transactions.on_commit(enqueue.send)
+
+
 def answers(stage: Stage, endpoint: Endpoint) -> Endpoint:
-    """The endpoint, after a quick 2xx."""
+    """Record a quick 2xx of an endpoint. Returns the endpoint."""
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).succeed(clock.now(db), 0.01)
     return endpoint
@@ -100,4 +124,3 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
         monkeypatch.setenv("ASSENT_MAIL_FROM", "Assent <assent@example.org>")
         settings.cache_clear()
         yield mailbox
-    settings.cache_clear()

@@ -1,7 +1,7 @@
-"""A Slack of the tests' own: an HTTP server with the methods of Slack's Web API that Assent calls, and with Slack's limits.
+"""A fake Slack: an HTTP server with the methods of Slack's Web API that Assent calls, and with Slack's limits.
 
-It checks the token and each block as Slack documents, remembers what it accepts, and posts clicks to a server of ours with Slack's
-signature. Sources, at docs.slack.dev: reference/block-kit, reference/methods/chat.postMessage, reference/interaction-payloads,
+The fake checks the token and each block as Slack documents, keeps the messages that it accepts, and posts signed clicks to Assent.
+Sources, at docs.slack.dev: reference/block-kit, reference/methods/chat.postMessage, reference/interaction-payloads,
 authentication/verifying-requests-from-slack.
 """
 
@@ -78,7 +78,7 @@ class FakeSlack:
     errors: list[str] = field(default_factory=list)
     """Errors of the next calls, the first one first."""
     limited_for: int = 0
-    """Seconds for which the next call is told to wait, by a 429."""
+    """Seconds to wait, which the next call gets in a 429."""
     answers: threading.Event = field(default_factory=threading.Event)
     """While unset, calls hang."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))

@@ -1,5 +1,5 @@
 # ruff: noqa: N802, ARG002 - the names and arguments of aiosmtpd's handlers
-"""A mail server: aiosmtpd on loopback, which keeps the mails and refuses what it is told to."""
+"""A mail server: aiosmtpd on loopback, which keeps the mails, and replies as a test says."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a channel is told of an approval, as notifiers get it."""
+"""Notices of an approval, as notifiers get them."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ DECIDED: dict[str, Any] = {
     "deadline": None,
     "afterwards": "",
 }
-"""What differs once the approval is decided."""
+"""The fields that differ once the approval is decided."""
 
 
 def notice_of(approval: Approval, **changes: Any) -> Notice:

@@ -1,4 +1,4 @@
-"""What the deliver process does with hints, step by step, and short ways to make channels."""
+"""The steps of the deliver process, and short ways to make and read channels."""
 
 from typing import Any
 

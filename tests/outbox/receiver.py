@@ -1,6 +1,5 @@
-"""An endpoint of somebody else: an HTTP server that keeps the requests and answers in the ways of a test, also in bad ones."""
+"""An HTTP server in the place of a customer's endpoint. It keeps the requests and responds as a test says, also badly."""
 
-import contextlib
 import ssl
 import threading
 import time
@@ -22,7 +21,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """Answers with `status`, and with `location` where there is one, once `may_answer` is set."""
+    """Responds with `status`, and with the header `location` if it is not empty, once `may_answer` is set."""
 
     url: str = ""
     status: int = 200
@@ -90,7 +89,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that hangs up is no news here."""
+        """Print nothing when a client hangs up."""
 
 
 def endless_body() -> Iterator[bytes]:
@@ -108,12 +107,3 @@ def dripping() -> Iterator[bytes]:
     for byte in repeat(b"H"):
         yield byte
         time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def dead_port() -> Iterator[int]:
-    """A port at which nobody listens."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    port = server.server_address[1]
-    server.server_close()
-    yield port

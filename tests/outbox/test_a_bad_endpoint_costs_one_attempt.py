@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from outbox.certificates import Authority
 from outbox.conftest import NewEndpoint, deliveries, endpoint_now, send_due
-from outbox.receiver import Receiver, dead_port, dripping, endless_body, endless_headers, receiving
+from outbox.receiver import Receiver, dripping, endless_body, endless_headers, receiving
 from own_database import Clock
 from rows.stage import Stage
 
+from deploy.folder import free_port
 from models.database import encryption
 from models.outbox.delivery import PAUSES
 from models.settings import settings
@@ -37,14 +38,14 @@ def test_a_response_that_never_begins_ends_with_the_time_limit_or_before(
     receiver.stream = stream
     new_endpoint(receiver.url, "session.created")
     stage.session()
-    ended = attempt(stage)
-    assert ended["status"] is None
-    assert ended["error"]
+    last = attempt(stage)
+    assert last["status"] is None
+    assert last["error"]
     assert receiver.hung_up.wait(10), "the connection is closed"
     assert deliveries(stage)[0].status == "queued"
 
 
-def test_of_an_endless_body_nothing_is_read(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_an_endless_body_is_not_read(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
     receiver.stream = endless_body
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -56,9 +57,9 @@ def test_a_body_is_never_kept(stage: Stage, receiver: Receiver, new_endpoint: Ne
     receiver.status = 500
     new_endpoint(receiver.url, "session.created")
     stage.session()
-    ended = attempt(stage)
-    assert ended.keys() == {"at", "status", "error", "seconds"}
-    assert "secret" not in str(ended), "the receiver's body is the word secret"
+    last = attempt(stage)
+    assert last.keys() == {"at", "status", "error", "seconds"}
+    assert "secret" not in str(last), "the receiver's body is the word secret"
 
 
 def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
@@ -73,11 +74,10 @@ def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
     assert (deliveries(stage)[0].status, receiver.requests) == ("queued", [])
 
 
-def test_nobody_listens(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
-    with dead_port() as port:
-        new_endpoint(f"http://127.0.0.1:{port}/hook", "session.created")
-        stage.session()
-        assert "ConnectError" in str(attempt(stage)["error"])
+def test_an_endpoint_where_nobody_listens_is_a_failed_attempt(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    new_endpoint(f"http://127.0.0.1:{free_port()}/hook", "session.created")
+    stage.session()
+    assert "ConnectError" in str(attempt(stage)["error"])
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_a_certificate_must_be_valid(
     with receiving(authority.context(**certificate)) as over_tls:  # type: ignore[arg-type]
         new_endpoint(over_tls.url, "session.created")
         stage.session()
-        ended = attempt(stage)
-        assert len(over_tls.requests) == (0 if error else 1), "nothing is sent to a server that is not the right one"
-    assert (ended["status"], deliveries(stage)[0].status) == ((None, "queued") if error else (200, "done"))
-    assert error is None or error in str(ended["error"])
+        last = attempt(stage)
+        assert len(over_tls.requests) == (0 if error else 1), "nothing is sent to a server without a valid certificate"
+    assert (last["status"], deliveries(stage)[0].status) == ((None, "queued") if error else (200, "done"))
+    assert error is None or error in str(last["error"])
 
 
 def test_an_endpoint_that_answers_500_for_a_day_gets_its_events_then(

@@ -11,31 +11,21 @@ from own_database import Clock
 from rows.stage import Stage
 
 from models.database import clock as database_clock
-from models.database import transactions
 from models.database.transactions import Hint, transaction
 from models.flow import due, queued
 from models.outbox import claims
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.endpoint import AT_ONCE, LONGEST_PAUSE, Endpoint
 from models.settings import settings
-from workers import deliver, enqueue, sweeps
+from workers import deliver, sweeps
 from workers.deliver import SLOW_AT_ONCE
 
 MANY = 200
 
 
 @pytest.fixture
-def hints() -> Iterator[list[Hint]]:
-    """The hints that leave after commits."""
-    sent: list[Hint] = []
-    transactions.on_commit(lambda box: sent.extend(box.hints))
-    yield sent
-    transactions.on_commit(enqueue.send)
-
-
-@pytest.fixture
 def living() -> Iterator[Receiver]:
-    """An endpoint that answers at once, beside one that does not."""
+    """A server that responds at once, beside `receiver`, which may hang."""
     with receiving() as receiver:
         yield receiver
 
@@ -48,7 +38,7 @@ def new_deliveries(stage: Stage, endpoint: Endpoint, count: int) -> list[str]:
 
 
 def fail(stage: Stage, endpoint: Endpoint) -> None:
-    """An attempt at a delivery of this endpoint failed."""
+    """Record a failed attempt at a delivery for this endpoint."""
     [delivery_id] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
         claimed = claims.claim(db, delivery_id)
@@ -56,20 +46,20 @@ def fail(stage: Stage, endpoint: Endpoint) -> None:
         claimed.delivery.finish(db, status=500, error="The response was 500.", seconds=1)
 
 
-def test_the_living_one_is_sent_all_before_the_dead_one_s_first_attempt_ends(
+def test_an_endpoint_that_answers_gets_all_events_while_another_hangs(
     stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: NewEndpoint
 ) -> None:
     receiver.may_answer.clear()
     dead, alive = (answers(stage, new_endpoint(url)) for url in (receiver.url, living.url))
     work = new_deliveries(stage, dead, MANY) + new_deliveries(stage, alive, MANY // 4)
     with ThreadPoolExecutor(2 * AT_ONCE) as pool:  # as the process `deliver` has
-        sent = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in work]
+        futures = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in work]
         wait_for("the living one has all", lambda: len(living.requests) == MANY // 4, 60)
         wait_for("the dead one has as many as it is sent at a time", lambda: len(receiver.requests) == AT_ONCE, 60)
         receiver.status = 500
         receiver.may_answer.set()
-        for one in sent:
-            one.result(60)
+        for future in futures:
+            future.result(60)
 
 
 def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
@@ -79,13 +69,13 @@ def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
     dead = [new_deliveries(stage, new_endpoint(receiver.url), 1)[0] for _ in range(SLOW_AT_ONCE + 3)]
     [late] = new_deliveries(stage, answers(stage, new_endpoint(living.url)), 1)
     with ThreadPoolExecutor(SLOW_AT_ONCE + 1) as pool:
-        sent = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in [*dead, late]]
+        futures = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in [*dead, late]]
         wait_for("the living one has its event", lambda: len(living.requests) == 1, 60)
         wait_for("each place is taken", lambda: len(receiver.requests) == SLOW_AT_ONCE, 60)
-        wait_for("the others are left to the sweep", lambda: sum(one.done() for one in sent) == 4, 60)
+        wait_for("the others are left to the sweep", lambda: sum(future.done() for future in futures) == 4, 60)
         receiver.may_answer.set()
-        for one in sent:
-            one.result(60)
+        for future in futures:
+            future.result(60)
     assert len(receiver.requests) == SLOW_AT_ONCE
     assert [delivery.status for delivery in deliveries(stage)].count("queued") == 3
     deliver.send(dead[-1], stage.workspace_id)
@@ -116,7 +106,7 @@ def test_an_endpoint_gets_no_more_hints_than_it_is_sent_at_a_time(
             Delivery.cause(db, *[Caused(kind, "sesn_1")] * (AT_ONCE + 5))
     hinted = {hint.args[0] for hint in hints}
     assert [row.endpoint_id == other.id for row in deliveries(stage) if row.id in hinted].count(True) == AT_ONCE
-    assert len(hinted) == 2 * AT_ONCE, "none for those that wait behind others"
+    assert len(hinted) == 2 * AT_ONCE, "no hint for a delivery that waits behind others"
 
 
 def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(

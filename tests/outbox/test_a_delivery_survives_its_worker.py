@@ -7,13 +7,15 @@ from datetime import datetime
 
 import pytest
 from anthropic import Anthropic
+from crashes.hints import forget, use_redis
 from crashes.processes import HOUSE, wait_for
 from outbox.conftest import NewEndpoint, deliveries, secret_of, send_due
-from outbox.receiver import Received, Receiver, dead_port
+from outbox.receiver import Received, Receiver
 from own_database import Clock
 from rows.stage import Stage
 from standardwebhooks import WebhookVerificationError
 
+from deploy.folder import free_port
 from models.database import transactions
 from models.database.transactions import transaction
 from models.flow import queued
@@ -26,15 +28,11 @@ SEND = "import sys; from workers import deliver; deliver.send(*sys.argv[1:])"
 @pytest.fixture
 def redis_is_gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody listens at REDIS_URL."""
-    with dead_port() as port:
-        monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}/0")
-        settings.cache_clear()
-        enqueue.publisher.cache_clear()
-        transactions.on_commit(enqueue.send)
-        yield
+    use_redis(monkeypatch, f"redis://127.0.0.1:{free_port()}/0")
+    transactions.on_commit(enqueue.send)
+    yield
     monkeypatch.undo()
-    settings.cache_clear()
-    enqueue.publisher.cache_clear()
+    forget()
 
 
 def test_a_worker_that_is_killed_between_sending_and_marking_sends_again_under_the_same_id(
@@ -75,7 +73,7 @@ def test_without_redis_an_event_is_queued_and_delivered_by_the_sweep(
 
 
 def verifier(secret: str) -> Callable[[Received], int]:
-    """A receiver that verifies by the SDK."""
+    """A receiver's `judge` that verifies signatures with the SDK."""
     client = Anthropic(api_key="none", webhook_key=secret)
 
     def judge(request: Received) -> int:

@@ -65,7 +65,7 @@ def test_the_link_and_the_code_of_a_mail_decide(api: str, stage: Stage, anna: So
 def test_a_mail_whose_worker_died_decides_as_the_next_one_does(
     api: str, stage: Stage, anna: Somebody, mailbox: Mailbox, clock: Clock
 ) -> None:
-    """The mail left, and nobody recorded that. Mail programs show one of the two, because both have one Message-ID."""
+    """The first mail left, but no row records it. Mail programs show one of the two, because both have the same Message-ID."""
     row = mail_channel(stage, anna)
     approval = ask(stage, stage.session())
     clock.advance(61)
@@ -76,7 +76,7 @@ def test_a_mail_whose_worker_died_decides_as_the_next_one_does(
     assert message is not None
     Mail().send(Address(row.id, row.workspace_id, anna.person_id, row.address, "token"), message.notice, None)
     clock.advance(LEASE.total_seconds() + 1)
-    lose(stage, waiting.id)
+    take_back(stage, waiting.id)
     clock.advance(3600)
     notify(stage)
     first, second = mailbox.mails
@@ -88,13 +88,13 @@ def test_a_mail_whose_worker_died_decides_as_the_next_one_does(
         assert "Allowed by anna" in browser.get(read(text_of(second))[0]).text
 
 
-def lose(stage: Stage, notification_id: str) -> None:
-    """What the rescue sweep does with a notification whose lease has ended."""
+def take_back(stage: Stage, notification_id: str) -> None:
+    """Do what the rescue sweep does with a notification whose lease has ended."""
     with transaction(stage.workspace_id) as db:
         db.get_one(Notification, notification_id, lock=True).lose(db)
 
 
-def test_a_channel_that_fails_for_hours_ends_no_link_that_has_arrived(
+def test_failed_attempts_for_hours_end_no_link_that_has_arrived(
     api: str, stage: Stage, anna: Somebody, mailbox: Mailbox, clock: Clock
 ) -> None:
     """Each attempt makes a link."""

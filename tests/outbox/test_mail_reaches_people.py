@@ -1,20 +1,15 @@
 """R42: mail in text and HTML, one thread per approval, with a link to unsubscribe; a bad mail server harms nobody."""
 
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from outbox import notices
+from outbox.certificates import Authority
 from outbox.mailbox import Mailbox, html_of, serving, text_of
 from outbox.notified import mail_channel, notifications, notify
 from own_database import Clock
@@ -26,24 +21,11 @@ from models import flow
 from models.database import encryption
 from models.outbox.channel import Channel
 from models.pure.mail_server import MailServer, sender
-from models.pure.notice import Notice
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry
 from workers.notifiers.mail import Mail
 
-NOTICE = Notice(
-    "appr_1",
-    "wrkspc_1",
-    "requested",
-    "Run shell command: ls",
-    "Agent wants to run a shell command",
-    evidence="ls <b>&amp; \n-la",
-    agent="Agent",
-    deadline=datetime(2026, 2, 1, tzinfo=UTC),
-    afterwards="If nobody decides, the call is denied.",
-    url="https://assent.example.com/inbox/approvals/appr_1",
-    code="123456",
-)
+NOTICE = replace(notices.NOTICE, evidence="ls <b>&amp; \n-la", code="123456")
 ANNA = Address("chan_1", "wrkspc_1", "user_1", "anna@example.com", "token")
 
 
@@ -53,13 +35,13 @@ def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkey
     Mail().send(ANNA, NOTICE, None)
     [mail] = mailbox.mails
     assert (mail["from"], mail["to"]) == ("Assent <assent@example.org>", "anna@example.com")
-    assert mail["subject"] == "Run shell command: ls"
+    assert mail["subject"] == NOTICE.title
     assert mail["auto-submitted"] == "auto-generated"
     link = "https://assent.example.com/unsubscribe/wrkspc_1/chan_1/token"
     assert mail["list-unsubscribe"] == f"<{link}>"
     assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
     for part in (text_of(mail), html_of(mail)):
-        for content in (NOTICE.sentence, NOTICE.url, NOTICE.code or "", "2026-02-01 00:00 UTC", NOTICE.afterwards, link):
+        for content in (NOTICE.sentence, NOTICE.url, NOTICE.code or "", "2026-11-23 12:00 UTC", NOTICE.afterwards, link):
             assert content in part
     assert NOTICE.evidence in text_of(mail).replace("\r\n", "\n")
     assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is no markup"
@@ -85,19 +67,12 @@ def test_one_thread_per_approval(stage: Stage, mailbox: Mailbox, clock: Clock) -
     assert thread[0]["message-id"] not in [mail["references"] for mail in mailbox.mails if mail not in thread]
 
 
-def test_a_mail_that_is_sent_again_after_a_crash_is_the_same_mail(mailbox: Mailbox) -> None:
-    for _ in range(2):
-        Mail().send(ANNA, NOTICE, None)
-    first, second = mailbox.mails
-    assert first["message-id"] == second["message-id"]
-
-
 def test_no_text_becomes_a_header(mailbox: Mailbox) -> None:
     with pytest.raises(Gone):
         Mail().send(Address("chan_1", "wrkspc_1", None, "anna@example.com\r\nBcc: eve@example.com", "token"), NOTICE, None)
     for title in ("ls\r\nBcc: eve@example.com", "ls\nBcc: eve@example.com"):
         with pytest.raises(Gone):
-            Mail().send(ANNA, Notice("appr_1", "wrkspc_1", "requested", title, "s"), None)
+            Mail().send(ANNA, replace(NOTICE, title=title), None)
     assert mailbox.mails == []
 
 
@@ -150,30 +125,11 @@ def test_the_password_is_sent_only_encrypted(mailbox: Mailbox, monkeypatch: pyte
     assert mailbox.logins == []
 
 
-@pytest.fixture
-def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """A certificate for 127.0.0.1, which this process trusts."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem, private = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    pem.write_bytes(certificate.public_bytes(Encoding.PEM))
-    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem, private)
-    return context
-
-
-def test_a_login_comes_after_starttls_with_a_trusted_certificate(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_comes_after_starttls_with_a_trusted_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
     monkeypatch.setenv("ASSENT_MAIL_FROM", "assent@example.org")
-    with serving(tls_context=tls) as mailbox:
+    with serving(tls_context=authority.context()) as mailbox:
         url = mailbox.url.replace("smtp://", "smtp://assent:p%40ss@").replace("?starttls=no", "")
         monkeypatch.setenv("ASSENT_SMTP_URL", url)
         settings.cache_clear()
@@ -183,8 +139,7 @@ def test_a_login_comes_after_starttls_with_a_trusted_certificate(tls: ssl.SSLCon
         monkeypatch.delenv("SSL_CERT_FILE")
         with pytest.raises(Retry, match="SSLCertVerificationError"):
             Mail().send(ANNA, NOTICE, None)
-        assert len(mailbox.logins) == 1, "no password for a server that proves nothing"
-    settings.cache_clear()
+        assert len(mailbox.logins) == 1, "no password for a server whose certificate is not trusted"
 
 
 @pytest.mark.parametrize("url", ["http://mail", "smtp://", "smtp://host/path", "smtp://host?starttls=maybe", "mail.example.com"])
@@ -226,7 +181,7 @@ def _busy(client: socket.socket) -> None:
 
 @contextmanager
 def bad_server(answer: Answer) -> Iterator[str]:
-    """A server that talks otherwise than SMTP says."""
+    """Serve one client with bytes that break SMTP. Yields the server's URL."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -252,7 +207,6 @@ def test_a_bad_mail_server_costs_one_time_limit(answer: Answer, monkeypatch: pyt
         settings.cache_clear()
         with pytest.raises(Retry, match="mail server"):
             Mail().send(ANNA, NOTICE, None)
-    settings.cache_clear()
 
 
 def test_a_wrong_certificate_is_refused(mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +217,7 @@ def test_a_wrong_certificate_is_refused(mailbox: Mailbox, monkeypatch: pytest.Mo
     assert mailbox.mails == []
 
 
-def test_the_link_s_token_is_the_channel_s_and_is_encrypted(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
+def test_the_token_to_unsubscribe_is_the_channel_s_and_is_stored_encrypted(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
     row = mail_channel(stage, member(stage))
     ask(stage, stage.session())
     clock.advance(61)

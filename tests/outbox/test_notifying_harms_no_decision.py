@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from crashes.processes import wait_for
 from outbox.conftest import NewEndpoint
 from outbox.notified import changes, channel, fan_out, notifications, notify
 from outbox.receiver import Receiver
 from people import member
-from rows.stage import Stage, call
+from rows.stage import Stage
 from rows.test_several_people_must_agree import ask, vote
 
 from models.database.exchange import Connection
@@ -41,30 +42,10 @@ def test_a_decision_waits_for_no_fan_out_and_no_sending(stage: Stage, ops: Recei
     assert stage.get(Approval, other.id).status == "allowed"
 
 
-def test_a_question_and_a_decision_cost_one_statement_each(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    channel(stage)
-    sent: list[str] = []
-    exchange = Connection.exchange
-
-    def counting(self: Connection, statements: object) -> object:
-        sent.extend(statement.sql for statement in statements)  # type: ignore[attr-defined]
-        return exchange(self, statements)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Connection, "exchange", counting)
-    session = stage.session()
-    stage.message(session)
-    stage.reply(session, call(), call(), call())
-    assert sum("approval_change" in statement for statement in sent) == 1, "one for all that a transaction asks"
-    assert not any("notification" in statement for statement in sent)
-    sent.clear()
-    stage.decide(stage.approvals(session)[0], result="deny")
-    assert sum("approval_change" in statement for statement in sent) == 1
-
-
 def test_a_decision_sends_the_same_statements_however_many_listen(
     stage: Stage, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the time of a decision does not depend on notifying, but for the rows that one statement inserts."""
+    """The time of a decision then grows only with the rows that one statement inserts."""
     round_trips: list[list[str]] = []
     exchange = Connection.exchange
 
@@ -102,7 +83,7 @@ def test_a_decision_waits_for_no_worker_that_holds_an_endpoint(stage: Stage, new
     assert stage.get(Approval, approval.id).status == "denied"
 
 
-def test_a_slow_channel_takes_a_part_of_the_threads_and_is_caught_up_on(
+def test_a_slow_channel_takes_a_part_of_the_threads_and_still_gets_all_messages(
     stage: Stage, ops: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifying, "HOLD_SECONDS", 60)
@@ -114,15 +95,14 @@ def test_a_slow_channel_takes_a_part_of_the_threads_and_is_caught_up_on(
     ops.may_answer.clear()
     with ThreadPoolExecutor(len(rows)) as threads:
         busy = [threads.submit(notifying.notify, row.id, stage.workspace_id) for row in rows[: notifying.AT_ONCE]]
-        while len(ops.requests) < notifying.AT_ONCE:
-            assert not any(one.done() for one in busy)
+        wait_for("each place is taken", lambda: len(ops.requests) == notifying.AT_ONCE)
         for row in rows[notifying.AT_ONCE :]:
             threads.submit(notifying.notify, row.id, stage.workspace_id).result(20)
         assert len(ops.requests) == notifying.AT_ONCE, "the others return at once"
         ops.may_answer.set()
-        for one in busy:
-            one.result(30)
-    assert {row.status for row in notifications(stage)} == {"done"}, "those with the room go on with what is due"
+        for future in busy:
+            future.result(30)
+    assert {row.status for row in notifications(stage)} == {"done"}, "the workers that hold a place go on with the due rows"
     assert len(ops.requests) == len(rows)
 
 
@@ -134,8 +114,8 @@ def test_buttons_decide_only_plain_approvals(stage: Stage, approval: dict[str, o
     for _ in range(2):
         member(stage)
     channel(stage)
-    asked_by = member(stage).person_id if approval and "four_eyes" in approval else None
-    ask(stage, stage.session(approval=approval, on_behalf_of=asked_by))
+    requester = member(stage).person_id if approval and "four_eyes" in approval else None
+    ask(stage, stage.session(approval=approval, on_behalf_of=requester))
     fan_out(stage)
     with transaction(stage.workspace_id) as db:
         message = verbs.prepare(db, notifications(stage)[0].id)

@@ -1,4 +1,4 @@
-"""R42: people are told of approvals that they may decide, once per channel, and what became of them."""
+"""R42: people hear of the approvals that they may decide, and of the outcomes, once per channel."""
 
 import json
 from datetime import timedelta
@@ -16,6 +16,7 @@ from rows.test_what_nobody_decides_is_escalated import escalating
 from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
+from models.flow import notifying as verbs
 from models.flow import queued
 from models.flow.notices import MOST_EVIDENCE
 from models.outbox.approval_change import ApprovalChange
@@ -36,7 +37,7 @@ def statuses(stage: Stage) -> list[str]:
     return [row.status for row in notifications(stage)]
 
 
-def test_a_workspace_s_channel_is_told_and_told_again_of_the_decision(stage: Stage, ops: Receiver) -> None:
+def test_a_workspace_s_channel_gets_the_question_and_then_the_decision(stage: Stage, ops: Receiver) -> None:
     channel(stage)
     anna = member(stage)
     approval = ask(stage, stage.session(), command="ls -la")
@@ -72,14 +73,13 @@ def test_a_decision_before_the_message_cancels_it(stage: Stage, ops: Receiver) -
     notify(stage)
     assert ops.requests == []
     assert statuses(stage) == ["cancelled"]
-    ask_and_deny = ask(stage, stage.session())
-    stage.decide(ask_and_deny, result="deny")
+    stage.decide(ask(stage, stage.session()), result="deny")
     notify(stage)
     assert ops.requests == []
-    assert statuses(stage) == ["cancelled"], "nothing is queued for what was decided before anybody was told"
+    assert statuses(stage) == ["cancelled"], "an approval that was decided before its fan-out queues nothing"
 
 
-def test_changes_in_the_wrong_order_end_at_the_decision(stage: Stage, ops: Receiver) -> None:
+def test_changes_in_the_wrong_order_end_with_the_decision(stage: Stage, ops: Receiver) -> None:
     channel(stage)
     approval = ask(stage, stage.session())
     [requested] = changes(stage)
@@ -122,7 +122,7 @@ def test_a_reminder_uses_the_same_row(stage: Stage, ops: Receiver, clock: Clock)
     assert [(row.stage, row.status) for row in notifications(stage)] == [("reminded", "done")] * 2
 
 
-def test_an_escalation_tells_those_who_were_told_and_those_who_are_new(stage: Stage, ops: Receiver, clock: Clock) -> None:
+def test_an_escalation_goes_to_the_former_and_the_new_approvers(stage: Stage, ops: Receiver, clock: Clock) -> None:
     clerk, boss = member(stage), member(stage)
     for who in (clerk, boss):
         channel(stage, who)
@@ -135,8 +135,8 @@ def test_an_escalation_tells_those_who_were_told_and_those_who_are_new(stage: St
     assert titles(ops)[1:] == ["Nobody has decided yet: Run shell command: ls"] * 2
 
 
-@pytest.mark.parametrize(("about", "told"), [("mine", ["a"]), ("groups", ["a", "b"]), ("all", ["a", "b", "c"])])
-def test_a_person_chooses_what_for(stage: Stage, ops: Receiver, about: str, told: list[str]) -> None:
+@pytest.mark.parametrize(("about", "commands"), [("mine", ["a"]), ("groups", ["a", "b"]), ("all", ["a", "b", "c"])])
+def test_a_person_chooses_which_approvals_to_hear_of(stage: Stage, ops: Receiver, about: str, commands: list[str]) -> None:
     finance = group(stage)
     anna = member(stage, groups=[finance])
     channel(stage, anna, about=about)
@@ -145,14 +145,14 @@ def test_a_person_chooses_what_for(stage: Stage, ops: Receiver, about: str, told
     ask(stage, stage.session(), command="c")
     ask(stage, stage.session(approval={"approvers": [f"user:{member(stage).person_id}"]}), command="not hers")
     notify(stage)
-    assert sorted(title.rpartition(" ")[2] for title in titles(ops)) == told
+    assert sorted(title.rpartition(" ")[2] for title in titles(ops)) == commands
 
 
-def test_who_asked_or_has_voted_is_not_told(stage: Stage, ops: Receiver, clock: Clock) -> None:
+def test_neither_the_requester_nor_a_person_who_has_voted_is_asked(stage: Stage, ops: Receiver, clock: Clock) -> None:
     anna, bert, carl = member(stage), member(stage), member(stage)
     rows = {channel(stage, who).id: who for who in (anna, bert, carl)}
     demands = {"four_eyes": True, "required_approvals": 2}
-    session = stage.session(approval=demands, on_behalf_of=f"user:{carl.person_id}".removeprefix("user:"))
+    session = stage.session(approval=demands, on_behalf_of=carl.person_id)
     approval = ask(stage, session)
     notify(stage)
     assert {rows[row.channel_id].person_id for row in notifications(stage)} == {anna.person_id, bert.person_id}
@@ -167,11 +167,11 @@ def test_who_asked_or_has_voted_is_not_told(stage: Stage, ops: Receiver, clock: 
 
 
 @pytest.mark.parametrize("loss", ["role", "deactivated", "group"])
-def test_who_lost_access_gets_nothing_more(stage: Stage, ops: Receiver, loss: str) -> None:
+def test_a_person_who_lost_access_gets_nothing_more(stage: Stage, ops: Receiver, loss: str) -> None:
     finance = group(stage)
     anna, bert = member(stage, groups=[finance]), member(stage, groups=[finance])
     channel(stage, anna)
-    first, second = (ask(stage, stage.session(approval={"approvers": [f"group:{finance}"]})) for _ in range(2))
+    first, _second = (ask(stage, stage.session(approval={"approvers": [f"group:{finance}"]})) for _ in range(2))
     fan_out(stage)
     notifying.notify(next(row.id for row in notifications(stage) if row.approval_id == first.id), stage.workspace_id)
     sent = len(ops.requests)
@@ -186,7 +186,6 @@ def test_who_lost_access_gets_nothing_more(stage: Stage, ops: Receiver, loss: st
     vote(stage, bert, first)
     notify(stage)
     assert len(ops.requests) == sent, "neither a question nor an outcome"
-    del second
 
 
 def test_quiet_hours_postpone_to_their_end(stage: Stage, ops: Receiver, clock: Clock) -> None:
@@ -206,7 +205,7 @@ def test_quiet_hours_postpone_to_their_end(stage: Stage, ops: Receiver, clock: C
     assert ops.requests == []
     clock.advance(3600 + 60)
     notify(stage)
-    assert titles(ops) == ["Run shell command: waiting"], "what was decided in the night disturbs nobody"
+    assert titles(ops) == ["Run shell command: waiting"], "no message about the approval that was decided in the night"
 
 
 def test_a_failing_channel_is_tried_again_and_gives_up(stage: Stage, ops: Receiver, clock: Clock) -> None:
@@ -246,7 +245,7 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, ops: Receiver) -> None
     assert len(ops.requests) == 1
 
 
-def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_row_is_taken_back(stage: Stage, ops: Receiver, clock: Clock) -> None:
+def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_notification_too(stage: Stage, ops: Receiver, clock: Clock) -> None:
     channel(stage)
     ask(stage, stage.session())
     assert queued.notification_hints() == []
@@ -269,18 +268,18 @@ def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_row_is_taken_back(stage: 
     assert statuses(stage) == ["done"]
 
 
-def test_a_decision_during_the_sending_is_told_next(stage: Stage, ops: Receiver) -> None:
+def test_a_decision_during_the_sending_is_sent_next(stage: Stage, ops: Receiver) -> None:
     channel(stage)
     approval = ask(stage, stage.session())
     fan_out(stage)
     [row] = notifications(stage)
     with transaction(stage.workspace_id) as db:
-        message = notifying.notifying.prepare(db, row.id)
+        message = verbs.prepare(db, row.id)
     assert message
     stage.decide(approval, result="deny")
     fan_out(stage)
     with transaction(stage.workspace_id) as db:
-        notifying.notifying.finish(db, message, {"stage": "requested"})
+        verbs.finish(db, message, {"stage": "requested"})
     assert statuses(stage) == ["queued"]
     notify(stage)
     assert len(ops.requests) == 1
@@ -309,7 +308,7 @@ def test_secrets_and_hidden_characters_stay_out_of_messages(stage: Stage, ops: R
 
 
 def test_everyone_without_a_channel_gets_the_default(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
-    anna, bert, viewer = member(stage), member(stage), member(stage, "viewer")
+    anna, bert, _viewer = member(stage), member(stage), member(stage, "viewer")
     with transaction(stage.workspace_id) as db:
         default = Channel.create(db, stage.principal, kind="mail", address="", for_everyone=True)
         own = Channel.create(db, stage.principal, kind="mail", address=bert.email, person_id=bert.person_id)
@@ -326,11 +325,12 @@ def test_everyone_without_a_channel_gets_the_default(stage: Stage, mailbox: Mail
         follower.change(db, anna.principal, {"timing": "at_once"})
     with transaction(stage.workspace_id) as db:
         Channel.find(db, default.id, lock=True).delete(db, stage.principal)
-        assert len(db.find(Channel, "WHERE person_id = %(id)s", id=anna.person_id)) == 1, "hers since she changed it"
-    assert viewer
+        assert len(db.find(Channel, "WHERE person_id = %(id)s", id=anna.person_id)) == 1, (
+            "the channel stays, because Anna changed it"
+        )
 
 
-def test_old_notifications_are_forgotten(stage: Stage, ops: Receiver, clock: Clock) -> None:
+def test_old_notifications_are_deleted(stage: Stage, ops: Receiver, clock: Clock) -> None:
     channel(stage)
     stage.decide(ask(stage, stage.session()), result="deny")
     ask(stage, stage.session())
@@ -340,7 +340,7 @@ def test_old_notifications_are_forgotten(stage: Stage, ops: Receiver, clock: Clo
     assert notifications(stage) == []
 
 
-def test_a_delegate_is_told_instead_of_nobody(stage: Stage, ops: Receiver) -> None:
+def test_a_delegate_is_notified(stage: Stage, ops: Receiver) -> None:
     anna, dora = member(stage), member(stage)
     channel(stage, dora)
     ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}"]}))

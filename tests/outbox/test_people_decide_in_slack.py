@@ -1,4 +1,4 @@
-"""A click in Slack decides as the person to whom the Slack user is linked, once, in time, and what the message showed."""
+"""A click in Slack decides once, in time, as the person to whom the Slack user is linked, and only the input that was shown."""
 
 import json
 from typing import Any
@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+from outbox.conftest import linked
 from outbox.fake_slack import (
     ANNA,
     ROOM,
@@ -22,8 +23,9 @@ from outbox.fake_slack import (
 from outbox.notices import notice_of
 from own_database import Clock
 from people import Somebody, Visitor, acts_of, member
-from rows.stage import Stage, call
+from rows.stage import Stage
 from rows.test_a_session_stays_within_its_budget import QUOTE, spent
+from rows.test_several_people_must_agree import ask
 
 from models.audit.acts import Audit
 from models.audit.principal import system
@@ -36,30 +38,6 @@ from models.session.tool_call import ToolCall
 from models.settings import settings
 from workers.notifiers import Address, slack_replies
 from workers.notifiers.slack import SlackNotifier
-
-
-@pytest.fixture
-def anna(stage: Stage) -> Somebody:
-    """An approver whose Slack user is linked."""
-    person = member(stage, email="anna@example.com")
-    link(stage, person)
-    return person
-
-
-def link(stage: Stage, person: Somebody, who: SlackPerson = ANNA) -> str:
-    """Link a Slack user to a person. Returns the row's id."""
-    with transaction(stage.workspace_id) as db:
-        row = SlackUser.of(db, who.team_id, who.id, who.name)
-        SlackUser.link(db, str(SlackUser.new_link(db, row.id)), person.principal)
-        return row.id
-
-
-def ask(stage: Stage, **options: Any) -> Approval:
-    """A call that waits."""
-    session_id = stage.session(**options)
-    stage.message(session_id)
-    stage.reply(session_id, call(command="ls -l"))
-    return stage.approvals(session_id)[-1]
 
 
 def posted(slack: FakeSlack, approval: Approval, **changes: Any) -> Message:
@@ -77,8 +55,8 @@ def send_replies(stage: Stage) -> None:
         slack_replies.send(reply_id, stage.workspace_id)
 
 
-def told(stage: Stage, slack: FakeSlack) -> str:
-    """The one reply that somebody got since the last look."""
+def only_reply(stage: Stage, slack: FakeSlack) -> str:
+    """The only reply that anybody got since the last call."""
     send_replies(stage)
     [reply] = slack.ephemerals
     slack.ephemerals.clear()
@@ -103,8 +81,8 @@ def test_a_click_decides_in_the_person_s_name(
     api: str, stage: Stage, slack: FakeSlack, button: str, status: str, call_status: str
 ) -> None:
     anna = member(stage)
-    slack_user_id = link(stage, anna)
-    approval = ask(stage)
+    slack_user_id = linked(stage, anna)
+    approval = ask(stage, stage.session())
     response = click(api, posted(slack, approval), button)
     assert (response.status_code, response.text) == (200, "")
     assert response.elapsed.total_seconds() < 3
@@ -120,25 +98,25 @@ def test_a_click_decides_in_the_person_s_name(
     assert slack.ephemerals == []
 
 
-def test_a_second_click_changes_nothing_and_another_answer_is_told_which_holds(
+def test_a_second_click_changes_nothing_and_a_different_answer_gets_the_outcome(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody
 ) -> None:
     ben = SlackPerson("U0BEN", "ben")
-    link(stage, member(stage), ben)
-    message = posted(slack, ask(stage))
+    linked(stage, member(stage), ben)
+    message = posted(slack, ask(stage, stage.session()))
     for _ in range(2):
         assert click(api, message, "Allow").status_code == 200
     send_replies(stage)
     assert slack.ephemerals == []
     for button, who in (("Deny", ANNA), ("Allow", ben), ("Deny", ben)):
         assert click(api, message, button, who).status_code == 200
-        assert told(stage, slack).startswith("Your click changed nothing. Allowed by anna")
+        assert only_reply(stage, slack).startswith("Your click changed nothing. Allowed by anna")
 
 
 def test_an_unlinked_slack_user_decides_nothing_until_the_person_confirms_the_link(
     api: str, stage: Stage, slack: FakeSlack, clock: Clock
 ) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     message = posted(slack, approval)
     carol = SlackPerson("U0CAROL", "carol <b>")
     assert click(api, message, "Allow", carol).status_code == 200
@@ -194,8 +172,8 @@ def test_a_link_ends_and_needs_a_fresh_sign_in_of_somebody_who_decides(api: str,
 
 
 def test_people_see_and_remove_their_own_slack_users(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
-    ben_id = link(stage, member(stage), SlackPerson("U0BEN", "ben"))
-    message = posted(slack, ask(stage))
+    ben_id = linked(stage, member(stage), SlackPerson("U0BEN", "ben"))
+    message = posted(slack, ask(stage, stage.session()))
     with Visitor(api, cookies=anna.cookie(api)) as browser:
         account = browser.get("/inbox/account").text
         assert "U0ANNA" in account
@@ -204,13 +182,13 @@ def test_people_see_and_remove_their_own_slack_users(api: str, stage: Stage, sla
         assert browser.submit("/inbox/account", f"/inbox/account/slack/{ben_id}/remove").status_code == 404
         assert browser.submit("/inbox/account", f"/inbox/account/slack/{own}/remove").status_code == 303
     click(api, message, "Allow")
-    assert "not linked" in told(stage, slack)
+    assert "not linked" in only_reply(stage, slack)
     assert (f"user:{anna.person_id}", "person.slack_unlinked") in acts_of(stage)
 
 
 @pytest.mark.parametrize("role", ["viewer", "developer", None])
-def test_who_lost_the_role_decides_nothing(api: str, stage: Stage, slack: FakeSlack, anna: Somebody, role: Any) -> None:
-    approval = ask(stage)
+def test_a_person_who_lost_the_role_decides_nothing(api: str, stage: Stage, slack: FakeSlack, anna: Somebody, role: Any) -> None:
+    approval = ask(stage, stage.session())
     message = posted(slack, approval)
     with transaction(stage.workspace_id) as db:
         if role:
@@ -219,16 +197,16 @@ def test_who_lost_the_role_decides_nothing(api: str, stage: Stage, slack: FakeSl
             Member.deactivate(db, anna.person_id, by=system("test", stage.workspace_id))
     assert click(api, message, "Allow").status_code == 200
     assert stage.get(Approval, approval.id).status == "pending"
-    assert ("Your role does not decide" if role else "not linked to a person") in told(stage, slack)
+    assert ("Your role does not decide" if role else "not linked to a person") in only_reply(stage, slack)
 
 
-def test_who_is_no_approver_is_told_who_is(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+def test_a_person_who_is_no_approver_reads_who_is(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
     ben = member(stage)
-    approval = ask(stage, approval={"approvers": [f"user:{ben.person_id}"]})
+    approval = ask(stage, stage.session(approval={"approvers": [f"user:{ben.person_id}"]}))
     click(api, posted(slack, approval), "Allow")
     assert stage.get(Approval, approval.id).status == "pending"
-    assert f"each of user:{ben.person_id}" in told(stage, slack)
-    link(stage, ben, SlackPerson("U0BEN", "ben"))
+    assert f"each of user:{ben.person_id}" in only_reply(stage, slack)
+    linked(stage, ben, SlackPerson("U0BEN", "ben"))
     click(api, slack.message, "Allow", SlackPerson("U0BEN", "ben"))
     assert stage.get(Approval, approval.id).status == "allowed", "one named approver may click"
 
@@ -239,39 +217,38 @@ def test_several_people_and_four_eyes_need_a_sign_in(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody, demand: dict[str, Any], button: str
 ) -> None:
     ben = member(stage)
-    approval = ask(stage, approval=demand, on_behalf_of=ben.person_id)
+    approval = ask(stage, stage.session(approval=demand, on_behalf_of=ben.person_id))
     click(api, posted(slack, approval), button)
-    waiting = stage.get(Approval, approval.id)
-    assert waiting.status == "pending"
+    assert stage.get(Approval, approval.id).status == "pending"
     assert acts(stage, approval, "approval.voted") == []
-    assert "Only people who are signed in decide" in told(stage, slack)
+    assert "Only people who are signed in decide" in only_reply(stage, slack)
 
 
 def test_a_click_on_another_input_than_the_shown_one_decides_nothing(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody
 ) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     click(api, posted(slack, approval, input_sha256="0" * 64), "Allow")
     assert stage.get(Approval, approval.id).status == "pending"
-    assert "the input has changed" in told(stage, slack)
+    assert "the input has changed" in only_reply(stage, slack)
 
 
 def test_a_click_after_the_deadline_expires_the_approval(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody, clock: Clock
 ) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     message = posted(slack, approval)
     clock.advance(settings().approval_seconds + 1)
     click(api, message, "Allow")
     assert stage.get(Approval, approval.id).status == "expired"
-    assert "already expired" in told(stage, slack)
+    assert "already expired" in only_reply(stage, slack)
     click(api, message, "Allow")
-    assert "Expired: nobody decided in time" in told(stage, slack)
+    assert "Expired: nobody decided in time" in only_reply(stage, slack)
 
 
-def test_another_workspace_s_link_is_no_link(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+def test_a_link_in_another_workspace_decides_nothing(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
     other = Stage()
-    approval = ask(other)
+    approval = ask(other, other.session())
     click(api, posted(slack, approval), "Allow")
     assert other.get(Approval, approval.id).status == "pending"
     send_replies(other)
@@ -279,10 +256,10 @@ def test_another_workspace_s_link_is_no_link(api: str, stage: Stage, slack: Fake
 
 
 def test_the_same_user_id_of_another_team_is_somebody_else(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     click(api, posted(slack, approval), "Allow", SlackPerson(team_id="T0OTHER"))
     assert stage.get(Approval, approval.id).status == "pending"
-    assert "not linked" in told(stage, slack)
+    assert "not linked" in only_reply(stage, slack)
 
 
 def good_payload(approval: Approval, slack: FakeSlack) -> dict[str, Any]:
@@ -309,10 +286,10 @@ def good_payload(approval: Approval, slack: FakeSlack) -> dict[str, Any]:
         {"headers": {"x-slack-request-timestamp": ""}},
     ],
 )
-def test_what_slack_has_not_signed_just_now_is_refused(
+def test_a_request_without_a_fresh_signature_of_slack_is_refused(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody, more: dict[str, Any]
 ) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     payload = good_payload(approval, slack)
     response = post(api, payload, **more)
     assert response.status_code == 401, response.text
@@ -322,10 +299,10 @@ def test_what_slack_has_not_signed_just_now_is_refused(
 
 
 def test_a_signature_covers_the_whole_body(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     body = urlencode({"payload": json.dumps(good_payload(approval, slack))})
-    for sent in (body.replace("assent_allow", "assent_deny"), body + "&a=b", b"\xff", ""):
-        response = httpx.post(f"{api}/v1/slack/interactions", content=sent, headers=signed_headers(body))
+    for tampered in (body.replace("assent_allow", "assent_deny"), body + "&a=b", b"\xff", ""):
+        response = httpx.post(f"{api}/v1/slack/interactions", content=tampered, headers=signed_headers(body))
         assert response.status_code == 401
     assert stage.get(Approval, approval.id).status == "pending"
 
@@ -345,7 +322,7 @@ def test_a_signature_covers_the_whole_body(api: str, stage: Stage, slack: FakeSl
 def test_a_payload_that_is_no_click_of_ours_changes_nothing(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody, changes: dict[str, Any], status: int
 ) -> None:
-    approval = ask(stage)
+    approval = ask(stage, stage.session())
     assert post(api, good_payload(approval, slack) | changes).status_code == status
     assert stage.get(Approval, approval.id).status == "pending"
 
@@ -353,12 +330,12 @@ def test_a_payload_that_is_no_click_of_ours_changes_nothing(
 def test_a_button_of_another_installation_and_a_missing_approval_change_nothing(
     api: str, stage: Stage, slack: FakeSlack, anna: Somebody
 ) -> None:
-    message = posted(slack, ask(stage))
+    message = posted(slack, ask(stage, stage.session()))
     button = message.buttons["Allow"]
     for workspace_id in ("wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D1", stage.workspace_id):
         value = f"{workspace_id} appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D1 {'0' * 64}"
         assert press(api, message, button | {"value": value}).status_code == 200
-    assert "was not found" in told(stage, slack)
+    assert "was not found" in only_reply(stage, slack)
 
 
 def test_a_body_of_more_than_a_megabyte_is_refused(api: str) -> None:

@@ -4,7 +4,7 @@ import socket
 from typing import Any
 
 import pytest
-from outbox.test_mail_reaches_people import NOTICE
+from outbox.notices import NOTICE
 
 from models.pure.services import SERVICES, service_of
 from workers.notifiers import Address, Gone, Retry, notifier_for

@@ -1,34 +1,21 @@
-"""From the question to the edited message: Slack as a channel of the workspace and of a person."""
+"""A question in Slack becomes an edited message with the outcome, in a conversation or in direct messages."""
 
 from typing import Any
 
-import pytest
-from outbox.fake_slack import ROOM, TEAM, FakeSlack, click, press
+from outbox.fake_slack import ROOM, FakeSlack, click, press
 from outbox.notified import channel, channels, notifications, notify
 from own_database import Clock
-from people import Somebody, member
+from people import Somebody
 from rows.stage import Stage
 from rows.test_several_people_must_agree import ask, vote
 
 from models.database.transactions import transaction
 from models.outbox.channel import Channel
 from models.outbox.notification import ATTEMPTS
-from models.people.slack_user import SlackUser
 from models.session.approval import Approval
 from models.settings import settings
-from workers import sweeps
 
 SLACK: dict[str, Any] = {"kind": "slack", "address": ROOM}
-
-
-@pytest.fixture
-def anna(stage: Stage) -> Somebody:
-    """An approver whose Slack user is linked."""
-    person = member(stage, email="anna@example.com")
-    with transaction(stage.workspace_id) as db:
-        row = SlackUser.of(db, TEAM, "U0ANNA", "anna")
-        SlackUser.link(db, str(SlackUser.new_link(db, row.id)), person.principal)
-    return person
 
 
 def test_a_click_decides_and_takes_the_buttons_away(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
@@ -67,14 +54,6 @@ def test_a_decision_elsewhere_and_a_deadline_edit_the_message_too(
     assert slack.message.buttons == {}
 
 
-def test_several_people_and_questions_get_a_link_without_buttons(stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
-    channel(stage, **SLACK)
-    ask(stage, stage.session(approval={"required_approvals": 2}))
-    notify(stage)
-    assert slack.message.buttons == {}
-    assert "Open in Assent> to decide" in slack.message.shown
-
-
 def test_a_person_is_told_in_direct_messages(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
     channel(stage, anna, kind="slack", address="U0ANNA")
     approval = ask(stage, stage.session())
@@ -86,19 +65,7 @@ def test_a_person_is_told_in_direct_messages(api: str, stage: Stage, slack: Fake
     assert "Denied by anna" in slack.message.shown
 
 
-def test_reminders_are_replies(stage: Stage, slack: FakeSlack, anna: Somebody, clock: Clock) -> None:
-    channel(stage, **SLACK)
-    ask(stage, stage.session())
-    notify(stage)
-    clock.advance(settings().remind_after_seconds + 1)
-    sweeps.remind_approvers()
-    notify(stage)
-    texts = [message.text for message in slack.messages.values()]
-    assert len(texts) == 2
-    assert texts[1].startswith("This still waits: Run shell command")
-
-
-def test_a_limited_rate_is_waited_for_and_no_message_is_lost(stage: Stage, slack: FakeSlack, clock: Clock) -> None:
+def test_a_message_waits_for_slack_s_rate_limit(stage: Stage, slack: FakeSlack, clock: Clock) -> None:
     channel(stage, **SLACK)
     ask(stage, stage.session())
     slack.limited_for = 120

@@ -17,7 +17,7 @@ HOSTILE = "<!channel> <@U0BOSS> <https://evil.example|Deny> & &lt;!here&gt; @eve
 
 
 def send(earlier: Any = None, address: Address = ADDRESS, **changes: Any) -> dict[str, str]:
-    """Send the notice, changed."""
+    """Send `NOTICE` with these changes. Returns the receipt."""
     return SlackNotifier().send(address, replace(NOTICE, **changes), earlier)
 
 
@@ -34,7 +34,7 @@ def test_a_message_shows_the_call_with_two_buttons_and_a_link(slack: FakeSlack) 
     assert isinstance(notifier_for("slack"), SlackNotifier)
 
 
-def test_who_may_not_click_gets_a_link_alone(slack: FakeSlack) -> None:
+def test_an_approval_that_needs_a_sign_in_has_a_link_and_no_buttons(slack: FakeSlack) -> None:
     send(may_decide=False)
     assert slack.message.buttons == {}
     assert "Open in Assent> to decide." in slack.message.shown
@@ -47,15 +47,6 @@ def test_an_address_leads_to_a_conversation_or_to_direct_messages(slack: FakeSla
     assert send(receipt, person, **DECIDED) == receipt
     assert slack.message.edits == 1
     assert send()["channel"] == ROOM
-
-
-def test_a_decided_message_says_who_decided_and_has_no_buttons(slack: FakeSlack) -> None:
-    receipt = send()
-    assert send(receipt, **DECIDED) == receipt
-    message = slack.message
-    assert message.buttons == {}
-    assert "Allowed by Anna" in message.shown
-    assert message.text == "Allowed by Anna: Run shell command: ls -l"
 
 
 def test_a_reminder_is_a_reply_and_the_buttons_stay(slack: FakeSlack) -> None:
@@ -88,11 +79,7 @@ def test_texts_of_others_mention_nobody_and_link_nowhere(slack: FakeSlack, field
 
 def texts(block: dict[str, Any]) -> list[dict[str, Any]]:
     """The text objects of a block."""
-    return (
-        [block["text"]]
-        if "text" in block
-        else [element for element in block["elements"] if "type" in element and "text" in element]
-    )
+    return [block["text"]] if "text" in block else [element for element in block["elements"] if "text" in element]
 
 
 @pytest.mark.parametrize("text", ["a", "&", "\U0001f600", "`", "\n", "\u202e", "<!channel>"])
@@ -112,7 +99,7 @@ def test_a_cut_says_how_much_is_missing(slack: FakeSlack) -> None:
     assert kept > 2900
 
 
-def test_what_slack_finds_too_long_all_the_same_is_sent_as_a_link(slack: FakeSlack) -> None:
+def test_a_message_whose_blocks_slack_refuses_is_sent_as_a_link(slack: FakeSlack) -> None:
     slack.errors = ["invalid_blocks"]
     send()
     assert slack.message.blocks == []
@@ -132,13 +119,6 @@ def test_a_fault_of_the_app_or_of_slack_disables_no_channel(slack: FakeSlack, co
     with pytest.raises(Retry, match=code):
         send()
     assert send(), "the next attempt succeeds"
-
-
-def test_a_limited_rate_names_the_wait(slack: FakeSlack) -> None:
-    slack.limited_for = 30
-    with pytest.raises(Retry) as error:
-        send()
-    assert error.value.after == 30
 
 
 def test_a_wrong_token_a_missing_one_and_a_dead_slack_are_tried_again(slack: FakeSlack, monkeypatch: pytest.MonkeyPatch) -> None:
