@@ -180,7 +180,7 @@ def _asking(rules: SessionPolicies, call: ToolCall, call_input: CallInput, entry
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
     """True if a cached result of the same call still holds. The call is then settled with that result, and nothing runs."""
     before = _same_before(db, session, call)
-    if before is None or (before.session_id != call.session_id and StoredResult.of(db, before.id)):
+    if before is None or (before.session_id != call.session_id and StoredResult.exists(db, before.id)):
         return False
     session.note(_actor(session), "tool_call.cached", call.id, cached_from=before.id, input_sha256=call.input_sha256)
     result = CallResult.of(db, before.id)

@@ -155,7 +155,7 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
     end_unreported(db, session, turn)
     if turn.losses + 1 < settings().crash_attempts:
-        turn.retry(db, session, lost=True)
+        turn.lose(db, session)
         return
     message = f"The worker was lost {turn.losses + 1} times at this turn. It is not tried again."
     session.emit(

@@ -52,7 +52,7 @@ def closed(db: Db, approval: "Approval", principal: Principal) -> Body:
 
 
 def requirements(approval: "Approval") -> Body:
-    """Return who may decide and how many must agree, as events and answers say it."""
+    """Return who may decide and how many must agree, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
         "required_approvals": quorum.required,
