@@ -65,7 +65,7 @@ def requirements(approval: "Approval") -> Body:
 
 def voting(db: Db, approval: "Approval") -> Body:
     """Return `requirements`, and the votes so far."""
-    return requirements(approval) | {"votes": [vote.summary for vote in Vote.of(db, [approval.id])[approval.id]]}
+    return requirements(approval) | {"votes": [vote.summary for vote in Vote.of_approval(db, approval.id)]}
 
 
 def _named(approval: "Approval") -> Body:

@@ -10,7 +10,7 @@ from models.session.approval import Approval
 from models.session.vote import Vote
 
 _SNIPPET = 240
-"""Most characters in a line of a list. A longer text is cut, and the line says how much is left out."""
+"""Most characters in a line of a list."""
 
 _WISHES = {
     "bash": ("Run shell command: ", "wants to run a shell command"),
@@ -56,8 +56,8 @@ def title(approval: Approval) -> tuple[str, str]:
     """Return the two parts of a line in a list: the question, and its code, such as a command."""
     start, _ = _WISHES.get(approval.tool, (None, ""))
     if start and approval.prompt.startswith(start):
-        return start.removesuffix(": "), _short(approval.prompt.removeprefix(start))
-    return _short(approval.prompt), ""
+        return start.removesuffix(": "), shortened(approval.prompt.removeprefix(start))
+    return shortened(approval.prompt), ""
 
 
 def afterwards(approval: Approval) -> str:
@@ -98,6 +98,7 @@ def ending(approval: Approval, by: str) -> str:
     return f"{words} by {by}"
 
 
-def _short(text: str) -> str:
-    line = visible_lines(text)
-    return line if len(line) <= _SNIPPET else f"{line[:_SNIPPET]}… ({len(line) - _SNIPPET} more characters)"
+def shortened(text: str, limit: int = _SNIPPET) -> str:
+    """Return the text without invisible characters. A text beyond the limit is cut, and says how much is left out."""
+    visible = visible_lines(text)
+    return visible if len(visible) <= limit else f"{visible[:limit]}… ({len(visible) - limit} more characters)"

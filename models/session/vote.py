@@ -57,6 +57,11 @@ class Vote(Base):
             by_approval[vote.approval_id].append(vote)
         return by_approval
 
+    @classmethod
+    def of_approval(cls, db: Db, approval_id: str) -> "list[Vote]":
+        """Return the valid votes on one approval, oldest first."""
+        return db.find(cls, _OF, approvals=[approval_id])
+
     @property
     def summary(self) -> dict[str, Any]:
         """The vote as events and responses have it."""
