@@ -1,7 +1,7 @@
-"""The audit's acts: who did what, when, by which rule, from where. Rows are append-only. Each hash covers the row before it.
+"""The audit's acts: principal, action, subject, time, details, address. Rows are append-only. Each hash covers the row before it.
 
-The head of a session's chain stands on the session's row, which is locked anyway. The head of the chain for acts outside sessions
-stands on the workspace's row. An intruder who can write to the database could rebuild a chain: `models.audit.seals` signs the
+The head of a session's chain is on the session's row, which is locked anyway. The head of the chain for acts outside sessions is
+on the workspace's row. An intruder who can write to the database could rebuild a chain: `models.audit.seals` signs the
 heads, and `models.audit.verifying` detects the change.
 """
 
@@ -46,7 +46,7 @@ class Audit(Base):
     hash: Mapped[str] = mapped_column(Hex)
     """SHA-256, in hex, of the previous act's hash and the canonical JSON of this row."""
 
-    # No other index, since every insert would pay for it. This one takes a few bytes per many pages: acts are stored by time.
+    # No other index, because every insert would pay for it. This one is small, because acts are stored in the order of time.
     __table_args__ = (
         sa.Index("audit_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
     )

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Principal:
-    """A key, a person, or Assent itself."""
+    """An API key, a person, or a part of Assent itself."""
 
     kind: str
-    """`api_key`, `person`, `system`."""
+    """`api_key`, `user`, `grant`, `link`, `system`, or `person` for somebody at the operator's command line."""
     id: str
-    """The key's id, the person's name, or the name of the sweep or task."""
+    """The id of the key, person, grant or link; the name of the task or sweep; or the operator's user name."""
     workspace_id: str
     scopes: frozenset[str] = frozenset()
     address: str | None = None

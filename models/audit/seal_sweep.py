@@ -1,8 +1,7 @@
-"""The sweep that seals the audit: which workspaces each run seals, and what the sweep remembers between runs."""
+"""The sweep that seals the audit: the workspaces that each run seals, and the sweep's memory between runs."""
 
 import logging
 import time
-from collections.abc import Iterator
 from datetime import datetime
 
 from models.audit import seals, signer
@@ -12,7 +11,7 @@ from models.audit.signer import Signer
 log = logging.getLogger(__name__)
 
 COMPARE_SECONDS = 3600
-"""How often all chains are compared with their seals, whatever their acts' times."""
+"""Pause between two comparisons of all chains with their seals, whatever their acts' times."""
 
 
 class Sweep:
@@ -45,20 +44,19 @@ class Sweep:
         growth = seals.grown(self.since)
         to_check = known | set(by.heads.workspace_ids if by.heads and self.since is None else ())
         chains = {workspace_id: [workspace_id] for workspace_id in to_check} | growth.chains
-        sealed = all(list(_seal_each(chains, by)))
+        sealed = [_seal(workspace_id, grew, by) for workspace_id, grew in chains.items()]
         for workspace_id in by.refused.keys() - known:
             log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, by.refused[workspace_id])
         recovered, self.refused = known - by.refused.keys(), set(by.refused)
         if recovered:
             self.since = None  # the comparison of all chains finds those that grew meanwhile
-        elif sealed and growth.complete:
+        elif all(sealed) and growth.complete:
             self.since = growth.read_at
 
 
-def _seal_each(chains: dict[str, list[str]], by: Signer) -> Iterator[bool]:
-    for workspace_id, grew in chains.items():
-        try:
-            yield seals.seal(workspace_id, grew, by)
-        except Exception as error:  # noqa: BLE001 - one workspace's failure is logged and does not stop the others
-            log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
-            yield False
+def _seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
+    try:
+        return seals.seal(workspace_id, chains, by)
+    except Exception as error:  # noqa: BLE001 - one workspace's failure is logged and does not stop the others
+        log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
+        return False

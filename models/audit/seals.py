@@ -34,8 +34,8 @@ HEADS = 250
 CHAINS = 20_000
 """Chains in one sweep."""
 LATE_SECONDS = 60
-"""How long after its own time an act may be committed for the next sweep to find it. Transactions here take less than a second, and
-Postgres ends an idle one after 10. The comparison of all chains finds acts that are later still."""
+"""An act that is committed within so many seconds after its own time is found by the next sweep. Transactions here take less than a
+second, and Postgres ends an idle one after 10. The comparison of all chains finds acts that are committed later."""
 
 
 class Seal(Base):
@@ -52,7 +52,7 @@ class Seal(Base):
 
 
 class Sealed(Base):
-    """How far a chain is sealed. Saves the sweep from reading the seals; the verification does not use this table."""
+    """How far a chain is sealed. Spares the sweep from reading the seals; the verification does not use this table."""
 
     __tablename__ = "sealed"
 
@@ -63,7 +63,7 @@ class Sealed(Base):
 
 @dataclass(frozen=True)
 class SignedHead:
-    """A seal with its signature. Whoever keeps it elsewhere can compare any later state of the audit with it."""
+    """A seal with its signature. A copy elsewhere shows whether any later state of the audit continues from it."""
 
     workspace_id: str
     seq: int

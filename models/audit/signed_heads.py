@@ -21,7 +21,7 @@ from pathlib import Path
 from models.settings import settings
 
 Head = tuple[int, str]
-"""How many acts a chain has, and the hash of the last one."""
+"""A chain's length, and the hash of its last act."""
 
 
 class NoHeads(Exception):

@@ -1,6 +1,6 @@
 """Signs seals with the key, and checks the heads that it signed before. Refuses a chain that does not continue from them.
 
-A refusal is logged as CRITICAL and stands on the workspace's row, where `/readyz` reads it. An intruder in the database can change
+A refusal is logged as CRITICAL and stored in the workspace's row, where `/readyz` reads it. An intruder in the database can change
 that row, but not the log, nor the fact that signatures are missing.
 """
 
@@ -46,7 +46,7 @@ class Signer:
         return reason is None
 
     def refuse(self, workspace_id: str, reason: str) -> None:
-        """Leave the workspace unsealed, for this reason."""
+        """Leave the workspace unsealed, and record the reason."""
         self.refused[workspace_id] = reason
 
     def signed(self, workspace_id: str, head: Head) -> None:

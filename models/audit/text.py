@@ -1,6 +1,6 @@
 """Erasable texts of the audit: names, deny messages, rules, patterns, and digests of answers that could be guessed.
 
-The act holds a salted digest of each text, under `details.texts`; text and salt stand in a row of their own. Erasing deletes that
+The act holds a salted digest of each text, under `details.texts`. Text and salt are in a row of their own. Erasing deletes that
 row. Without the salt nobody can guess the text, and the chain stays valid. Another act records the erasure and its principal.
 """
 

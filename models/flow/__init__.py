@@ -8,13 +8,13 @@
     chat_words    decisions by chat words
     decisions     one decision per approval; `edits` checks and stores an edited input
     votes         who may decide, and when enough people have; `approvers` says it in words
-    deadlines     what happens when nobody decides in time
+    deadlines     `on_timeout`, and reminders
     escalations   the next approvers, after a deadline
-    speakers      who started a run, for four eyes
+    speakers      the people who start a run or send it messages, for four eyes
     questions     people's answers to a tool's question
     explanations  which rule decides about a call, and why
-    simulations   what a proposed rule would have done to past calls; `past_calls` finds them
-    grants        verdicts, with what people granted; what a grant does to calls that wait
+    simulations   a proposed rule, tried on past calls; `past_calls` finds them
+    grants        verdicts that count grants; waiting calls that a new grant releases
     updates       title, metadata, and the agent's tools
     claims        a worker's claim of a tool call
     rejudging     the verdict on a call when it is claimed, by where its paths lead
@@ -22,7 +22,7 @@
     next_step     the next step of the run, after any of these
     budgets       the most that a session may cost; `limits` holds turns to the spend limits that sessions share
     pricing       what a model costs
-    halts         what a halt does to sessions: deadlines, and calls that were held
+    halts         a halt's effect on sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           rows that a sweep must act on; `queued` lists the queued rows that need a hint again
     readiness     the reasons why queued calls wait

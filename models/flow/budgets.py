@@ -15,7 +15,7 @@ from models.database.rows import Db
 from models.errors import Invalid
 from models.flow.grants import session_policies, workspace_policies
 from models.flow.next_step import BUDGET_REACHED as REACHED
-from models.flow.next_step import go_on, rest
+from models.flow.next_step import go_on, rest, wait
 from models.flow.pricing import price_of
 from models.pure.canonical import digest
 from models.pure.charges import Charge
@@ -55,7 +55,7 @@ class Question:
     """A question to people at a cap: may the session spend `amount` more?"""
 
     tool: str
-    """The name of the call that they are asked about. No tool can have it."""
+    """`TOOL`, or `limits.TOOL`."""
     amount: Decimal
     rule: str
     prompt: str
@@ -71,7 +71,7 @@ def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
 def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None, **cap: Any) -> None:
     """End a queued turn that a cap does not allow. The run rests; people are asked, unless `question` is None.
 
-    `cap`: what the audit says about the cap.
+    `cap`: facts about the cap, for the audit.
     """
     turn.fail(db, session, "budget_reached")
     session.turn_count -= 1  # it has not run
@@ -81,9 +81,7 @@ def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None,
         rest(db, session, REACHED)
         return
     _ask(db, session, question)
-    session.become("waiting")
-    session.stop_reason = REACHED
-    session.emit(db, "session.status_idle", {"stop_reason": REACHED})
+    wait(db, session, REACHED)
 
 
 def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
@@ -125,7 +123,7 @@ def unpriced_model(db: Db, session: Session) -> str | None:
 
 
 def raise_by(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
-    """Raise the budget by what a person allowed."""
+    """Raise the budget by the amount that a person allowed."""
     assert session.max_list_cost is not None, "the question is withdrawn with the budget"
     session.max_list_cost += dollars_of(amount["amount"])
     session.emit(db, "session.updated", {"budget": session.budget})
@@ -134,7 +132,7 @@ def raise_by(db: Db, session: Session, principal: Principal, approval: Approval,
 
 
 def resume(db: Db, session: Session, principal: Principal, why: str = "The budget was changed.") -> None:
-    """Go on, if a cap was reached, after it was changed otherwise than by its approval. Withdraws that question."""
+    """Continue a run that rests at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
     if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
         return
     for call in ToolCall.of_turn(db, session):

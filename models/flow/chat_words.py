@@ -20,11 +20,11 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 
 QUIET_SECONDS = 10
-"""How long nothing may have been asked or settled for a word without `seen` to be sure what it is about."""
+"""A word without `seen` decides only if nothing was asked or settled for this long."""
 
 
 def take_word(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event | None:
-    """Decide by a chat word. Returns its event, or None if the message is no chat word or no approval waits."""
+    """Decide by a chat word. Returns the word's event, or None if the message is no chat word or no approval waits."""
     word = _word(session, event)
     waiting = [a for a in Approval.pending(db, session.id) if a.kind == "tool_call"] if word else []
     if word is None or not waiting:
@@ -66,7 +66,7 @@ def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) 
         return about or "What waits was asked after the last event that you were shown: nothing was decided."
     if len(waiting) > 1:
         return f"{len(waiting)} calls wait, and it is not sure which you were shown: decide them one by one. Nothing was decided."
-    if _stirred(db, session):
+    if _changed_just_now(db, session):
         return f"Something was asked or settled just now: look again, and repeat it after {QUIET_SECONDS} s. Nothing was decided."
     return waiting
 
@@ -79,7 +79,7 @@ def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | No
     return next((approval for approval in about if Quorum.of(approval.quorum).needs_people), None)
 
 
-def _stirred(db: Db, session: Session) -> bool:
+def _changed_just_now(db: Db, session: Session) -> bool:
     since, calls = session.now - timedelta(seconds=QUIET_SECONDS), ToolCall.of_turn(db, session)
     if db.rows(_MOVED, calls=[call.id for call in calls], since=since):
         return True

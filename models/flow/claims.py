@@ -32,7 +32,7 @@ from models.workspace.toolset import Entry, entry_of
 
 @dataclass(frozen=True)
 class Hands:
-    """A worker, and what it knows and can run."""
+    """A worker, with its files and its tools."""
 
     worker: str
     storage_id: str
@@ -40,12 +40,11 @@ class Hands:
     has: Callable[[str], bool]
     """True if the worker can run the tools at an `assent:` address."""
     entry: Callable[[str | None, str], Entry | None] = lambda _address, _tool: None
-    """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.workspace.toolset` has
-    it."""
+    """Returns the entry of a tool, by its toolset's address (None: built in) and its name. None: see `models.workspace.toolset`."""
     places: Places = field(default_factory=dict)
     """Where the paths lead that an earlier claim of the same call returned as Unresolved."""
     git_may_run: bool | None = None
-    """True if git could run a program that a repository in the session's files names. None: not looked at yet."""
+    """True if git could run a program that a repository in the session's files names. None: the worker has not looked yet."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,11 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class _Word:
-    """What allows a call: a decision, a grant or the policy."""
+class _Permission:
+    """The permission of a call, by a decision, a grant or the policy."""
 
     approval: Approval | None
-    """The approval that a person, a deadline or a grant allowed. None: nobody was asked."""
+    """The approval by which a person, a deadline or a grant allowed the call. None: nobody was asked."""
 
     def by(self, call: ToolCall) -> str:
         """Return the principal who allowed the call, or `policy`."""
@@ -74,7 +73,7 @@ class _Word:
         return f"grant:{call.grants[0]}" if call.grants else "policy"
 
     def stands(self, db: Db, rules: SessionPolicies, call: ToolCall, judged: Rejudged) -> bool:
-        """True if it holds although the policy asks now: enough people approved, or a deadline may still allow the call.
+        """True if the permission holds although the policy asks now: enough people approved, or a deadline may allow the call.
 
         If the policy asks because of symbolic links, people must have seen where the paths lead.
         """
@@ -100,8 +99,8 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     git_line = _git_line(session, call, call_input)
     if git_line and hands.git_may_run:
         session.git_written = True  # so that this call, when it is judged again, and later ones are asked
-    word = _word(call, call_input, approvals)
-    if word is None:
+    permission = _permission(call, call_input, approvals)
+    if permission is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
@@ -111,13 +110,13 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     if isinstance(judged, Unresolved) or (git_line and hands.git_may_run is None):
         return Unresolved(judged.paths if isinstance(judged, Unresolved) else frozenset(), git_line)
     entry = _entry(db, call, hands)
-    if not _may_begin(db, session, rules, call, entry, word, judged) or _answered_before(db, session, call):
+    if not _may_begin(db, session, rules, call, entry, permission, judged) or _answered_before(db, session, call):
         carry_on(db, session)
         return None
     call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
     facts = {"attempt": call.attempt, "tool": call.name, "worker": hands.worker, "input_sha256": call.input_sha256}
     session.note(_actor(session), "tool_call.started", call.id, **facts, **({"address": call.address} if call.address else {}))
-    return Taken(call, call_input, entry, word.by(call))
+    return Taken(call, call_input, entry, permission.by(call))
 
 
 def _is_held_back(session: Session, call: ToolCall, hands: Hands) -> bool:
@@ -129,7 +128,7 @@ def _is_held_back(session: Session, call: ToolCall, hands: Hands) -> bool:
 def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
     """Return why this worker cannot run the call, for operators; None if it can."""
     if call.address and call.address.startswith(OURS) and not hands.has(call.address):
-        return f"it is of toolset {call.address.removeprefix(OURS)}, which worker {hands.worker} has not"
+        return f"it needs toolset {call.address.removeprefix(OURS)}, which worker {hands.worker} does not have"
     if call.workdir:
         session.storage_id = session.storage_id or hands.storage_id
         if session.storage_id != hands.storage_id:
@@ -152,14 +151,14 @@ def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
 
 
 def _may_begin(
-    db: Db, session: Session, rules: SessionPolicies, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged
+    db: Db, session: Session, rules: SessionPolicies, call: ToolCall, entry: Entry | None, permission: _Permission, judged: Rejudged
 ) -> bool:
     """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
     verdict, leads_to, call_input = judged.verdict, judged.leads_to, CallInput.of(db, call.id)
     if verdict.effect == "deny":
         refuse(db, session, call, verdict.rule, words.denied_by_policy(verdict.rule))
         return False
-    stands = verdict.effect == "allow" or word.stands(db, rules, call, judged)
+    stands = verdict.effect == "allow" or permission.stands(db, rules, call, judged)
     if not stands and (leads_to or not granted_now(db, session, rules, call)):
         ask_instead(db, session, call, _asking(rules, call, call_input, entry), rule=verdict.rule, leads_to=leads_to)
         return False
@@ -171,16 +170,16 @@ def _may_begin(
 
 
 def _asking(rules: SessionPolicies, call: ToolCall, call_input: CallInput, entry: Entry | None) -> Asking:
-    """Return how people are asked about a call. A built-in tool's call that was allowed at once has not stored that."""
+    """Return how people are asked about a call. The call of a built-in tool that was allowed at once has not stored this."""
     if entry is None or call_input.asking is not None:
         return asking_of(call, call_input)
     return rules.asking(call.name, mask(call_input.input, entry["input_schema"]).shown, entry)
 
 
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
-    """True if a cached result of the same call still holds. The call is then settled with that result, and nothing runs."""
+    """True if a cached result of an equal call still holds. The call is then settled with that result, and nothing runs."""
     before = _same_before(db, session, call)
-    if before is None or (before.session_id != call.session_id and StoredResult.of(db, before.id)):
+    if before is None or (before.session_id != call.session_id and StoredResult.exists(db, before.id)):
         return False
     session.note(_actor(session), "tool_call.cached", call.id, cached_from=before.id, input_sha256=call.input_sha256)
     result = CallResult.of(db, before.id)
@@ -213,14 +212,14 @@ _CACHED = f"""
 """  # noqa: S608 - names of our own
 
 
-def _word(call: ToolCall, call_input: CallInput, approvals: Iterable[Approval]) -> _Word | None:
+def _permission(call: ToolCall, call_input: CallInput, approvals: Iterable[Approval]) -> _Permission | None:
     """Return the latest permission for the call. None if the input is not the one that was judged or decided."""
     if not is_digest(call_input.input, call.input_sha256):
         return None
     for approval in sorted(approvals, key=Approval.age, reverse=True):
         if approval.lets_run(call.input_sha256):
-            return _Word(approval)
-    return None if call.permission == "ask" else _Word(None)
+            return _Permission(approval)
+    return None if call.permission == "ask" else _Permission(None)
 
 
 def _actor(session: Session) -> Principal:

@@ -1,11 +1,11 @@
-"""Deadlines: what happens when nobody decides in time. Default is no."""
+"""Deadlines: the effect of `on_timeout` when nobody decides in time, and the reminder before. The default is no."""
 
 from models.audit.principal import Principal, system
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.decisions import taken
-from models.flow.escalations import escalate, what_the_deadline_does
+from models.flow.escalations import deadline_effect, escalate
 from models.flow.grants import session_policies, verdict_on
 from models.flow.halts import move_deadlines, overdue
 from models.flow.next_step import carry_on, stop
@@ -29,9 +29,9 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
             return 0
         due = overdue(db, session, Approval.pending(db, session_id))[:limit]
         by = system("sweep.expire_approvals", workspace_id)
-        ends = any(what_the_deadline_does(approval) == "end_run" for approval in due)
+        ends = any(deadline_effect(approval) == "end_run" for approval in due)
         for approval in due:
-            if what_the_deadline_does(approval) != "escalate":
+            if deadline_effect(approval) != "escalate":
                 _expire(db, session, by, approval, ends=ends)
             elif not ends:
                 escalate(db, session, by, approval)
@@ -68,7 +68,7 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
     """Apply `on_timeout` to one approval. `ends`: the run ends, so nothing is allowed."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, approval, call):
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _may_allow(db, session, approval, call):
         approval.close(db, session, by, "allowed", Decision("allow"))
         call.release(db, session)
         return
@@ -81,7 +81,7 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
         call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
 
 
-def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
+def _may_allow(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
     rules = session_policies(db, session)
     call_input = CallInput.of(db, call.id)

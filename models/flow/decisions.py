@@ -29,10 +29,10 @@ from models.session.vote import Vote
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
     """Decide an approval. The first decision wins. Returns the id of the `user.tool_confirmation` that stores it.
 
-    A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. The same
-    decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not what would run;
-    Forbidden for a principal that may not decide; DeadlinePassed when it is late; Invalid for an answer that does not fit the
-    question.
+    A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. An equal
+    decision changes nothing and gets the same id. Raises Conflict for a different decision, or if the person was shown an input
+    that would not run; Forbidden for a principal that may not decide; DeadlinePassed; Invalid for a decision or an answer that does
+    not fit.
     """
     decision = named(approval, decision)
     if approval.status != "pending":
@@ -62,11 +62,12 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
 
 
 def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decision) -> str:
+    """Return the event id of the decision that this one repeats. Raises Conflict for a different decision."""
     seen = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
     same = approval.decision == decision.stored and approval.status not in {"expired", "cancelled"}
     if not same and approval.by_person:  # a vote that another person's vote made the decision
-        cast = Vote.of(db, [approval.id])[approval.id]
-        same = any(vote.person_id == principal.id and vote.decision == decision.stored for vote in cast)
+        votes_cast = Vote.of_approval(db, approval.id)
+        same = any(vote.person_id == principal.id and vote.decision == decision.stored for vote in votes_cast)
     if same and seen and approval.by_person and approval.event_id:
         return approval.event_id
     raise taken(approval)
@@ -79,6 +80,7 @@ def taken(approval: Approval) -> Conflict:
 
 
 def _check(approval: Approval, decision: Decision) -> None:
+    """Raise Conflict if the person did not see the input that would run, Invalid if the decision does not fit the approval."""
     if decision.expected_input_sha256 not in {None, approval.runs}:
         raise Conflict(
             f"expected_input_sha256 is not the hash of what would run, which is {approval.runs}. Nothing was decided.",
@@ -124,6 +126,7 @@ Way = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
 
 
 def _way(approval: Approval, decision: Decision) -> Way:
+    """Return the function that carries out the decision and returns the id of its event."""
     if approval.kind == "unknown_outcome":
         return _settle_unknown
     if approval.kind == "question" and decision.result == "allow":
@@ -160,8 +163,7 @@ def _raise_budget(db: Db, session: Session, principal: Principal, approval: Appr
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     check_runs(db, session, approval, call)
     if decision.scope != "once":
-        cast = Vote.of(db, [approval.id])[approval.id]
-        voters = [[vote.person_id, vote.for_person_id] for vote in cast] or None
+        voters = [[vote.person_id, vote.for_person_id] for vote in Vote.of_approval(db, approval.id)] or None
         identity = identity_of(session_policies(db, session), session, call, CallInput.of(db, call.id))
         Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)
@@ -197,7 +199,7 @@ def _edit(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 
 def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, decision: Decision) -> None:
-    """Raise as the decision itself would, so that a vote which could not take effect is not counted."""
+    """Raise the errors of the decision itself, so that a vote that could not take effect is not counted."""
     if decision.result != "allow" or approval.kind != "tool_call":
         return
     if decision.scope != "once":

@@ -19,7 +19,7 @@ from models.settings import settings
 
 BATCH = 500
 YOUNG_SECONDS = 60
-"""Longer than any transaction may take: what was asked while a grant was given is looked at again."""
+"""Longer than any transaction may take. A call that people were asked about while the grant was created is judged again."""
 
 
 HALTED = "ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL)"
@@ -61,7 +61,7 @@ def held_calls(limit: int | None = None) -> list[Due]:
 
 @dataclass(frozen=True)
 class EndedHalt:
-    """A halt that has ended, and by which deadlines may still have to move."""
+    """A halt that has ended, and that may still have to move deadlines."""
 
     id: str
     workspace_id: str
@@ -98,7 +98,7 @@ _STOPPED_BY = """
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
     """Return the rows whose worker no longer renews its lease."""
-    # A turn is found by the index of those that have not ended; Postgres cannot know that a running turn has not.
+    # Every running turn fulfils `ended_at IS NULL`, which lets Postgres use the index `turn_live`.
     live = "ended_at IS NULL AND " if table is Turn else ""
     return _find(table.__tablename__, "rescue", f"{live}status = 'running'", "lease_until", limit)
 
@@ -132,7 +132,7 @@ def approvals_to_remind(limit: int | None = None) -> list[Due]:
 
 @dataclass(frozen=True)
 class NewGrant:
-    """A grant that may cover waiting calls: a transaction that could not see the grant yet asked about them."""
+    """A grant that may cover waiting calls: people were asked about them in transactions that could not see the grant yet."""
 
     id: str
     workspace_id: str
@@ -156,13 +156,13 @@ _NEW_GRANTS = f"""
 
 
 def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
-    """Return sessions with waiting calls that the grant may cover, after the session that the sweeps have reached."""
+    """Return sessions with waiting calls that the grant may cover, those after `swept_to`."""
     with transaction(role="system") as db:
         rows = db.rows(_WAITING_FOR, grant=grant.id, behind=grant.swept_to or "", limit=limit or BATCH)
         return [Due(session_id, session_id, workspace_id) for session_id, workspace_id in rows]
 
 
-# A grant of a session finds the session's calls, one of an agent the agent's approvals: each goes by its index.
+# By index: a grant of a session finds the session's calls, a grant of an agent the agent's approvals.
 _WAITING_FOR = """
     SELECT turn.session_id, turn.workspace_id FROM approval_grant given
     JOIN turn ON turn.session_id = given.session_id AND turn.workspace_id = given.workspace_id JOIN tool_call ON turn_id = turn.id

@@ -12,8 +12,8 @@ from models.session.session import Session
 from models.settings import settings
 
 
-def what_the_deadline_does(approval: Approval) -> str:
-    """Return `escalate` while a level is left, else `deny`, `end_run` or `allow`."""
+def deadline_effect(approval: Approval) -> str:
+    """Return the effect of the approval's deadline: `escalate` while a level is left, else `deny`, `end_run` or `allow`."""
     if approval.on_timeout != "escalate":
         return approval.on_timeout
     if approval.escalation is None:
@@ -23,7 +23,7 @@ def what_the_deadline_does(approval: Approval) -> str:
 
 
 def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> None:
-    """Pass an approval to its next level: more approvers, and a deadline from now on. Votes keep standing."""
+    """Pass an approval to its next level: more approvers, and a deadline from now on. Votes stay valid."""
     escalation, present = Escalation.of(approval.escalation or {}), Quorum.of(approval.quorum)
     quorum, seconds = escalation.quorums[approval.level], escalation.seconds[approval.level]
     quorum = replace(quorum, required=max(quorum.required, present.required), four_eyes=quorum.four_eyes or present.four_eyes)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models.database import clock
 from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
 from models.pure import shell
@@ -20,7 +19,7 @@ from models.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Explanation:
-    """A verdict, with the command lines and grants that it rests on."""
+    """A verdict, with the command lines and grants that led to it."""
 
     verdict: Verdict
     lines: dict[str, shell.Line]
@@ -46,7 +45,7 @@ def explain(
     one = with_tool(agent, tool, proposed)
     applied = SessionPolicies(one, policies, settings().default_permission, listed(db, one))
     applied = applied.in_session(git_written=session is not None and session.git_written)
-    grants = _live(db, session, tool) if session else []
+    grants = Grant.live(db, session, {tool}) if session else []
     texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
     return Explanation(applied.judge(tool, tool_input, [grant.rule for grant in grants]), lines, grants)
@@ -71,9 +70,3 @@ def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] |
             configs = [{**config, **own} if config["name"] == tool else config for config in configs]
             tools.append({**entry, "configs": configs})
     return {**agent, "tools": tools}
-
-
-def _live(db: Db, session: Session, tool: str) -> list[Grant]:
-    # Read without the lock: nothing is decided on it.
-    session.now = clock.now(db)
-    return Grant.live(db, session, {tool})

@@ -22,14 +22,14 @@ from models.session.turn_usage import TurnUsage
 
 @dataclass(frozen=True)
 class Folding:
-    """The turns that a summary shall replace."""
+    """The turns that a summary will replace."""
 
     through: int
-    """The number of the last of them."""
+    """The number of the last turn."""
     seq: int
-    """The last message that they read, by its number among the session's events."""
+    """The `Event.seq` of the last message that these turns read."""
     messages: Messages
-    """What the summary is to be of: an earlier summary, if there is one, and these turns."""
+    """The messages to summarize: an earlier summary, if there is one, and these turns."""
 
 
 def fit(
@@ -39,8 +39,8 @@ def fit(
 
     Long results of old turns are cut first, for good. If that makes enough room, nothing is folded.
 
-    A request that the model refused as too long shows that its window is smaller than known: at most these tokens. Then old turns
-    are folded in any case, because the turn has no second chance.
+    If the model refused a request as too long, its window is smaller than known: at most these tokens. Then old turns are folded in
+    any case, because the turn has no second chance.
     """
     if turn.is_overlong:
         window = min(window, tokens)
@@ -60,20 +60,18 @@ def fit(
 
 
 def fold(
-    db: Db, session: Session, turn: Turn, what: Folding, *, summary: dict[str, Any], charges: Sequence[Charge], served: Served
+    db: Db, session: Session, turn: Turn, replaced: Folding, *, summary: dict[str, Any], charges: Sequence[Charge], served: Served
 ) -> None:
-    """Store the summary of old turns, with what it cost, and queue the turn again. Raises Stale if the turn was taken meanwhile."""
-    row = _fold(session, turn, TURNS, what.through, what.seq)
-    row.summary, row.provider, row.model = summary, served.provider, served.model
-    db.insert(row)
+    """Store the summary of old turns and its charges, and queue the turn again. Raises Stale if another worker took the turn."""
+    origin = {"summary": summary, "provider": served.provider, "model": served.model}
+    db.insert(_fold(session, turn, TURNS, replaced.through, replaced.seq, **origin))
     session.context_tokens = 0
     TurnUsage.record(db, session, turn, charges)
     turn.end_span(db, session, charges[-1].usage, is_error=False)
     session.emit(db, "agent.thread_context_compacted", {})
     actor = system("turn.run", session.workspace_id)
     turn.note_switches(session, db, served, actor)
-    details = {"through": what.through, "provider": served.provider, "model": served.model}
-    session.note(actor, "turn.folded", turn.id, **details)
+    session.note(actor, "turn.folded", turn.id, through=replaced.through, provider=served.provider, model=served.model)
     turn.fold(db, session)
 
 
@@ -81,8 +79,6 @@ def _tokens(parts: Sequence[Part]) -> int:
     return sum(folding.tokens_of(part.messages) for part in parts)
 
 
-def _fold(session: Session, turn: Turn, kind: str, through: int, seq: int) -> Fold:
-    row = Fold(session_id=session.id, kind=kind, through=through, seq=seq, workspace_id=session.workspace_id)
-    row.turn_id, row.created_at = turn.id, session.now
-    row.summary = row.provider = row.model = None
-    return row
+def _fold(session: Session, turn: Turn, kind: str, through: int, seq: int, **columns: Any) -> Fold:
+    ids = {"session_id": session.id, "workspace_id": session.workspace_id, "turn_id": turn.id}
+    return Fold(**ids, kind=kind, through=through, seq=seq, created_at=session.now, **columns)

@@ -1,4 +1,4 @@
-"""Figures of one workspace for operators. They are read from the rows at each request; no process counts them."""
+"""Figures of one workspace for operators, read from the rows at each request."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ class Gauges:
     queued_calls: int
     running_calls: int
     held_back_calls: int
-    """Queued calls that workers leave, for a reason that `/readyz` names."""
+    """Queued calls that no worker claims, for a reason that `/readyz` names."""
     oldest_queued_call_seconds: float
     pending_approvals: int
     oldest_pending_approval_seconds: float
     overdue_approvals: int
-    """Pending approvals whose deadline has passed. They grow only while no sweep runs."""
+    """Pending approvals whose deadline has passed. Their number grows only while no sweep runs."""
     audit_alarm: int
     """1 while the sealer refuses to sign the workspace's audit, for a reason that `/readyz` names."""
 

@@ -1,4 +1,4 @@
-"""Verdicts that take grants into account, and the release of waiting calls by new grants."""
+"""Verdicts that count grants, and the release of waiting calls by new grants."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -135,8 +135,8 @@ def ask_instead(
     """Ask a person about a queued call whose earlier permission no longer holds.
 
     `asking` is used if nobody was asked before. `rule` is the rule that asks now. `input_schema` is the tool's present schema.
-    `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it. In a session that denies what would
-    be asked, the call is refused.
+    `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it. If the session's `on_ask` is `deny`,
+    the call is refused.
     """
     if session.on_ask == "deny":
         refuse(db, session, call, words.unasked(rule or call.rule), words.cannot_approve())
@@ -154,7 +154,7 @@ def ask_instead(
     approval.leads_to = leads_to or None
     echoes = Echoes(call_input.secrets or (), quoted=True)
     approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
-    approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
+    approval.put(db, session, system("tool.run", session.workspace_id))
 
 
 def refuse(db: Db, session: Session, call: ToolCall, rule: str, message: str) -> None:
@@ -185,15 +185,14 @@ def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Gran
 
 
 def counting(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant]) -> list[Grant]:
-    """Return the grants for exactly the tools of this session that were given by as many people as must approve now."""
+    """Return the grants that cover exactly the session's tools and were given by as many people as must approve now."""
     about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
     return [g for g in about if _given_by_enough(db, session, rules.quorum(g.tool), g)]
 
 
 def _given_by_enough(db: Db, session: Session, quorum: Quorum, grant: Grant) -> bool:
-    if not quorum.needs_people:
-        return True
-    return votes.meets(db, quorum, [(voter, right) for voter, right in grant.voters or ()], session.speakers)
+    ballots = [(voter, right) for voter, right in grant.voters or ()]
+    return not quorum.needs_people or votes.meets(db, quorum, ballots, session.speakers)
 
 
 def _granted(

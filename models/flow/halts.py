@@ -1,6 +1,7 @@
-"""What a halt does to sessions: deadlines stand still while it lasts, and held calls go to their clients when it ends."""
+"""The effect of a halt on sessions: deadlines stand still while it lasts, and held calls go to their clients when it ends."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from models.database import clock
 from models.database.rows import Db
@@ -16,23 +17,22 @@ from models.workspace.halt import Halt, is_halted
 def overdue(db: Db, session: Session, approvals: Sequence[Approval]) -> list[Approval]:
     """Return the approvals whose deadline has passed. Ended halts move it first; an open one stops the clock."""
     late = [approval for approval in approvals if approval.expires_at <= session.now]
-    if not late:
-        return []
-    stopped = Halt.current(db)
-    move_deadlines(db, late)
-    now = stopped.started_at if stopped else session.now
+    now = _moved(db, session, late) if late else session.now
     return [approval for approval in late if approval.expires_at <= now]
 
 
 def silent(db: Db, session: Session, calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the calls whose client sent no result in time. Halts count as in `overdue`."""
     late = [call for call in calls if call.status == "with_client" and call.answer_by and call.answer_by <= session.now]
-    if not late:
-        return []
-    stopped = Halt.current(db)
-    move_deadlines(db, calls=late)
-    now = stopped.started_at if stopped else session.now
+    now = _moved(db, session, calls=late) if late else session.now
     return [call for call in late if call.answer_by and call.answer_by <= now]
+
+
+def _moved(db: Db, session: Session, approvals: Sequence[Approval] = (), calls: Sequence[ToolCall] = ()) -> datetime:
+    """Move the deadlines by halts that ended. Returns the time against which to check them: the start of an open halt, else now."""
+    stopped = Halt.current(db)
+    move_deadlines(db, approvals, calls)
+    return stopped.started_at if stopped else session.now
 
 
 def move_deadlines(db: Db, approvals: Sequence[Approval] = (), calls: Sequence[ToolCall] = ()) -> None:
@@ -41,8 +41,7 @@ def move_deadlines(db: Db, approvals: Sequence[Approval] = (), calls: Sequence[T
     since = min(running, default=None)
     for halt in Halt.ended_since(db, since) if since else ():
         for approval in approvals:
-            shift = halt.moves(approval.deadline_from)
-            if shift:
+            if shift := halt.moves(approval.deadline_from):
                 approval.expires_at += shift
                 approval.remind_at = approval.remind_at + shift if approval.remind_at else None
                 approval.deadline_from = halt.ended_at or approval.deadline_from

@@ -19,7 +19,7 @@ _NOT_FOLDED = f"""
         (SELECT max(number) FROM turn WHERE session_id = %(session)s)
     )))
 """  # noqa: S608 - text of our own
-"""The planner expects few turns of a list and many of a range, for which it would read all turns of a long session."""
+"""A list, not a range: for a range the planner expects many turns, and would read all turns of a long session."""
 _TURNS = f"""
     SELECT id, number, (SELECT content FROM reply WHERE turn_id = turn.id), stop_reason FROM turn
     WHERE {_NOT_FOLDED} ORDER BY number
@@ -36,7 +36,7 @@ _CALLS = f"""
     AND turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
     ORDER BY turn_id, position
 """  # noqa: S608 - text of our own
-"""With the input that ran, where a person changed it."""
+"""The last column is the input that ran, if a person changed it."""
 _FOLDS = """
     (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1)
     UNION ALL
@@ -46,7 +46,7 @@ _EDITED_AS_SHOWN = (
     "SELECT decided_shown FROM approval WHERE tool_call_id = %(call)s AND decided_sha256 = decode(%(sha256)s, 'hex') LIMIT 1"
 )
 _EDIT_CHARACTERS = 2_000
-"""Most characters of an edited input that the model gets to see."""
+"""Most characters of an edited input that the model gets."""
 
 
 def history(db: Db, session_id: str) -> Messages:
@@ -91,10 +91,10 @@ def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
     return start + read
 
 
-def joined(those: Sequence[Part]) -> Messages:
+def joined(history_parts: Sequence[Part]) -> Messages:
     """Return the messages of these parts."""
     messages: Messages = []
-    for part in those:
+    for part in history_parts:
         for message in part.messages:
             _append(messages, message["role"], message["content"])
     return messages
@@ -121,11 +121,8 @@ def edited_input(db: Db, call_id: str, edited: dict[str, Any]) -> str:
     """Return an edited input for the model: with the secrets that a person typed masked, and cut to `_EDIT_CHARACTERS`."""
     shown = db.value(_EDITED_AS_SHOWN, call=call_id, sha256=digest(edited))
     whole = spelled(shown or {})
-    return (
-        whole
-        if len(whole) <= _EDIT_CHARACTERS
-        else f"{whole[:_EDIT_CHARACTERS]}... ({len(whole) - _EDIT_CHARACTERS} more characters)"
-    )
+    cut_off = len(whole) - _EDIT_CHARACTERS
+    return f"{whole[:_EDIT_CHARACTERS]}... ({cut_off} more characters)" if cut_off > 0 else whole
 
 
 def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:

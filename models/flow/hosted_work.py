@@ -10,7 +10,7 @@ from models.workspace.halt import is_halted
 
 
 def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, reclaim_seconds: float) -> Work | None:
-    """Give this worker the work that waits longest in an environment. Returns None if none waits or the workspace is halted."""
+    """Offer this worker the work that waits longest in an environment. Returns None if none waits or the workspace is halted."""
     waiting = Work.waiting(db, environment_id, reclaim_seconds)
     for work_id, session_id in waiting if waiting and not is_halted(db) else ():
         session = Session.try_lock(db, session_id)
@@ -22,7 +22,7 @@ def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, r
         if work.status == "stopping" or not _needed(session):
             # The worker is gone and was told to stop, or the session needs no worker.
             work.stop(db, session.now)
-            _again(db, session)
+            _want_again(db, session)
             continue
         work.offer(db, session.now, worker, settings().work_lease_seconds)
         session.note(principal, "work.offered", work.id, worker=worker)
@@ -40,7 +40,7 @@ def stop_work(db: Db, session: Session, principal: Principal, work: Work, *, for
     session.note(principal, "work.stopped", work.id, force=force)
     if force or work.status == "queued":
         work.stop(db, session.now)
-        _again(db, session)
+        _want_again(db, session)
     else:
         work.ask_to_stop(db, session.now)
 
@@ -58,6 +58,6 @@ def _needed(session: Session) -> bool:
     return session.status not in {"idle", "terminated"}
 
 
-def _again(db: Db, session: Session) -> None:
+def _want_again(db: Db, session: Session) -> None:
     if _needed(session):
         Work.want(db, session, PAUSE_SECONDS)

@@ -1,6 +1,6 @@
 """Spend limits of a workspace, an agent or a person: may a turn's next request begin?
 
-A claim locks the limits that apply, and then reads what their periods have cost and what the requests under way may cost at most.
+A claim locks the limits that apply, and then reads the cost of their periods and the most that requests under way may cost.
 So all of them together pass a limit by no more than one reply. At a limit, people are asked whether this session may spend more.
 """
 
@@ -30,9 +30,9 @@ from models.workspace.spend_limit import SpendLimit
 TOOL = "session.spend_limit"
 """The name of the call that people are asked about. No tool can have it."""
 AGAIN_SECONDS = 2
-"""How long a turn waits while other requests may still use up the limit."""
+"""Pause of a turn while other requests may still use up the limit."""
 _SHARE = Decimal("0.1")
-"""Of the limit: how much more a session is proposed to spend."""
+"""Share of the limit that a question proposes to spend in addition."""
 
 
 def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
@@ -51,7 +51,7 @@ def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: S
         return False
     for standing in standings:
         if not standing.allows(charge.input_cost):
-            turn.quote = charge.stored  # the sweep goes on when the limits leave room for its input
+            turn.quote = charge.stored  # the sweep queues the turn again when the limits leave room for its input
             budgets.stop_at_cap(db, session, turn, _question(standing, charge), limit=standing.limit.id)
             return True
     if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):
@@ -61,14 +61,14 @@ def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: S
 
 
 def let_spend(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
-    """Let the session spend as much more as a person allowed. The limit stays, and what the session spends counts."""
+    """Let the session spend in addition the amount that a person allowed. The limit stays, and counts this spend."""
     session.spend_limits_from = session.list_cost + dollars_of(amount["amount"])
     session.note(principal, "spend_limit.passed", session.id, approval=approval.id, amount=amount["amount"])
     call.settle(db, session, "answered", text("The session may spend more."), is_error=False)
 
 
 def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> SpendLimit:
-    """Set a limit (`SpendLimit.put`). Raises Invalid if the workspace has no such agent or active member, or is another one."""
+    """Set a limit (`SpendLimit.put`). Raises Invalid unless the scope names an agent or active member, or this workspace."""
     kind, scope_id = scope
     try:
         if kind == "agent":

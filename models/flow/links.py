@@ -50,9 +50,9 @@ def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
 
 
 def decide_by_link(db: Db, session: Session, person: Principal, approval: Approval, link: Link, decision: Decision) -> None:
-    """Decide for the link's person, whose code was right, and use the link up. The session, approval and link are locked.
+    """Decide for the link's person, whose code was right, and mark the link as used. The session, approval and link are locked.
 
-    Raises Conflict if the link is not good for that any more; Forbidden if only a sign-in decides; Invalid for a decision that is
+    Raises Conflict if the link no longer decides; Forbidden if only a sign-in decides; Invalid for a decision that is
     more than to allow once, to deny, or to deny with a message; and whatever `decide` raises.
     """
     if link.used_at is not None or link.person_id != person.id or link.approval_id != approval.id:

@@ -1,4 +1,4 @@
-"""A session's lock, with what nearly every verb under it looks at."""
+"""The lock of a session, with the rows that nearly every verb under it reads."""
 
 from models.database.query import select
 from models.database.rows import Db
@@ -17,9 +17,10 @@ _CALLS = """
 def lock(db: Db, session_id: str) -> Session:
     """Return the session, locked until the transaction ends. Raises NotFound.
 
-    The same round trip reads the time, the workspace's policies, the turn, and the turn's calls, as they are under the lock.
+    The same round trip reads the time, the workspace's policies, the turn, and the turn's calls, as they are under the lock. Then
+    `Db.get` finds the turn without another read.
     """
-    sessions, policies, turns, calls = db.read(
+    sessions, policies, _, calls = db.read(
         Session.locking(session_id),
         POLICIES,
         select(Turn, _TURN, id=session_id),
@@ -29,7 +30,5 @@ def lock(db: Db, session_id: str) -> Session:
         raise NotFound("session", session_id)
     [(*_, watched, now)] = policies
     session: Session = sessions[0].begin(db, now, watched=watched)
-    session.turn = next(iter(turns), None)
-    session.calls = calls
-    session.policies = as_policies(policies)
+    session.calls, session.policies = calls, as_policies(policies)
     return session

@@ -102,7 +102,7 @@ def _take_confirmation(db: Db, session: Session, principal: Principal, event: di
 
 
 def _decided_approval(approvals: list[Approval], decision: Decision) -> Approval:
-    """Return the approval, of all of one call, that the decision is for.
+    """Return the one of a call's approvals that the decision is for.
 
     A repeated decision is for the approval that it decided first. It never decides a later approval of an unknown outcome, nor a
     question that it does not answer. A call whose grant was revoked is asked about again: its last approval is the pending one.
@@ -161,7 +161,7 @@ def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
     if call is None or call.session_id != session.id:
         raise Invalid(
             field,
-            f"session {session.id} has no tool call {call_id!r}; use the id of the event that told of it.",
+            f"session {session.id} has no tool call {call_id!r}; use the id of the call's event.",
         )
     return call
 

@@ -1,4 +1,4 @@
-"""Names for people of the principals that rows record."""
+"""Names, for people to read, of the principals that rows record."""
 
 from collections.abc import Iterable
 

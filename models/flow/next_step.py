@@ -33,7 +33,7 @@ def carry_on(db: Db, session: Session) -> None:
     if needing:
         asks_for_budget = all(call.kind == BUDGET for call in needing)
         tools = {"type": "requires_action", "event_ids": [call.id for call in needing]}
-        _require_action(db, session, BUDGET_REACHED if asks_for_budget else tools)
+        wait(db, session, BUDGET_REACHED if asks_for_budget else tools)
         return
     if any(call.kind == BUDGET and call.status != "answered" for call in calls):
         rest(db, session, BUDGET_REACHED)
@@ -44,7 +44,7 @@ def carry_on(db: Db, session: Session) -> None:
 
 
 def go_on(db: Db, session: Session) -> None:
-    """Start the next turn of a run that rested at its budget."""
+    """Start the next turn of a run that rested at a budget or spend limit."""
     session.run_again(db)
     Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
     Work.want(db, session)
@@ -83,9 +83,9 @@ def stop(db: Db, session: Session, principal: Principal, why: str | None = None)
 
 
 def end_unreported(db: Db, session: Session, turn: Turn) -> None:
-    """End an attempt that its worker did not report: count the most that it may have consumed, and close its request.
+    """End an attempt that its worker did not report: count the highest charge that it may have caused, and close its request.
 
-    A worker that is alive replaces the estimate by what it knows (`models.flow.turns.correct_usage`).
+    A worker that is alive replaces the estimate later (`models.flow.turns.correct_usage`).
     """
     charge = Charge.of(turn.quote).ended(None) if turn.quote else None
     TurnUsage.record(db, session, turn, [charge] if charge else [])
@@ -108,8 +108,8 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
         call.cancel_requested_at = session.now
 
 
-def _require_action(db: Db, session: Session, reason: dict[str, Any]) -> None:
-    """Emit the calls that wait for somebody, again whenever they change."""
+def wait(db: Db, session: Session, reason: dict[str, Any]) -> None:
+    """Have the session wait for somebody, and emit the reason. No-op if the session waits for the same reason already."""
     if session.status == "waiting" and session.stop_reason == reason:
         return
     session.become("waiting")

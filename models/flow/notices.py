@@ -11,7 +11,7 @@ from models.outbox.notification import Notification
 from models.pure.line_diff import hunks
 from models.pure.notice import Notice, Stage
 from models.pure.quorum import Quorum
-from models.pure.visible import visible, visible_lines
+from models.pure.visible import visible
 from models.session import sentences
 from models.session.approval import Approval
 from models.session.evidence import Evidence
@@ -20,13 +20,13 @@ from models.settings import settings
 from models.workspace.agent import AgentVersion
 
 MOST_EVIDENCE = 3000
-"""Characters of a notice's evidence. A cut says how many it leaves out."""
+"""Most characters of a notice's evidence. A cut says how many it leaves out."""
 _MOST_TITLE = 150
 WITHDRAWN = "Withdrawn: its session was deleted"
 
 
 def notice(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage) -> Notice:
-    """Return what the channel is told of the approval at this stage. `approval` is None if its session was deleted."""
+    """Return the notice of an approval at this stage. `approval` is None if its session was deleted."""
     if approval is None:
         title = "An approval was withdrawn"
         return Notice(row.approval_id, row.workspace_id, "decided", title, title, outcome=WITHDRAWN, url=f"{_public_url()}/inbox")
@@ -53,7 +53,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
 
 
 def test_notice(row: Notification) -> Notice:
-    """Return what a channel gets as a test."""
+    """Return the notice by which a channel is tested."""
     sentence = "This is a test: messages about approvals arrive here"
     return Notice(row.approval_id, row.workspace_id, "test", "Test message", sentence, url=f"{_public_url()}/inbox")
 
@@ -64,13 +64,14 @@ def page_of(approval_id: str) -> str:
 
 
 def evidence(db: Db, approval: Approval) -> str:
-    """Return what people judge the call by: its command, its change of a file as a diff, its questions, or its input as JSON."""
+    """Return the facts to decide the call by: its command, its change of a file as a diff, its questions, or its input as JSON."""
     if approval.kind == "question":
         text = "\n".join(str(question["message"]) for question in (approval.echoes.value(approval.questions) or {}).values())
-        return _short(text)
-    arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
-    row = db.get(Evidence, approval.id)
-    return _short(_of_call(approval.tool, arguments, approval.echoes.value(row.body) if row else None))
+    else:
+        arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
+        row = db.get(Evidence, approval.id)
+        text = _of_call(approval.tool, arguments, approval.echoes.value(row.body) if row else None)
+    return sentences.shortened(text, MOST_EVIDENCE)
 
 
 def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) -> str:
@@ -87,7 +88,7 @@ def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) 
 
 
 def _is_plain(approval: Approval) -> bool:
-    """True if one person decides the approval by yes or no, and need not be another than who asked."""
+    """True if one person decides the approval by yes or no, even a person who started the run."""
     quorum = Quorum.of(approval.quorum)
     return approval.kind in {"tool_call", "budget"} and quorum.required == 1 and not quorum.four_eyes
 
@@ -112,10 +113,3 @@ def _public_url() -> str:
 def _one_line(text: str) -> str:
     line = visible(" ".join(text.split()))
     return line if len(line) <= _MOST_TITLE else f"{line[: _MOST_TITLE - 1]}…"
-
-
-def _short(text: str) -> str:
-    shown = visible_lines(text)
-    if len(shown) <= MOST_EVIDENCE:
-        return shown
-    return f"{shown[:MOST_EVIDENCE]}… ({len(shown) - MOST_EVIDENCE} more characters)"

@@ -1,4 +1,4 @@
-"""Who is notified of an approval, when, and whether a notification is still to be sent."""
+"""The people who are notified of an approval, the time, and whether a notification is still needed."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from models.session.vote import Vote
 MAIL_DELAY = timedelta(seconds=60)
 """Mail waits until an approval has waited for this long: chat and push come first."""
 _EDITED_IN_PLACE = frozenset({"slack"})
-"""Kinds whose outcome disturbs nobody, so that quiet hours do not delay it."""
+"""Kinds that edit the message in place, so that quiet hours do not delay the outcome."""
 _WITHOUT_CHANNEL = """
     SELECT m.person_id FROM member m WHERE m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL
         AND m.role = ANY(%(roles)s) AND NOT EXISTS (
@@ -40,15 +40,15 @@ class Message(NamedTuple):
     notice: Notice
     seq: int
     earlier: Receipt | None
-    """The receipt of the message to edit or to follow up."""
+    """The receipt of the earlier message, to edit it or to follow up."""
 
 
 def fan_out(db: Db, change_id: str) -> None:
-    """Turn a change of an approval into notifications, and delete the change. A hint that is late or doubled finds no change."""
+    """Turn a change of an approval into notifications, and delete the change. No-op without it, as for a late or doubled hint."""
     change = db.first(ApprovalChange, "WHERE id = %(id)s FOR UPDATE SKIP LOCKED", id=change_id)
     if change is None:
         return
-    # One change of an approval after the other: two at once would insert the same notification.
+    # Two changes of one approval at once would insert the same notification.
     db.write("SELECT pg_advisory_xact_lock(hashtextextended('notify ' || %(id)s, 0))", id=change.approval_id)
     now, approval = clock.now(db), db.get(Approval, change.approval_id)
     waits = approval is not None and approval.status == "pending"
@@ -63,7 +63,7 @@ def fan_out(db: Db, change_id: str) -> None:
 
 
 def prepare(db: Db, notification_id: str) -> Message | None:
-    """Claim a notification that is due. None if there is nothing to send, or if it is cancelled or postponed."""
+    """Claim a due notification. Returns None if there is nothing to send, or if it is cancelled or postponed."""
     queued = Notification.due(db, notification_id)
     if queued is None:
         return None
@@ -85,7 +85,7 @@ def prepare(db: Db, notification_id: str) -> Message | None:
 
 
 def _prepare_test(db: Db, row: Notification, channel: Channel, now: datetime) -> Message | None:
-    """Claim a test, also in quiet hours: somebody waits for it. None, and cancelled, if the channel was turned off meanwhile."""
+    """Claim a test, even in quiet hours: somebody waits for it. Cancels it and returns None if the channel was turned off."""
     if channel.state != "enabled" or _is_unlinked(db, channel):
         row.cancel(db, now)
         return None
@@ -94,7 +94,7 @@ def _prepare_test(db: Db, row: Notification, channel: Channel, now: datetime) ->
 
 
 def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime) -> dict[str, list[Right]]:
-    """Return, of these people, those who may decide the approval now, with the rights by which they may."""
+    """Return those of these people who may decide the approval now, each with the rights that allow it."""
     quorum, started = Quorum.of(approval.quorum), set(approval.started_by)
     eligible = {}
     for person_id, rights in rights_of_each(db, people, now, lock=False).items():
@@ -106,7 +106,7 @@ def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime
 
 
 def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) -> None:
-    """Have a notification tell this stage. One that was not sent is cancelled when the approval has ended."""
+    """Have a notification report this stage. If it was never sent and the approval has ended, cancel it."""
     if stage == "decided" and row.receipt is None and row.status != "running":
         if row.status == "queued":
             row.cancel(db, now)
@@ -129,7 +129,7 @@ def _add(db: Db, channels: list[Channel], approval: Approval, change: ApprovalCh
 
 
 def _channels(db: Db, approval: Approval, stage: Stage, now: datetime) -> list[Channel]:
-    """Return the enabled channels that are told of this stage."""
+    """Return the enabled channels that get this stage."""
     default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'")
     if default is not None:
         _give_default(db, default, now)
@@ -141,11 +141,11 @@ def _channels(db: Db, approval: Approval, stage: Stage, now: datetime) -> list[C
 
 
 def _give_default(db: Db, default: Channel, now: datetime) -> None:
-    """Give each person who may decide and has no channel one that follows the default."""
+    """Give a channel with the default's settings to each person who may decide and has no channel."""
     values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES}
     if not db.rows(_WITHOUT_CHANNEL, **values):
         return
-    # Another worker may be doing the same: read again behind the lock.
+    # Another worker may do the same: read again under the lock.
     db.write("SELECT pg_advisory_xact_lock(hashtextextended('channels ' || %(id)s, 0))", id=db.workspace_id)
     people = [person_id for (person_id,) in db.rows(_WITHOUT_CHANNEL, **values)]
     settings = {name: getattr(default, name) for name in SETTINGS}
@@ -156,7 +156,7 @@ def _give_default(db: Db, default: Channel, now: datetime) -> None:
 
 
 def _wants(channel: Channel, approval: Approval, eligible: Mapping[str, list[Right]]) -> bool:
-    """True if the channel's person may decide the approval, and the channel is about approvals like it."""
+    """True if the channel's person may decide the approval, and the channel's `about` includes it."""
     rights = eligible.get(channel.person_id or "")
     if not rights:
         return False
@@ -168,7 +168,7 @@ def _wants(channel: Channel, approval: Approval, eligible: Mapping[str, list[Rig
 
 
 def _voters(db: Db, approval: Approval) -> set[str]:
-    return {vote.person_id for vote in Vote.of(db, [approval.id])[approval.id]}
+    return {vote.person_id for vote in Vote.of_approval(db, approval.id)}
 
 
 def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage, now: datetime) -> bool:
@@ -187,7 +187,7 @@ def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval
 
 
 def _is_unlinked(db: Db, channel: Channel) -> bool:
-    """True if the channel leads to a Slack user who is no longer its person's."""
+    """True if the channel's Slack user is no longer linked to its person."""
     if channel.kind != "slack" or channel.person_id is None:
         return False
     return channel.address.rpartition("/")[2] not in {row.slack_id for row in SlackUser.of_person(db, channel.person_id)}
@@ -207,7 +207,7 @@ def kind_of(db: Db, notification_id: str) -> str:
 
 
 def next_due(db: Db, kind: str) -> str | None:
-    """Return the id of the workspace's notification of this kind that is due for the longest time; None if none is."""
+    """Return the id of the workspace's notification of this kind that has been due for the longest time, or None."""
     next_id: str | None = db.value(_NEXT, kind=kind)
     return next_id
 

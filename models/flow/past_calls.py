@@ -31,7 +31,7 @@ _SESSIONS = """
     WHERE workspace_id = %(workspace)s AND updated_at >= %(since)s AND (%(agent)s::text IS NULL OR agent_id = %(agent)s)
     AND (%(last)s::text IS NULL OR (created_at, id) < (%(last_at)s, %(last)s)) ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 """
-"""Ids, each with a hash of the columns that decide a session's rules. Sessions with the same hash (`look`) share their rules."""
+"""Each session has a hash of the columns that decide its rules: sessions with the same hash (`look`) share their rules."""
 _CALLS = """
     SELECT id, session_id, name, permission, rule, grants, created_at, coalesce(proposed_input, input), shown_input
     FROM tool_call JOIN call_input ON tool_call_id = id
@@ -59,7 +59,7 @@ class PastCall(NamedTuple):
     created_at: datetime
     input: dict[str, Any]
     shown_input: dict[str, Any] | None
-    """The input with its secrets masked; None if it has none."""
+    """The input with its secrets masked; None if it has no secrets."""
 
 
 _ALLOWED: dict[str, Then] = {"grant": "allowed_by_grant", "system": "allowed_at_deadline"}
@@ -75,7 +75,7 @@ _ENDED: dict[str, Then] = {
 def pages(
     db: Db, workspace_id: str, since: datetime, *, agent_id: str | None = None, tool: str | None = None
 ) -> Iterator[tuple[dict[str, str], list[PastCall]]]:
-    """Yield the looks of a few sessions, and at most CALLS calls of these sessions."""
+    """Yield the looks of at most SESSIONS sessions by id, and at most CALLS calls of these sessions."""
     which = {"workspace": workspace_id, "since": since, "agent": agent_id, "limit": SESSIONS}
     sessions = db.rows(_SESSIONS, **which, last=None, last_at=None)
     while sessions:

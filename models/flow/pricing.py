@@ -1,4 +1,4 @@
-"""The price and the window of a model at a provider: the operator's where the registry names one, else the public list's."""
+"""The price and the window of a model at a provider: the operator's if the registry has them, else the public list's."""
 
 from datetime import datetime
 
@@ -24,13 +24,13 @@ def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0
 
 
 def window_of(entry: ProviderEntry, model: str, at: datetime) -> int:
-    """Return how many tokens of input and reply together the model reads."""
+    """Return the model's window: the most tokens of input and reply together."""
     place, url = _listed_at(entry)
     return entry.window(model) or list_window(place, model, at, url=url) or settings().context_window_tokens
 
 
 def _listed_at(entry: ProviderEntry) -> tuple[str, str | None]:
-    """Return the provider's name in the public list, and the address by which the list knows others."""
+    """Return the provider's name in the public list, and the address by which the list identifies other providers."""
     if entry.kind == "anthropic":
         return "anthropic", None
     return ("openai", None) if entry.base_url is None else (entry.name, entry.base_url)

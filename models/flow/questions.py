@@ -9,7 +9,7 @@ from models.session.decision import Decision
 
 
 def named(approval: Approval, decision: Decision) -> Decision:
-    """Return the decision. A single answer without a key gets the key of the only request."""
+    """Return the decision. An answer without a key gets the key of the only request. Raises Invalid for several requests."""
     requests = approval.questions or {}
     if decision.answers is None or "" not in decision.answers or approval.kind != "question":
         return decision

@@ -22,7 +22,7 @@ def queues() -> list[str | None]:
         return [None, *(queue for (queue,) in db.rows(_QUEUES))]
 
 
-# From one queue to the next by the index: as many steps as queues, however many calls wait in each.
+# Steps from one queue to the next by the index, however many calls wait in each.
 _QUEUES = """
     WITH RECURSIVE step (queue) AS (
         (SELECT queue FROM tool_call WHERE status = 'queued' AND queue IS NOT NULL ORDER BY queue LIMIT 1)
@@ -36,7 +36,7 @@ _QUEUES = """
 def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None) -> list[Hint]:
     """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age.
 
-    Of calls: of those in one queue.
+    For calls, `queue` selects their queue.
     """
     task = "turn.run" if table is Turn else "tool.run"
     values = {"limit": limit, "queue": queue, "rehint": timedelta(seconds=settings().rehint_seconds)}
@@ -48,9 +48,9 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str 
 
 _BEGINS = f"workspace_id <> ALL ({HALTED})"
 _IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
-"""Two conditions, so that either goes by the index: of the tools' own queue, and of a named one."""
-# Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that could
-# not take it then may be able to now.
+"""Two conditions, so that the tools' own queue and a named queue each use the index."""
+# "Half their age" without dividing an interval: the hint is as old as it was late. A minute at most, because a worker that could
+# not run the row then may be able to now.
 _SILENT = f"""
     due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
         {STARTED} - hinted_at > hinted_at - due_at OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
@@ -70,7 +70,7 @@ _HINT_CALLS = f"""
 
 
 def delivery_hints(limit: int = BATCH) -> list[Hint]:
-    """Do the same for deliveries, of each endpoint as many as it is sent at a time: a long queue for one holds up no other.
+    """Stamp and return the hints of deliveries, at most AT_ONCE of each endpoint, so that a long queue for one delays no other.
 
     A failing endpoint gets one hint, and none during its pause.
     """
@@ -79,7 +79,7 @@ def delivery_hints(limit: int = BATCH) -> list[Hint]:
         return [Hint("deliver.send", row) for row in db.rows(_HINT_DELIVERIES, **values)]
 
 
-# From one endpoint to the next by the index, as in `_QUEUES`.
+# Steps from one endpoint to the next by the index, as in `_QUEUES`.
 _HINT_DELIVERIES = f"""
     WITH RECURSIVE step (endpoint_id) AS (
         (SELECT endpoint_id FROM delivery WHERE status = 'queued' ORDER BY endpoint_id LIMIT 1)
@@ -100,7 +100,7 @@ _HINT_DELIVERIES = f"""
 
 
 def notification_hints(limit: int = BATCH) -> list[Hint]:
-    """Do the same for changes of approvals, which have to be fanned out, and for notifications."""
+    """Stamp and return the hints of notifications, and of changes of approvals, which become notifications."""
     values = {"limit": limit, "rehint": timedelta(seconds=settings().rehint_seconds)}
     with transaction(role="system") as db:
         changes, notifications = db.rows(_HINT_CHANGES, **values), db.rows(_HINT_NOTIFICATIONS, **values)

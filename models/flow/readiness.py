@@ -8,11 +8,11 @@ from models.workspace.halt import Halt
 from models.workspace.toolset import missing
 
 LOOKED_AT = 1000
-"""Most calls that are looked at."""
+"""Most queued calls that one report reads."""
 
 
 def held_back(workspace_id: str) -> list[str]:
-    """Return why workers leave queued calls of the workspace: a sentence for each reason."""
+    """Return why no worker claims queued calls of the workspace: a sentence for each reason."""
     first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
     with transaction(workspace_id) as db:
         counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))

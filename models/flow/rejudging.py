@@ -24,7 +24,7 @@ from models.session.tool_call import ToolCall
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 
 Places = Mapping[str, str | None]
-"""Where paths lead, by their text: relative to the workdir and without links; None for what leads nowhere in there."""
+"""Where paths lead, by their text: relative to the workdir and without links. None: outside the workdir, or nowhere."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Unresolved:
     """A claim that cannot be judged before the worker has looked at the session's files."""
 
     paths: frozenset[str] = frozenset()
-    """Paths in the input; the claim has to know where they lead."""
+    """Paths in the input. The claim needs to know where they lead."""
     git_line: str | None = None
-    """A command line that runs git; the claim has to know whether git could run a program that a repository in the files names."""
+    """A command line that runs git. The claim needs to know whether git could run a program named by a repository in the files."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Rejudged:
     """The present verdict on a call."""
 
     verdict: Verdict
-    """The stricter of the verdicts on the input as it is written, and as its paths lead."""
+    """The stricter of two verdicts: on the input as it is written, and on the input as its paths lead."""
     leads_to: dict[str, str] = field(default_factory=dict)
-    """By JSON Pointer, where paths lead elsewhere than they say, if only this made the verdict as strict as it is."""
+    """Where paths lead, by JSON Pointer, if they lead elsewhere than they say and only this made the verdict stricter."""
 
 
 def judge_again(db: Db, session: Session, rules: SessionPolicies, call: ToolCall, places: Places) -> Rejudged | Unresolved:

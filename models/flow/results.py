@@ -24,7 +24,7 @@ from models.settings import settings
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a tool ended."""
+    """The outcome of a tool."""
 
     content: list[dict[str, Any]]
     is_error: bool
@@ -58,7 +58,7 @@ def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> N
 
 
 def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: Outcome) -> None:
-    """Keep the outcome that a worker reports after it lost its lease. It is for the record, and changes nothing else."""
+    """Store the outcome that a worker reports after it lost its lease, for the record. It changes nothing else."""
     if Attempt.was_reported(db, call_id, attempt):
         return  # the same worker's commit had succeeded
     kept = {"content": outcome.content, "is_error": outcome.is_error, "at": session.now.isoformat()}
@@ -74,9 +74,9 @@ def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: O
 
 
 def lose_call(db: Db, session: Session, call: ToolCall, why: str = "its worker died, or was cut off") -> None:
-    """Handle a call whose end nobody knows. An idempotent call runs again under its key; a person settles any other.
+    """Handle a call whose end nobody knows. An idempotent call runs again under the same key; a person settles any other call.
 
-    `why` is for the person.
+    `why` is shown to the person.
     """
     session.note(_actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:

@@ -148,18 +148,18 @@ _INDEXED: dict[type, str] = {
     StoredResult: _OF_CALLS,
     ToolCall: _OF_TURNS,
 }
-"""A session's rows of tables without an index by session, by their own indexes."""
+"""How to select a session's rows by index in tables without an index by session."""
 
 
 def gone(session_ids: list[str]) -> set[str]:
-    """Return those of the ids that no session has, in any workspace. For tools workers, whose role cannot read them all."""
+    """Return the ids of deleted sessions, in any workspace. Tools workers' role cannot read all sessions."""
     with transaction() as db:
         rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
         return {session_id for (session_id,) in rows}
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
-    """Cancel everything that waits. Raises Conflict while a turn or a call is queued or runs. `done` is a verb for the error."""
+    """Cancel everything that waits. Raises Conflict while a turn or a call is queued or runs. `done` is for the error."""
     busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
     if session.live or busy:
         raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")

@@ -1,8 +1,8 @@
-"""Simulates a proposed rule or policy on past calls, and compares its verdicts with what happened.
+"""Simulates a proposed rule or policy on past calls, and compares its verdicts with the past ones.
 
 All other rules of the sessions and the workspace apply as they do today. A grant that allowed a call then allows it again. Nothing
-is written. Inputs are judged with their secrets masked: otherwise a caller could find out a secret by rules of their own, character
-by character. `Trial.reveal` judges inputs as they are. Calls are read in pages, for a bounded time.
+is written. Inputs are judged with their secrets masked: otherwise callers could find out a secret, character by character, with
+rules of their own. `Trial.reveal` judges the real inputs. Calls are read in pages, for a bounded time.
 """
 
 import time
@@ -40,7 +40,7 @@ class Trial:
 
     since: datetime
     rule: dict[str, Any] | None = None
-    """Added to the agent's policy, or without `agent_id` to the workspace's."""
+    """Added to the agent's policy; without `agent_id`, to the workspace's."""
     policy: dict[str, Any] | None = None
     """Replaces the tool's policy; without `tool`, the agent's; without `agent_id`, the workspace's."""
     agent_id: str | None = None
@@ -53,7 +53,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Example:
-    """One call, as people may see it."""
+    """One call, for people to see."""
 
     call: Any
     shown: dict[str, Any] | None
@@ -139,7 +139,7 @@ def _shown(call: Any) -> dict[str, Any] | None:
 
 
 class _TrialPolicies:
-    """The policies of the sessions with the proposal, compiled once for sessions with the same rules (`look`) and for a tool."""
+    """The sessions' policies with the proposal. Sessions with the same `look` share what is compiled for a tool."""
 
     def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
         self._db, self._trial, self._policies = db, trial, policies

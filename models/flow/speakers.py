@@ -27,7 +27,7 @@ def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
 
 
 def check(db: Db, session: Session, speaker: str | None) -> None:
-    """Raise Invalid if calls of the session may need four eyes, and nobody is named who could be kept from deciding."""
+    """Raise Invalid if calls of the session may need four eyes and there is no speaker."""
     if speaker is None and session_policies(db, session).four_eyes:
         raise Invalid(
             "on_behalf_of",
@@ -36,7 +36,7 @@ def check(db: Db, session: Session, speaker: str | None) -> None:
 
 
 def hear(db: Db, session: Session, principal: Principal, on_behalf_of: str | None) -> dict[str, str]:
-    """Add the speaker of a message to those of the run, which begins with the message if the session is idle.
+    """Add the speaker of a message to the run's speakers. If the session is idle, a new run begins, with this speaker alone.
 
     Returns the event's fields about the speaker. Raises Invalid.
     """

@@ -27,7 +27,7 @@ from models.settings import settings
 from models.workspace.halt import OPEN_HALT, is_halted
 
 Quote = Callable[[Turn], Charge]
-"""Returns what the next request may consume at most. Called once the turn has read its messages."""
+"""Returns the highest charge that the next request may cause. Called once the turn has read its messages."""
 
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote) -> Turn | None:
@@ -69,8 +69,8 @@ def checkpoint(
 ) -> None:
     """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
 
-    `proposals` are its calls in order, with verdicts. `served`: who answered. Raises Stale, and stores nothing, if the turn ended
-    or was taken meanwhile.
+    `proposals` are its calls in order. `served`: the model that answered. Raises Stale, and stores nothing, if the turn ended or
+    another worker took it.
     """
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
     if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
@@ -119,10 +119,10 @@ def fail_turn(
 ) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
 
-    `charges`: what the attempt's requests consumed; none if no model began to answer.
+    `charges`: those of the attempt's requests; none if no model began to answer.
     `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
-    the MCP server that failed, if the model did not. `served`: who had begun to answer. `shorten`: the request was too long for the
-    model, so it is made again once older turns are folded.
+    the MCP server that failed, if no model did. `served`: the model that had begun to answer. `shorten`: the request was too long
+    for the model, so it is sent again once older turns are folded.
     """
     if served:
         turn.serve(session, db, served, _actor(session))
@@ -131,8 +131,7 @@ def fail_turn(
     refusals = int(turn.overlong_after is not None)
     again = shorten or (retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
     status = "retrying" if again else "exhausted" if retryable else "terminal"
-    error = {"type": kind, "message": message, "retry_status": {"type": status}}
-    session.emit(db, "session.error", {"error": error | ({"mcp_server_name": server} if server else {})})
+    _emit_error(db, session, kind, message, status, **({"mcp_server_name": server} if server else {}))
     session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
     if again:
         if shorten:
@@ -155,29 +154,25 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
     end_unreported(db, session, turn)
     if turn.losses + 1 < settings().crash_attempts:
-        turn.retry(db, session, lost=True)
+        turn.lose(db, session)
         return
     message = f"The worker was lost {turn.losses + 1} times at this turn. It is not tried again."
-    session.emit(
-        db,
-        "session.error",
-        {"error": {"type": "unknown_error", "message": message, "retry_status": {"type": "exhausted"}}},
-    )
+    _emit_error(db, session, "unknown_error", message, "exhausted")
     turn.fail(db, session)
     session.report_usage(db)
     rest(db, session, {"type": "retries_exhausted"})
 
 
 def correct_usage(db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
-    """Replace the estimate for an attempt that was ended from outside by what its worker knows. Idempotent.
+    """Replace the estimate for an attempt that was ended from outside by its worker's charges. Idempotent.
 
-    No event says so: nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
+    Emits no event, because nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
     """
     TurnUsage.correct(db, session, turn, charges)
 
 
 def _is_broken_again(db: Db, session: Session, turn: Turn, content: list[dict[str, Any]]) -> bool:
-    """True if the reply before this one in the run had an unreadable call as well: the model was told, and did it again."""
+    """True if this reply and the reply before it in the run have an unreadable call. The model was told of the first one."""
     is_broken = any(block.get("problem") for block in content)
     return is_broken and turn.count > 1 and Reply.had_a_problem(db, session.id, turn.number - 1)
 
@@ -232,11 +227,15 @@ def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Propo
 
 def _finish(db: Db, session: Session, move: Finish, stop_details: dict[str, Any] | None) -> None:
     if move.error:
-        kind, message = move.error
-        session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": "terminal"}}})
+        _emit_error(db, session, *move.error, "terminal")
     session.report_usage(db)
     more = {"stop_details": stop_details} if stop_details and move.stop_reason == "refusal" else {}
     rest(db, session, {"type": move.stop_reason}, **more)
+
+
+def _emit_error(db: Db, session: Session, kind: str, message: str, retry_status: str, **more: str) -> None:
+    error = {"type": kind, "message": message, "retry_status": {"type": retry_status}, **more}
+    session.emit(db, "session.error", {"error": error})
 
 
 def _actor(session: Session) -> Principal:

@@ -1,4 +1,4 @@
-"""Changes to a session by its owner: title, metadata, and the tools that its agent has from the next turn on."""
+"""Changes to a session by its owner: title, metadata, budget, and the agent's tools from the next turn on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from models.workspace.agent import patched
 def update(db: Db, session: Session, principal: Principal, changes: Mapping[str, Any]) -> None:
     """Apply `changes`: `title`, `metadata` (a patch; null deletes), `budget`, `tools` and `mcp_servers` (normal form). Idempotent.
 
-    Raises Conflict for an archived session, and for tools while work goes on; Invalid for too much metadata.
+    Raises Conflict for an archived session, and for tools while the session works; Invalid for too much metadata.
     """
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and cannot be changed.")

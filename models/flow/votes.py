@@ -1,4 +1,4 @@
-"""Votes: who may decide an approval, and when enough people have."""
+"""Votes: the people who may decide an approval, and whether enough have agreed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ from models.session.session import Session
 from models.session.vote import Vote
 
 Ballot = tuple[str, str]
-"""Who voted, and whose right was used."""
+"""The voter, and the person whose right the vote uses."""
 
 
 def right_to_decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> Right | None:
     """Return the right by which the principal decides. None for an API key that may decide.
 
-    Raises Forbidden, which names the people who may.
+    Raises Forbidden, with a sentence on the people who may decide; Conflict if every right was used by another vote.
     """
     quorum = Quorum.of(approval.quorum)
     if not isinstance(principal, PersonPrincipal):
@@ -48,7 +48,7 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
     good = [one for one in rights if one.meets(quorum) and not (quorum.four_eyes and one.person_id in started)]
     if not good:
         raise Forbidden(f"You are not one of those who may decide approval {approval.id}. {described(db, approval)}")
-    used = {vote.for_person_id for vote in Vote.of(db, [approval.id])[approval.id] if vote.person_id != principal.person_id}
+    used = {vote.for_person_id for vote in Vote.of_approval(db, approval.id) if vote.person_id != principal.person_id}
     free = [one for one in good if one.person_id not in used]
     if not free and not _is_denial(decision):
         raise Conflict(
@@ -60,11 +60,11 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
 def cast(
     db: Db, session: Session, principal: Principal, right: Right, approval: Approval, decision: Decision
 ) -> tuple[Decision | None, str]:
-    """Record a vote. Returns the decision that takes effect by it, None while votes are missing; and the vote's event id.
+    """Record a vote. Returns the decision that it completes, or None while votes are missing; and the id of the vote's event.
 
-    A person's same vote again changes nothing. Raises Conflict for a different one, unless it is a denial, which takes its place.
+    An equal vote by the same person changes nothing. Raises Conflict for a different one, unless it is a denial, which replaces it.
     """
-    votes = Vote.of(db, [approval.id])[approval.id]
+    votes = Vote.of_approval(db, approval.id)
     own = next((vote for vote in votes if vote.person_id == principal.id), None)
     if own is not None and own.decision == decision.stored:
         return None, own.event_id
@@ -85,8 +85,8 @@ def cast(
 
 
 def void(db: Db, session: Session, principal: Principal, approval: Approval) -> None:
-    """Void all votes: the input has changed."""
-    for vote in Vote.of(db, [approval.id])[approval.id]:
+    """Void all votes, because the input has changed."""
+    for vote in Vote.of_approval(db, approval.id):
         vote.voided_at = session.now
         session.note(principal, "vote.voided", approval.id, vote=vote.id, by=f"user:{vote.person_id}")
     db.save()
@@ -100,12 +100,12 @@ def is_enough(db: Db, approval: Approval, votes: Iterable[Vote], quorum: Quorum 
 
 def still_allows(db: Db, approval: Approval, quorum: Quorum) -> bool:
     """True if the people who allowed the approval are enough for the quorum that holds now."""
-    return not quorum.needs_people or is_enough(db, approval, Vote.of(db, [approval.id])[approval.id], quorum)
+    return not quorum.needs_people or is_enough(db, approval, Vote.of_approval(db, approval.id), quorum)
 
 
 def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterable[str]) -> bool:
-    """True if the ballots meet the quorum: each by an active person, with the right of a person who is in every set, and with four
-    eyes neither of them one who started the run. No ballot counts twice, by its voter or by its right."""
+    """True if enough ballots count for the quorum. A ballot counts if its voter is active, its right is of a person in every set,
+    and with four eyes neither of the two started the run. Each voter and each right counts once."""
     started = set(started_by)
     if quorum.four_eyes and not started:
         return False
@@ -163,7 +163,7 @@ def _is_denial(decision: Decision) -> bool:
 
 
 def _choice(approval: Approval, decision: Decision) -> str:
-    """Return the hash of the decision's effect, without its grant."""
+    """Return the hash of the decision's effects, without its grant."""
     kept = {name: value for name, value in decision.stored.items() if name in {"respond", "content", "outcome", "answers_sha256"}}
     return digest(kept | {"input_sha256": approval.runs})
 
@@ -180,5 +180,5 @@ _GRANT = ("scope", "match", "expires_in_seconds", "max_uses")
 
 
 def _standing(db: Db, approval: Approval) -> dict[str, object]:
-    votes = [vote.summary for vote in Vote.of(db, [approval.id])[approval.id]]
+    votes = [vote.summary for vote in Vote.of_approval(db, approval.id)]
     return {"status": approval.status, "votes": votes, "required_approvals": Quorum.of(approval.quorum).required}

@@ -55,11 +55,11 @@ class Approval(Base):
     annotations: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The tool server's hints about the tool: `Asking.annotations`."""
     questions: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Of kind `question`: `{key: {"message": str, "schema": {...} | "url": str}}`."""
+    """The tool's questions, where `kind` is `question`: `{key: {"message": str, "schema": {...} | "url": str}}`."""
     leads_to: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """If symbolic links are the reason: where paths in the input lead, by JSON Pointer. Allowing covers no other destination."""
     attempt_told: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Of kind `unknown_outcome`: the attempt, as `{"number", "worker", "started_at", "output"}`."""
+    """The attempt, where `kind` is `unknown_outcome`: `Attempt.summary`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     deadline_from: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True), server_default=sa.func.now())
@@ -75,10 +75,10 @@ class Approval(Base):
     started_by: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
     """The session's `speakers` when people were asked. With four eyes they may not decide."""
     remind_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """Time of the reminder. None after the reminder, and where there is none."""
+    """Time of the reminder. None after the reminder, and if none is due."""
     reminded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     decided_input: Mapped[str | None]
-    """The canonical input that a person edited; None if nobody did."""
+    """The canonical input as a person edited it; None if nobody did."""
     decided_shown: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """`decided_input` with its secrets masked. Markers that the person left in place stay markers."""
     decided_sha256: Mapped[str | None] = mapped_column(Hex)
@@ -94,7 +94,7 @@ class Approval(Base):
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
-        # Without the id, by which lists sort too: Postgres sorts the few rows of one time itself.
+        # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),
         sa.Index("approval_queue", "workspace_id", "expires_at", postgresql_where=sa.text(_PENDING)),
     )
@@ -142,7 +142,7 @@ class Approval(Base):
     def tighten(self, quorum: Quorum) -> None:
         """Require `quorum` too, which was configured after people were asked."""
         tightened = Quorum.of(self.quorum).and_also(quorum).kept
-        if tightened != self.quorum:
+        if tightened != self.quorum:  # an equal object would count as changed, and be written
             self.quorum = tightened
 
     @classmethod
@@ -185,7 +185,7 @@ class Approval(Base):
         return (self.decided_by or "").startswith("system:")
 
     def lets_run(self, input_sha256: str) -> bool:
-        """True if a call with this input may run: people allowed the call, or after an unknown outcome a rerun."""
+        """True if a call with this input may run: the approval allows the call, or a rerun after an unknown outcome."""
         allowed = self.kind == "tool_call" and self.status == "allowed"
         rerun = self.kind == "unknown_outcome" and self.status == "answered" and (self.decision or {}).get("outcome") == "rerun"
         return (allowed or rerun) and self.runs == input_sha256
@@ -205,7 +205,7 @@ class Approval(Base):
         self.decided_input, self.decided_sha256, self.decided_shown = spelled(edited), digest(edited), shown
 
     def put(self, db: Db, session: Session, principal: Principal) -> None:
-        """Insert the approval, with the event `approval.requested` and an act in the audit."""
+        """Insert the approval, with the event and the audit act `approval.requested`."""
         db.insert(self)
         if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id))

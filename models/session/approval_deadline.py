@@ -11,7 +11,7 @@ from models.session.session import Session
 
 
 class DeadlinePassed(Conflict):
-    """The decision came after the deadline and changed nothing. `models.flow.too_late` then applies `on_timeout`."""
+    """The decision came after the deadline and changed nothing. `models.flow.deadlines.too_late` then applies `on_timeout`."""
 
     def __init__(self, approval: Approval) -> None:
         self.workspace_id, self.session_id, self.approval_id = approval.workspace_id, approval.session_id, approval.id
@@ -38,7 +38,7 @@ def extend(db: Db, session: Session, approval: Approval, principal: Principal, s
 
 
 def remind(db: Db, session: Session, approval: Approval, principal: Principal) -> None:
-    """Remind people, once, that the approval still waits."""
+    """Remind people, once, that the approval waits."""
     approval.remind_at, approval.reminded_at = None, session.now
     session.emit(db, "approval.reminded", approval_events.reminded(db, approval))
     session.note(principal, "approval.reminded", approval.id)

@@ -52,7 +52,7 @@ def closed(db: Db, approval: "Approval", principal: Principal) -> Body:
 
 
 def requirements(approval: "Approval") -> Body:
-    """Return who may decide and how many must agree, as events and answers say it."""
+    """Return who may decide and how many must agree, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
         "required_approvals": quorum.required,
@@ -65,7 +65,7 @@ def requirements(approval: "Approval") -> Body:
 
 def voting(db: Db, approval: "Approval") -> Body:
     """Return `requirements`, and the votes so far."""
-    return requirements(approval) | {"votes": [vote.summary for vote in Vote.of(db, [approval.id])[approval.id]]}
+    return requirements(approval) | {"votes": [vote.summary for vote in Vote.of_approval(db, approval.id)]}
 
 
 def _named(approval: "Approval") -> Body:

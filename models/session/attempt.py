@@ -33,7 +33,7 @@ class Attempt(Base):
     outcome: Mapped[str | None]
     """The call's status after the attempt. Null while it runs, and if no end was ever reported."""
     output: Mapped[str | None] = mapped_column(sa.Text)
-    """The output so far, as its worker last stored it. Helps people to find out how the attempt ended."""
+    """The output that the worker last stored. Helps people to find out how the attempt ended."""
     late_result: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """`{"content": [...], "is_error": bool, "at": time}`: a result that came after the worker lost its lease. Never used."""
 
@@ -58,7 +58,7 @@ class Attempt(Base):
 
     @classmethod
     def summary(cls, db: Db, call_id: str, number: int) -> dict[str, Any]:
-        """Return an attempt as people see it who must decide how it ended."""
+        """Return an attempt for the people who must decide how it ended."""
         row = db.get_one(cls, call_id, number)
         return {
             "number": row.number,
@@ -81,7 +81,7 @@ class Attempt(Base):
 
     @staticmethod
     def late(db: Db, call_id: str, number: int, result: dict[str, Any]) -> None:
-        """Keep a result that came too late, beside the outcome that was decided without it."""
+        """Store a result that came too late, beside the outcome that was decided without it."""
         db.write(_LATE, call=call_id, number=number, result=Jsonb(result))
 
 

@@ -19,14 +19,14 @@ _COPIED = (
 
 
 def edit(db: Db, call: ToolCall, edited: dict[str, Any], secrets: list[str]) -> None:
-    """Give a call whose event is not out yet another input. `secrets` are those of both inputs."""
+    """Replace the input of a call whose event is not emitted yet. `secrets` are those of both inputs."""
     call_input = CallInput.of(db, call.id)
     call_input.proposed_input, call_input.input, call_input.secrets = call_input.input, edited, secrets or None
     call.input_sha256 = digest(edited)
 
 
 def replace(db: Db, session: Session, call: ToolCall, edited: dict[str, Any], shown: dict[str, Any], secrets: list[str]) -> None:
-    """Settle a call whose event the client already has, and send another call with the edited input to the client.
+    """Settle a call whose event the client already has, and send the client another call, with the edited input.
 
     `shown` is the edited input with its secrets masked, `secrets` are those of both inputs.
     """

@@ -1,4 +1,4 @@
-"""What the events of a tool call say, by the kind of call."""
+"""The events of a tool call and of its result, by the kind of call."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +15,20 @@ RESULTS = {
     "self_hosted": ("user.tool_result", "tool_use_id"),
     "mcp": ("agent.mcp_tool_result", "mcp_tool_use_id"),
 }
-"""By kind of call: its result's event, and the field that names the call there. Runners run an allowed call that has none."""
+"""By kind of call: the type of the result's event, and its field that names the call. Runners run allowed calls without one."""
 OF_CLIENT = frozenset({"custom", "self_hosted"})
-"""Kinds of calls that the client runs; their results come from it, unless the call was ended without it."""
+"""Kinds of calls that the client runs. The client posts their results, unless a call ended without the client."""
 SHOWN = "shown_input"
-"""In the stored event of a client's call: the input for readers who do not run it. No reader gets this field itself."""
+"""Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
 _USES = {"custom": "agent.custom_tool_use", "mcp": "agent.mcp_tool_use"}
 _NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 
 
 def use(call: "ToolCall", call_input: CallInput, edited: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """The event of the call itself: its type and its body. `edited` is a person's input with its secrets masked, or None.
+    """Return type and body of the call's own event. `edited` is a person's input with its secrets masked, or None.
 
-    Runners run the calls that they own and that are not denied, so a call that will never run says `deny`. The event of a call
-    of ours has the masked input. The event of a client's call has the whole input, and beside it SHOWN for all other readers.
+    Runners run the calls that they own and that are not denied, so a call that will never run says `deny`. If our workers run a
+    call, its event has the masked input. If the client runs it, the event has the whole input, and SHOWN for all other readers.
     """
     effect = "deny" if call.status in _NEVER_RUN else call.permission
     shown = edited if edited is not None else call_input.shown_input
@@ -48,7 +48,7 @@ def use(call: "ToolCall", call_input: CallInput, edited: dict[str, Any] | None) 
 
 
 def result(call: "ToolCall", stored: CallResult, echoes: Echoes) -> tuple[str, dict[str, Any]]:
-    """The event of its result, as runners look for it: its type and its body, in which `echoes` are masked."""
+    """Return type and body of the event of the call's result, in which `echoes` are masked."""
     kind, ref = RESULTS[call.kind]
     body: dict[str, Any] = {ref: call.id, "content": echoes.value(stored.content), "is_error": call.is_error}
     return kind, body | ({"structured_content": echoes.value(stored.structured)} if stored.structured is not None else {})
@@ -58,6 +58,5 @@ def _evaluation(permission: str, status: str) -> dict[str, Any]:
     if status == "refused":
         return {}
     if permission == "deny":
-        judged = {"type": "deny", "reason_code": "high_risk"}
-        return {"evaluation": {"type": "auto", "evaluated_permission": judged}}
+        return {"evaluation": {"type": "auto", "evaluated_permission": {"type": "deny", "reason_code": "high_risk"}}}
     return {"evaluation": {"type": f"always_{permission}"}}

@@ -1,4 +1,4 @@
-"""What goes into a tool call: its input, how people are asked about it, and what they answered."""
+"""The payload of a tool call: its input, how people are asked about the call, and the tool's questions with people's answers."""
 
 from typing import Any
 
@@ -24,26 +24,26 @@ class CallInput(Base):
     )
     workspace_id: Mapped[str]
     input: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
-    """The input that runs. The call has its hash."""
+    """The input that runs. `ToolCall.input_sha256` is its hash."""
     proposed_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The input that the model proposed, where a person changed `input`."""
+    """The input that the model proposed, if a person edited it."""
     shown_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The proposed input with its secrets masked; None if it has none."""
+    """The proposed input with its secrets masked; None if it has no secrets."""
     secrets: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
     """Texts that are masked in the inputs and long enough to be searched for. They are masked in the call's result too."""
     asking: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How people would be asked about a call that was allowed at once and may have to be asked about later: `Asking`."""
+    """How to ask people about a call that was allowed at once, if it must be asked about later: `Asking.kept`."""
     question: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """What the tool asks before it can go on: `{"requests": {key: {...}}, "state": str | None}`."""
+    """The tool's questions, which must be answered before it can go on: `{"requests": {key: {...}}, "state": str | None}`."""
     answers: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """A person's answers to the question, by key."""
+    """A person's answers to the questions, by key."""
 
     @classmethod
     def of(cls, db: Db, call_id: str) -> "CallInput":
-        """The payload of this call."""
+        """Return the payload of a call."""
         return db.get_one(cls, call_id)
 
     @classmethod
     def about(cls, call_id: str) -> "Query[CallInput]":
-        """Reads the same together with other rows."""
+        """Return the query of a call's payload, to read it together with other rows."""
         return select(cls, "WHERE tool_call_id = %(call)s", call=call_id)

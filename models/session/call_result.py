@@ -28,7 +28,7 @@ class CallResult(Base):
     content: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
     """Content blocks, as the model gets them."""
     structured: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The result as data, where the tool returned any; for clients, not for the model."""
+    """The result as data, if the tool returned any; for clients, not for the model."""
 
     @classmethod
     def put(cls, db: Db, call: "ToolCall", content: list[dict[str, Any]], structured: dict[str, Any] | None = None) -> "CallResult":

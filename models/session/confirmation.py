@@ -1,4 +1,4 @@
-"""The event `user.tool_confirmation`, from which a client learns that a call was decided. A halt withholds it."""
+"""The event `user.tool_confirmation`, which tells the client that a call was decided. A halt withholds it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from models.session.approval import Approval
 
 CONFIRMATION = "user.tool_confirmation"
-_NOT_TOLD = frozenset({"result", "content", "respond"})
+_OMITTED = frozenset({"result", "content", "respond"})
 
 
 def is_withheld(db: Db, approval: "Approval", decision: Decision) -> bool:
-    """True if the client would run the call now, and the workspace is halted: the end of the halt sends the event."""
+    """True if the client would run the call now and the workspace is halted. The end of the halt sends the event."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     runs = decision.result == "allow" and not decision.respond and call.kind in OF_CLIENT and call.announced
     return runs and is_halted(db)
 
 
-def body(approval: "Approval", answer: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
-    """The event's body. `answer` is `Decision.stored`. `goes_on`: whether an allowed call runs as its event has it."""
-    result = answer.get("result") or ("deny" if answer.get("outcome") == "give_up" else "allow")
+def body(approval: "Approval", decision: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
+    """Return the event's body. `decision` is `Decision.stored`. `goes_on`: as for `Approval.close`."""
+    result = decision.get("result") or ("deny" if decision.get("outcome") == "give_up" else "allow")
     fields = {"tool_use_id": approval.tool_call_id, "result": result if goes_on else "deny"}
     fields |= {"approval_id": approval.id, "decided_by": by}
-    fields |= {name: value for name, value in answer.items() if name not in _NOT_TOLD}
-    echoes = approval.echoes if answer.get("deny_message") else masking.Echoes(())
+    fields |= {name: value for name, value in decision.items() if name not in _OMITTED}
+    echoes = approval.echoes if decision.get("deny_message") else masking.Echoes(())
     masked: dict[str, Any] = echoes.value(fields)
     return masked
 
@@ -42,7 +42,7 @@ def send(db: Db, session: Session, approval: "Approval") -> None:
 
 
 def unsent(approval: "Approval") -> Event:
-    """The event that a halt withholds, as its sender gets it; `processed_at` is null."""
+    """Return the event that a halt withholds, for the response to its sender. Its `processed_at` is None."""
     return Event(
         session_id=approval.session_id,
         seq=0,

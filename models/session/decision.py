@@ -19,29 +19,29 @@ class Decision:
     interrupt: bool = False
     """With deny: the run ends."""
     updated_input: dict[str, Any] | None = None
-    """With allow: the whole input that is to run instead of the one that was proposed."""
+    """With allow: the whole input that runs instead of the proposed input."""
     respond: tuple[dict[str, Any], ...] = ()
-    """With allow: the result, as content blocks, in the tool's place; it does not run."""
+    """With allow: the result, as content blocks. The tool does not run."""
     scope: Scope = "once"
-    """With allow: `session` and `always` also give a grant."""
+    """With allow: `session` and `always` also create a grant."""
     match: str | None = None
-    """What the grant covers: `tool`, `exact` or a rule's text."""
+    """The calls that the grant covers: `tool`, `exact` or a rule's text."""
     expires_in_seconds: float | None = None
-    """Of the grant."""
+    """Lifetime of the grant."""
     max_uses: int | None = None
-    """Of the grant."""
+    """Most calls that the grant allows."""
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     """For a call whose outcome is unknown, instead of `result`."""
     content: tuple[dict[str, Any], ...] = ()
     """With `happened`: the result, as content blocks."""
     answers: dict[str, Any] | None = None
-    """With allow, of a call that has questions: `{key: {"action": "accept" | "decline" | "cancel", "content": {...}?}}`."""
+    """With allow, for a call with questions: `{key: {"action": "accept" | "decline" | "cancel", "content": {...}?}}`."""
     expected_input_sha256: str | None = None
-    """The hash of the input that the person was shown; another one is a conflict."""
+    """The hash of the input that the person was shown. If another input would run, the decision is a conflict."""
     grant_id: str | None = None
     """The grant that decided; None if a person decided."""
     link_id: str | None = None
-    """The link of a message by which the person decided; None if the person was signed in, or an API key decided."""
+    """The link in a message by which the person decided; None if the person was signed in, or an API key decided."""
 
     def check(self) -> None:
         """Raise Invalid with the field if the fields do not go together."""
@@ -69,7 +69,7 @@ class Decision:
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The decision as its row keeps it, equal for a repeated one. Has the hashes of inputs and answers, not their values."""
+        """The decision as its row keeps it; a repeated decision is equal. Hashes replace inputs and answers."""
         kept = {name: value for name, value in vars(self).items() if value and name not in _STORED_OTHERWISE}
         if self.scope != "once":
             kept["scope"] = self.scope
@@ -83,9 +83,9 @@ class Decision:
 
     @property
     def noted(self) -> dict[str, Any]:
-        """The decision as the audit keeps it: the hashes of results, and the hash of the input that was shown to the decider.
+        """The decision as the audit keeps it: with hashes of results, and the hash of the input that was shown to the decider.
 
-        Texts can be erased, and so can the hashes of answers, because a short answer can be guessed from its hash.
+        Texts can be erased. So can the hashes of answers, because a short answer can be guessed from its hash.
         """
         noted = self.stored
         if self.expected_input_sha256:

@@ -1,4 +1,4 @@
-"""Effective limits: the lowest limit that holds for a person in a period, be it the person's own or the workspace's."""
+"""Effective limits: the lowest limit that holds for a person in a period, the person's own or the workspace's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from models.workspace.spend_limit import PERIODS, SpendLimit
 
 @dataclass(frozen=True)
 class EffectiveLimit:
-    """The limit that holds for a person in its period."""
+    """The limit that holds for a person in the limit's period."""
 
     person_id: str
     limit: SpendLimit
     spent: Decimal
-    """What the person spent in the present period, in US dollars."""
+    """The person's spend in the present period, in US dollars."""
 
 
 def of_people(db: Db, person_ids: Sequence[str], periods: Sequence[str]) -> list[EffectiveLimit]:
-    """Return the limits of these people in these periods, in their order. A person without a limit in a period has none there."""
+    """Return the limits of these people in these periods, by person and period. A period without a limit is left out."""
     limits = db.find(SpendLimit, _APPLY, people=list(person_ids), periods=list(periods))
     sums = db.rows(_SPENT, people=list(person_ids), **starts(clock.now(db)))
     spent = {person_id: dict(zip(PERIODS, amounts, strict=True)) for person_id, *amounts in sums}
@@ -36,7 +36,7 @@ def of_people(db: Db, person_ids: Sequence[str], periods: Sequence[str]) -> list
 
 
 def _height(limit: SpendLimit) -> tuple[bool, Decimal, bool]:
-    """Sort limits: the lowest amount first, then no amount. Of equal ones the person's own comes first."""
+    """Return the key that sorts limits: the lowest amount first, no amount last. Of equal limits the person's own comes first."""
     return limit.amount is None, limit.amount or Decimal(0), limit.scope_type == "workspace"
 
 
@@ -57,4 +57,4 @@ _SPENT = """
         AND day >= least(%(weekly)s::date, %(monthly)s::date)
     GROUP BY person_id
 """
-"""In the order of PERIODS."""
+"""The sums are in the order of PERIODS."""

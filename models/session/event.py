@@ -1,4 +1,4 @@
-"""Events: past facts, numbered within their session. The seq is given out under the session's lock: commit order is seq order."""
+"""Events: past facts, numbered within their session under its lock, so that they are committed in the order of their numbers."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from models.database.tables import Base
 
 
 class Event(Base):
-    """One fact of a session. Appended; only `processed_at` of a user's event is filled in later, once."""
+    """One fact of a session. Never changed, except that `processed_at` and `turn_id` of a user's message are set once."""
 
     __tablename__ = "event"
 
@@ -29,17 +29,17 @@ class Event(Base):
     turn_id: Mapped[str | None]
     """The turn that read a user's message. The messages of a turn are its prompt."""
 
-    # By what never changes, so that the update of a message writes no index anew.
+    # Only columns that never change, so that the update of a message writes no index anew.
     __table_args__ = (sa.Index("event_message", "session_id", "seq", postgresql_where=sa.text("type = 'user.message'")),)
 
     @property
     def row(self) -> dict[str, Any]:
-        """Its columns, for an insert."""
+        """The event's columns, for an insert."""
         return {key: getattr(self, key) for key in _COLUMNS}
 
     @staticmethod
     def process_queue(db: Db, session_id: str, unread: int, now: datetime, turn_id: str | None) -> None:
-        """Mark the queued messages, so many as are `unread`, as read by this turn; None: no turn reads them."""
+        """Mark the last `unread` queued messages as read by this turn; None: no turn reads them."""
         db.write(_PROCESS, session=session_id, unread=unread, now=now, turn=turn_id)
 
 

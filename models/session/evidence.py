@@ -1,11 +1,11 @@
-"""Evidence: what a tools worker saw of a session's files, for people who decide about a call on these files.
+"""Evidence: what a tools worker saw in a session's files, for people who decide about a call on these files.
 
-Only tools workers have the files. A worker looks when an approval is made, and again when its card is opened.
+Only tools workers have the files. A worker looks when an approval is inserted, and again when its card is opened.
 
     bash     {"directory": "src"}                       where the command would start
-    edit     {"hunks": [...], "left_out": 0}            the change, as `models.pure.line_diff` says it
+    edit     {"hunks": [...], "left_out": 0}            the change, in the shape of `models.pure.line_diff`
     write    {"hunks": [...], "left_out": 0, "is_new": false}
-    any      {"problem": "..."}                         why the tool could not do it now
+    any      {"problem": "..."}                         why the call would fail now
 """
 
 from datetime import datetime
@@ -22,9 +22,9 @@ from models.database.transactions import Hint, outbox
 from models.pure.canonical import canonical
 
 SHOWN_WITH_FILES = frozenset({"bash", "edit", "write"})
-"""The built-in tools whose cards show something of the session's files."""
+"""The built-in tools whose cards show evidence."""
 FRESH_SECONDS = 10
-"""A look that is younger than this is not repeated when a card is opened."""
+"""Opening a card does not repeat a look that is younger than this."""
 
 
 class Evidence(Base):
@@ -40,7 +40,7 @@ class Evidence(Base):
 
     @classmethod
     def keep(cls, db: Db, approval_id: str, session_id: str, body: dict[str, Any]) -> None:
-        """Store a look, in the place of the one before. Open pages hear of it if it differs."""
+        """Store a look in the place of the previous look. If they differ, open pages are told."""
         before = db.get(cls, approval_id, lock=True)
         now = clock.now(db)
         if before is None:
@@ -54,5 +54,5 @@ class Evidence(Base):
 
 
 def look_hint(approval_id: str, session_id: str, workspace_id: str) -> Hint:
-    """The queue message that has a tools worker look at the files for an approval."""
+    """Return the queue message that has a tools worker look at the files for an approval."""
     return Hint("tool.look", (approval_id, session_id, workspace_id))

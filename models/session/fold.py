@@ -1,4 +1,4 @@
-"""Folds: what a request to the model holds in place of a long session's old turns. The turns themselves stay as they are."""
+"""Folds: how requests to the model shorten the old turns of a long session. The turns' own rows do not change."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -22,15 +22,15 @@ class Fold(Base):
     kind: Mapped[str] = mapped_column(primary_key=True)
     """`results`: the long results of these turns are cut. `turns`: the summary replaces these turns."""
     through: Mapped[int] = mapped_column(primary_key=True)
-    """The number of the last turn that the fold covers. It covers all turns before it as well."""
+    """The number of the last turn that the fold covers. The fold covers all earlier turns too."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
-    """The last message that these turns read, by its number among the session's events."""
+    """The `Event.seq` of the last message that these turns read."""
     workspace_id: Mapped[str]
     turn_id: Mapped[str]
     """The turn whose request would have been too long."""
     summary: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """A neutral block `summary` with its `text`. `provider_data` holds the block of the provider that wrote it, verbatim."""
+    """A neutral block `summary` with its `text`. `provider_data` holds the provider's own block, verbatim."""
     provider: Mapped[str | None]
-    """The provider that wrote the summary, and to which alone its own block is sent."""
+    """The provider that wrote the summary. Its own block is sent to that provider alone."""
     model: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

@@ -12,7 +12,6 @@ from models.audit import acts
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import clock, ids
-from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
@@ -37,7 +36,7 @@ class Grant(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     scope: Mapped[str]
-    """`session`: for the rest of that session. `always`: for every session of the agent."""
+    """`session`: for the rest of one session. `always`: for every session of the agent."""
     agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
     session_id: Mapped[str | None] = mapped_column(sa.ForeignKey("session.id"))
     """Null for `always`."""
@@ -52,7 +51,7 @@ class Grant(Base):
     """`match` in words for people."""
     given_by: Mapped[str]
     voters: Mapped[list[list[str]] | None] = mapped_column(JSONB(none_as_null=True))
-    """Pairs of a voter and the person whose right was used. Null: one API key decided."""
+    """Pairs of a voter and the person whose right the vote used. Null: an API key decided."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     max_uses: Mapped[int | None]
@@ -63,7 +62,7 @@ class Grant(Base):
     swept_to: Mapped[str | None]
     """The last session whose waiting calls a sweep has judged with this grant."""
     swept_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When a sweep had judged every call that waited before the grant."""
+    """When a sweep had judged every call that already waited when the grant was created."""
 
     __table_args__ = (
         sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
@@ -123,18 +122,12 @@ class Grant(Base):
     @classmethod
     def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
         """Return the usable grants of the session and its agent for these tools."""
-        where = {"session": session.id, "agent": session.agent_id, "tools": sorted(set(tools))}
-        return db.find(cls, _LIVE, **where)
+        return db.find(cls, _LIVE, session=session.id, agent=session.agent_id, tools=sorted(set(tools)))
 
     @classmethod
     def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
-        """Return the same grants locked, in the order of their ids. For callers that will count uses."""
-        return db.read(cls.usable(session_id, tools))[0]
-
-    @classmethod
-    def usable(cls, session_id: str, tools: Iterable[str]) -> "Query[Grant]":
-        """Return the query of `to_use`."""
-        return select(cls, _TO_USE, session=session_id, agent=None, tools=sorted(set(tools)))
+        """Return the grants of `live`, locked in the order of their ids. For callers that will count uses."""
+        return db.find(cls, f"{_LIVE} FOR NO KEY UPDATE", session=session_id, agent=None, tools=sorted(set(tools)))
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
@@ -152,7 +145,7 @@ class Grant(Base):
 
     @classmethod
     def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
-        """Return those that are neither revoked nor expired, locked. Their uses were counted before."""
+        """Return those of the grants that are neither revoked nor expired, locked. Their uses were counted earlier."""
         ids = sorted(set(grant_ids))
         return db.find(cls, _STANDING, ids=ids, now=session.now) if ids else []
 
@@ -165,7 +158,7 @@ class Grant(Base):
             session.note(system("session", session.workspace_id), "grant.revoked", grant.id, uses=grant.uses)
 
     def revoke(self, db: Db, principal: Principal) -> None:
-        """Revoke the grant. Calls that it allowed and that no worker has begun are judged again. Idempotent.
+        """Revoke the grant. Its calls that no worker has begun are judged again. Idempotent.
 
         A call that a client already has stays with the client.
         """
@@ -200,7 +193,7 @@ class Grant(Base):
 
     @staticmethod
     def _check_limit(db: Db, session: Session, *, always: bool) -> None:
-        """Raise Conflict if the agent (`always`) or the session has as many usable grants as it may have."""
+        """Raise Conflict if the agent (`always`) or the session has its maximum of usable grants."""
         owner = "session_id IS NULL AND agent_id = %(agent)s" if always else "session_id = %(session)s"
         where = {"agent": session.agent_id} if always else {"session": session.id}
         count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
@@ -221,7 +214,6 @@ _LIVE = """
     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)
     ORDER BY id
 """
-_TO_USE = f"{_LIVE} FOR NO KEY UPDATE"
 _STANDING = """
     WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)
     ORDER BY id FOR SHARE

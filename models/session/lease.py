@@ -1,7 +1,7 @@
-"""Leases: the right to work on a row for a while. One statement renews or looks at all that a process holds.
+"""Leases: the right to work on a row for a while. One statement renews or reads all leases of a process.
 
-Both go over all workspaces, so functions of the database do them: a row is found by its id and fence together, and nothing but
-`lease_until` is written.
+The leases belong to many workspaces, so functions of the database do both. They find a row by its id and fence together, and write
+`lease_until` alone.
 """
 
 from collections.abc import Iterable
@@ -17,17 +17,16 @@ _LOOK = "SELECT id, cancelled FROM assent_held_leases(CAST(%(ids)s AS text[]), C
 
 
 def renew(held: Iterable[tuple[str, int]]) -> dict[str, bool]:
-    """Renew all `held` (id, fence) pairs. Returns what is still held: id -> whether a cancel was asked for."""
-    return _ask(_RENEW, held, {"duration": timedelta(seconds=settings().lease_seconds)})
+    """Renew the leases of the `held` (id, fence) pairs. Returns `{id: True if a cancel was requested}` of those still held."""
+    return _call(_RENEW, held, duration=timedelta(seconds=settings().lease_seconds))
 
 
 def look(held: Iterable[tuple[str, int]]) -> dict[str, bool]:
-    """The same, without renewing."""
-    return _ask(_LOOK, held, {})
+    """Return the same as `renew`, without renewing."""
+    return _call(_LOOK, held)
 
 
-def _ask(sql: str, held: Iterable[tuple[str, int]], more: dict[str, object]) -> dict[str, bool]:
+def _call(sql: str, held: Iterable[tuple[str, int]], **values: object) -> dict[str, bool]:
     pairs = list(held)
     with transaction() as db:
-        rows = db.rows(sql, ids=[row_id for row_id, _ in pairs], fences=[fence for _, fence in pairs], **more)
-        return dict(rows)
+        return dict(db.rows(sql, ids=[row_id for row_id, _ in pairs], fences=[fence for _, fence in pairs], **values))

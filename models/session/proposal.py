@@ -1,4 +1,4 @@
-"""Proposals: what the model wants done, before anybody or any rule has said whether."""
+"""Proposals: calls that the model proposes, before policies and people have answered."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,53 +14,53 @@ from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 
 MAX_INPUT_BYTES = 1_000_000
-"""A call's input at most: it is stored, shown and hashed."""
+"""The largest input of a call. It is stored, shown and hashed."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose tool a call is of, if it is one of a toolset or an MCP server; and what holds for where and how it runs."""
+    """The toolset or MCP server that a tool comes from, and where and how the tool runs."""
 
     server: str
-    """The agent's name for it."""
+    """The agent's name for the toolset or server."""
     address: str
-    """Where it is, as `models.workspace.toolset` has it."""
+    """Its address, as in `models.workspace.toolset`."""
     tool: str
     """The tool's own name."""
     queue: str | None
-    """Of the workers that can run it; None: of all tools workers."""
+    """Queue of the workers that can run the tool. None: the queue of all tools workers."""
     workdir: bool
-    """Whether it works on the session's files."""
+    """True if the tool works on the session's files."""
     cache: dict[str, Any] | None
-    """`{"seconds", "scope", "identity"}`: for how long its result answers the same call of the same tool again, and whose."""
+    """`{"seconds", "scope", "identity"}`: how long, and for whose calls, a result also answers equal calls. None: never."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A call as the model wants it, judged before anybody is asked."""
+    """A call that the model proposes."""
 
     id: str
-    """Ours: the id of the event to come."""
+    """Id of the call and of its event."""
     provider_id: str
     """The model's own id of its `tool_use` block."""
     name: str
     kind: str
-    """`builtin` (of the agent toolset), `custom` (of the client's own), or `mcp` (of a toolset or an MCP server)."""
+    """`builtin` (of the agent toolset), `custom` (of the client), or `mcp` (of a toolset or an MCP server)."""
     input: dict[str, Any]
     problem: str | None
-    """Why it cannot be asked or run at all, in the words that the model gets."""
+    """Why the call can neither run nor be asked about, in the words that the model gets."""
     idempotent: bool
     asking: Asking | None
-    """How people are asked about it; None for what has a problem."""
+    """How people are asked about the call. None if it has a problem."""
     masked: Masked
-    """The input without its secrets."""
+    """The input with its secrets masked."""
     answer_seconds: float | None = None
-    """How long the client may take, if it runs it."""
+    """How long the client may take for the call, if the client runs it."""
     origin: Origin | None = None
-    """Of `mcp` calls."""
+    """Set for `mcp` calls."""
 
     def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
-        """The call's row in its first status, to be inserted; its input is inserted already."""
+        """Return the call's row in its first status, and insert its input. The caller inserts the row."""
         grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
         call = ToolCall(
             id=self.id,

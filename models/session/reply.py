@@ -1,4 +1,4 @@
-"""What the model replied in a turn."""
+"""Replies: the model's reply in a turn."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ class Reply(Base):
     content: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
     """Blocks in the wire's shape: `text`, `thinking`, `tool_use` and others. The id of a `tool_use` block is its call's.
 
-    `provider_data` of a block holds what belongs to one provider, under the provider's name: its own id of the call, signatures.
-    It is sent to that provider alone. `problem` of a `tool_use` block says why its input could not be read; the input is then
-    empty. Replies of earlier releases have Anthropic's blocks as they were."""
+    `provider_data` of a block holds a provider's own data under the provider's name, such as signatures or its id of the call.
+    Only that provider gets it. `problem` of a `tool_use` block says why its input could not be read; the input is then empty.
+    Replies of earlier releases hold Anthropic's blocks unchanged."""
 
     @staticmethod
     def had_a_problem(db: Db, session_id: str, number: int) -> bool:

@@ -10,7 +10,7 @@ from models.session.approval import Approval
 from models.session.vote import Vote
 
 _SNIPPET = 240
-"""Characters of a list's line; a cut says how much it leaves out."""
+"""Most characters in a line of a list."""
 
 _WISHES = {
     "bash": ("Run shell command: ", "wants to run a shell command"),
@@ -20,23 +20,22 @@ _WISHES = {
     "glob": ("List files matching: ", "wants to list files"),
     "grep": ("Search files for: ", "wants to search files"),
 }
-"""By built-in tool: how its prompt begins, and the same as the end of a sentence about the agent."""
+"""By built-in tool: how its prompt begins, and the end of a sentence that begins with the agent's name."""
 
-AFTERWARDS = {
+_AFTERWARDS = {
     "deny": "If nobody decides, the call is denied.",
     "end_run": "If nobody decides, the run ends.",
     "escalate": "If nobody decides, others are asked.",
     "allow": "If nobody decides, the call is allowed.",
 }
-STATUS = {
+_STATUS = {
     "allowed": "Allowed",
     "denied": "Denied",
-    "expired": "Expired",
     "cancelled": "Cancelled",
     "answered": "Answered",
     "pending": "Waiting",
 }
-OUTCOMES = {
+_OUTCOMES = {
     "rerun": "Settled: the call runs again",
     "happened": "Settled: the call took effect",
     "give_up": "Settled: given up",
@@ -44,7 +43,7 @@ OUTCOMES = {
 
 
 def headline(approval: Approval, agent: str) -> str:
-    """What the card asks, as a sentence."""
+    """Return the card's question, as a sentence."""
     if approval.kind == "unknown_outcome":
         return f"{agent} ran {approval.tool}, and nobody knows whether the call took effect"
     if approval.kind == "question":
@@ -54,39 +53,40 @@ def headline(approval: Approval, agent: str) -> str:
 
 
 def title(approval: Approval) -> tuple[str, str]:
-    """A list's line: what is asked, and the part of it that is code, such as the command."""
+    """Return the two parts of a line in a list: the question, and its code, such as a command."""
     start, _ = _WISHES.get(approval.tool, (None, ""))
     if start and approval.prompt.startswith(start):
-        return start.removesuffix(": "), _short(approval.prompt.removeprefix(start))
-    return _short(approval.prompt), ""
+        return start.removesuffix(": "), shortened(approval.prompt.removeprefix(start))
+    return shortened(approval.prompt), ""
 
 
 def afterwards(approval: Approval) -> str:
-    """What the deadline does."""
+    """Return the effect of the deadline, as a sentence."""
     if approval.kind == "tool_call":
-        return AFTERWARDS.get(approval.on_timeout, f"If nobody decides: {approval.on_timeout}.")
+        return _AFTERWARDS[approval.on_timeout]
     if approval.kind == "budget":
         return "If nobody decides, the session rests."
     return "If nobody decides, the call is given up."
 
 
 def votes(approval: Approval, cast: Sequence[Vote]) -> str:
-    """How many of the people that are needed have voted; empty if one is enough."""
+    """Return how many of the required people have allowed the call; empty if one person is enough."""
     needed = Quorum.of(approval.quorum).required
     return f"{sum(vote.result == 'allow' for vote in cast)} of {needed} people have allowed it" if needed > 1 else ""
 
 
 def outcome(approval: Approval, by: str, now: datetime) -> str:
-    """How an approval ended, and when: `Allowed for this session by Anna, 2 minutes ago`."""
-    at = approval.expires_at if approval.status == "expired" else None
-    at = approval.decided_at or at
+    """Return how and when an approval ended: `Allowed for this session by Anna, 2 minutes ago`."""
+    at = approval.decided_at or (approval.expires_at if approval.status == "expired" else None)
     return f"{ending(approval, by)}, {ago(at, now)}" if at else ending(approval, by)
 
 
 def ending(approval: Approval, by: str) -> str:
-    """How an approval ended: `Allowed for this session by Anna`."""
+    """Return how an approval ended: `Allowed for this session by Anna`."""
+    if approval.status == "expired":
+        return "Expired: nobody decided in time"
     decision = approval.decision or {}
-    words = OUTCOMES.get(decision.get("outcome", ""), STATUS[approval.status])
+    words = _OUTCOMES.get(decision.get("outcome", ""), _STATUS[approval.status])
     if decision.get("respond"):
         words = "Answered in the tool's place"
     elif approval.decided_sha256:
@@ -95,13 +95,10 @@ def ending(approval: Approval, by: str) -> str:
         words += scope
     if decision.get("interrupt"):
         words += ", and the run ended,"
-    if approval.status == "expired":
-        return "Expired: nobody decided in time"
     return f"{words} by {by}"
 
 
-def _short(text: str) -> str:
-    shown = visible_lines(text)
-    if len(shown) <= _SNIPPET:
-        return shown
-    return f"{shown[:_SNIPPET]}… ({len(shown) - _SNIPPET} more characters)"
+def shortened(text: str, limit: int = _SNIPPET) -> str:
+    """Return the text without invisible characters. A text beyond the limit is cut, and says how much is left out."""
+    visible = visible_lines(text)
+    return visible if len(visible) <= limit else f"{visible[:limit]}… ({len(visible) - limit} more characters)"

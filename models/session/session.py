@@ -30,74 +30,74 @@ from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION
 
 ACTIVE = ("running", "stopping")
-"""Statuses that count as active time."""
+"""Statuses in which active time runs."""
 
 
 class Session(Base):
     """A conversation. Every verb of its turns, calls and approvals works under its lock."""
 
     __tablename__ = "session"
-    __allow_unmapped__ = True  # for what belongs to one transaction
+    __allow_unmapped__ = True  # for the attributes that belong to one transaction
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     agent_id: Mapped[str]
-    """Without foreign keys: workspaces and agents are never deleted, and each check would lock their rows."""
+    """No foreign key, as for the workspace: both are never deleted, and each check would lock their rows."""
     agent_version: Mapped[int]
-    """The version that was the head when the session was created, or that it asked for."""
+    """The agent's version that the session's creation named, else the newest at that time."""
     overrides: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Fields of that version's body that this session has otherwise."""
+    """The session's own values for fields of the agent's body."""
     environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
     self_hosted: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
-    """Whether the client's own worker runs the built-in tools, not ours; the environment's type, which never changes."""
+    """True if the client's own worker runs the built-in tools. The environment's type, which never changes, decides this."""
     title: Mapped[str | None]
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB(none_as_null=True))
     max_turns: Mapped[int]
     chat_approvals: Mapped[bool] = mapped_column(default=False)
     on_ask: Mapped[str] = mapped_column(default="inbox", server_default="inbox")
-    """What becomes of a call that a policy asks about: `inbox`, people are asked; `deny`, the call is denied at once."""
+    """If a policy asks about a call: `inbox` asks people, `deny` denies the call at once."""
     on_behalf_of: Mapped[str | None]
     """The person for whom the session was created."""
     speakers: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
-    """The people who started the present run, or sent a message to it: with four eyes they may not decide its calls."""
+    """Ids of the people who started the present run, or sent a message to it. With four eyes they may not decide its calls."""
     status: Mapped[str] = mapped_column(default="idle")
     stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The last `session.status_idle`'s."""
+    """The stop reason of the last `session.status_idle`."""
     turn_id: Mapped[str | None]
     """The turn that is queued, running, or whose calls are being settled."""
     turn_number: Mapped[int] = mapped_column(default=0)
-    """Of that turn, from 1, over the whole session."""
+    """The number of that turn, from 1 within the session."""
     turn_count: Mapped[int] = mapped_column(default=0)
     """Turns since the last user message; `max_turns` limits it."""
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     unread: Mapped[int] = mapped_column(default=0)
-    """Messages that no turn has read yet."""
+    """Number of messages that no turn has read yet."""
     usage: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
-    """The sum of what its attempts consumed: `models.pure.charges.summed`."""
+    """The sum of the usage of all attempts: `models.pure.charges.summed`."""
     max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
-    """The budget in US dollars, which only the creation can set first. None: there is none."""
+    """The budget in US dollars. None: no budget; only the session's creation can set a first one."""
     spend_limits_from: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """Spend limits stop the session only from this list cost on, because a person allowed it to spend more. None: always."""
     context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
-    """The size of the last request with its reply, with which the next request begins."""
+    """Tokens of the last request and its reply, with which the next request begins."""
     context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When that request ended."""
+    """End of that request."""
     active_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
-    """How long it was in a status of `ACTIVE`, without the present time."""
+    """Time in the statuses of `ACTIVE`, up to `active_since`."""
     active_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """Since when it is in such a status."""
+    """Start of the present active time. None if the session is not active."""
     long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
-    """Whether a result was too long for the model and is stored whole: its agent is given a tool to read it."""
+    """True once a result was too long for the model and is stored whole. The agent then has a tool to read such results."""
     stream_positions: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
     """Where a stream that names no position begins, by principal: behind the last event that the principal sent in this run.
 
-    A principal who was streamed the run's end is no longer in it. Whoever is not in it begins at the newest event.
+    A principal who was streamed the run's end is removed. A principal without an entry begins at the newest event.
     """
     git_written: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
-    """True once a call began that may write files from which git runs programs, or a worker found some: then no git command is
-    surely read."""
+    """True once a call began that may write files from which git runs programs, or a worker found such files. From then on no git
+    command counts as a read."""
     storage_id: Mapped[str | None]
-    """The workdir root that holds this session's files; set by the first tools worker that made them."""
+    """The workdir root that holds the session's files. Set by the first tools worker that creates them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(Hex, default=acts.GENESIS)
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -113,40 +113,38 @@ class Session(Base):
     events: list[Event]
     """The events that this transaction appended."""
     written: int
-    """How many of them are written. The rest leaves with the next read or the commit."""
+    """Number of these events that are written. The next read or the commit writes the others."""
     acts: list[dict[str, Any]]
-    """Rows of the audit that are not written yet."""
+    """Audit rows that are not written yet."""
     texts: list[dict[str, Any]]
-    """The texts of those acts."""
-    turn: Any
-    """The current turn's row, where `flow.lock` has read it: whoever looks for it by its id finds it here."""
+    """The texts of these acts."""
     calls: list[Any] | None
     """The tool calls of the current turn, once this transaction has read them."""
     policies: dict[str, Any] | None
-    """What holds in the workspace, as `models.policy.session_policies` takes it, once this transaction has read it."""
+    """The workspace's policies in the shape of `models.policy.session_policies`, once this transaction has read them."""
 
     @staticmethod
     def heads(db: Db, session_ids: list[str]) -> dict[str, int]:
-        """`last_seq` of these sessions, in any workspace, by a function of the database. Deleted sessions are missing."""
+        """Return `last_seq` by id of these sessions, which may be of any workspace. Deleted sessions are left out."""
         return dict(db.rows("SELECT id, last_seq FROM assent_session_heads(CAST(%(ids)s AS text[]))", ids=session_ids))
 
     @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":
-        """The session, locked; None if it is gone or locked by another transaction (sweeps come again). `flow.lock` waits."""
+        """Return the session, locked; None if it is gone, or locked by another transaction. `flow.lock` waits instead."""
         rows, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
         return rows[0].begin(db, now) if rows else None
 
     @classmethod
     def locking(cls, session_id: str, how: str = "") -> "Query[Session]":
-        """The query that locks a session. Read the clock behind it. `how`: `SKIP LOCKED`, or empty to wait."""
+        """Return the query that locks a session. Read the clock after it. `how`: `SKIP LOCKED`, or empty to wait."""
         return select(cls, f"WHERE id = %(id)s FOR NO KEY UPDATE {how}", id=session_id)
 
     def begin(self, db: Db, now: datetime, *, watched: bool = True) -> "Session":
-        """Start to collect what the transaction appends, at the time `now`. Once in a transaction."""
+        """Start to collect the transaction's events and acts, at the time `now`. Once in a transaction."""
         assert self not in db.appends, f"session {self.id} is locked already"
         self.now, self.watched = now, watched
         self.events, self.written, self.acts, self.texts = [], 0, [], []
-        self.turn, self.calls, self.policies = None, None, None
+        self.calls, self.policies = None, None
         db.appends.append(self)
         return self
 
@@ -187,13 +185,13 @@ class Session(Base):
         self.stream_positions = self.stream_positions | {principal.id: seq}
 
     def note(self, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
-        """Append an act to the session's audit chain. A detail that somebody wrote is given as `Text`, so that it can be erased."""
+        """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased."""
         act, texts = acts.entry(self, principal, action, subject_id, details, self.now)
         self.acts.append(act)
         self.texts += texts
 
     def become(self, status: str) -> None:
-        """Change the status by the table in `states`, under the lock that the caller holds. Same again is nothing."""
+        """Change the status. No-op if the session has it already. Raises ValueError if `states` lists no such transition."""
         if status == self.status:
             return
         states.check("session", self.status, status)
@@ -204,36 +202,36 @@ class Session(Base):
         self.status = status
 
     def active_for(self, at: datetime) -> float:
-        """For how many seconds it was active, up to `at`."""
+        """Return the seconds for which the session was active, up to `at`."""
         present = (at - self.active_since).total_seconds() if self.active_since else 0.0
         return round(self.active_seconds + max(present, 0.0), 6)
 
     def run_again(self, db: Db) -> None:
-        """Running, with its event if it was not."""
+        """Set the status `running`, with its event. No-op if the session is running already."""
         if self.status != "running":
             self.become("running")
             self.emit(db, "session.status_running", {})
 
     def rest_again(self, db: Db) -> None:
-        """It waits still: say so again, as idle comes last."""
+        """Repeat the event of a session that still waits, because runners expect `session.status_idle` as the last event."""
         self.emit(db, "session.status_idle", {"stop_reason": self.stop_reason})
 
     def count(self, charge: Charge, times: int = 1) -> None:
-        """Add what an attempt consumed, or remove it if `times` is -1."""
+        """Add an attempt's charge to the usage, or remove it if `times` is -1."""
         self.usage = summed(self.usage, charge, times)
 
     @property
     def spender(self) -> str | None:
-        """The person who pays: for whom it was created, else the only one who speaks in its run."""
+        """The person who pays: the person for whom the session was created, else the only speaker of the present run."""
         return self.on_behalf_of or (self.speakers[0] if len(self.speakers) == 1 else None)
 
     def spending(self, at: datetime) -> dict[str, Any]:
-        """What it consumed up to `at`, as events and answers have it."""
+        """Return the session's usage up to `at`, as events and responses have it."""
         return spending(self.usage) | {"active_seconds": self.active_for(at)}
 
     @property
     def list_cost(self) -> Decimal:
-        """What its requests with a price cost, in US dollars."""
+        """The cost of the requests with a price, in US dollars."""
         return Decimal(self.usage.get("cost", "0"))
 
     @property
@@ -242,24 +240,24 @@ class Session(Base):
         return None if self.max_list_cost is None else {"type": "limit", "max_list_cost": monetary(self.max_list_cost)}
 
     def report_usage(self, db: Db) -> None:
-        """Say what it consumed so far, and its budget."""
+        """Emit `session.usage`, with the usage so far and the budget."""
         self.emit(db, "session.usage", {"usage": self.spending(self.now), "budget": self.budget})
 
     def agent(self, db: Db) -> dict[str, Any]:
-        """Its agent: the wire's body of that version, with the session's overrides, and what the session itself brings."""
+        """Return the agent for a turn: `configured`, and the tool for long results if there are any."""
         configured = self.configured(db)
         return with_toolset(configured, OF_SESSION) if self.long_results else configured
 
     def configured(self, db: Db) -> dict[str, Any]:
-        """Its agent as its owner configured it."""
+        """Return the wire's body of the agent's version, with the session's overrides."""
         return AgentVersion.of_session(db, self.agent_id, self.agent_version).snapshot(self.overrides)
 
     @property
     def thread_id(self) -> str:
-        """The id of the session's own thread: the session's, by another prefix."""
+        """The id of the session's only thread: the session's id with another prefix."""
         return "sthr_" + self.id.partition("_")[2]
 
     @property
     def live(self) -> bool:
-        """Whether work goes on, so that archiving and deleting must wait."""
+        """True if the session works, so that it can be neither archived nor deleted."""
         return self.status in {"running", "rescheduling", "stopping"}

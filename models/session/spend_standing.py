@@ -1,4 +1,4 @@
-"""How spend limits stand: what their present periods have cost, and what requests under way may add at most.
+"""How spend limits stand: the cost of their present periods, and the most that requests under way may add.
 
 The costs are sums of `daily_usage`, so they do not depend on the number of turns. An attempt leaves the requests under way and
 enters these sums in one transaction, so one statement sees it exactly once.
@@ -29,7 +29,7 @@ class Standing:
     """The most that requests under way may cost."""
 
     def allows(self, dollars: Decimal) -> bool:
-        """True if so much may be spent on top of what is spent."""
+        """True if this amount may be spent in addition."""
         return self.limit.amount is None or self.spent + dollars < self.limit.amount
 
 
@@ -39,9 +39,9 @@ def locking(session: Session) -> Query[SpendLimit]:
 
 
 def of_locked(db: Db, session: Session, turn: Turn, limits: Sequence[SpendLimit]) -> list[Standing]:
-    """Return the standings of limits that this transaction has locked, so that they include each claim that came first.
+    """Return the standings of limits that this transaction has locked, so that they include every earlier claim.
 
-    `turn` is not under way.
+    `turn` does not count as under way.
     """
     if not limits:
         return []
@@ -92,7 +92,7 @@ _SPENT = f"""
     SELECT coalesce(sum(cost), 0) FROM daily_usage
     WHERE daily_usage.workspace_id = spend_limit.workspace_id AND day >= {_START} AND {_OF_DAY}
 """  # noqa: S608 - conditions of our own
-# Postgres cannot know that a running turn has not ended; the index is of those that have not.
+# `ended_at IS NULL` holds for every running turn, and lets Postgres use the index `turn_live`.
 _RESERVED = f"""
     SELECT coalesce(sum((quote->>'cost')::numeric), 0) FROM turn JOIN session ON session.id = turn.session_id
     WHERE turn.ended_at IS NULL AND turn.status = 'running' AND turn.id <> %(turn)s AND {_OF_SESSION}

@@ -1,4 +1,4 @@
-"""Results that are too long for a model: kept whole, to be read in parts by a tool call."""
+"""Results that are too long for a model: stored whole, so that a tool can read them in parts."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from models.session.tool_call import ToolCall
 
 
 class StoredResult(Base):
-    """The whole text of one call's result; the call itself has what the model was shown."""
+    """The whole text of one call's result. `CallResult` has the part that the model gets."""
 
     __tablename__ = "stored_result"
 
@@ -26,7 +26,7 @@ class StoredResult(Base):
 
     @classmethod
     def keep(cls, db: Db, session: Session, call: ToolCall, content: bytes) -> None:
-        """Beside the call's result, in its transaction; from now on the agent can read it."""
+        """Store the whole result, in the transaction that settles the call. From then on the agent can read it."""
         session.long_results = True
         db.insert(
             cls(
@@ -39,13 +39,13 @@ class StoredResult(Base):
         )
 
     @staticmethod
-    def of(db: Db, call_id: str) -> bool:
-        """Whether the call's result was too long, so that only its own session can read it."""
+    def exists(db: Db, call_id: str) -> bool:
+        """True if the call's result was too long for the model. Only the call's own session can read such a result whole."""
         return bool(db.rows("SELECT FROM stored_result WHERE tool_call_id = %(call)s", call=call_id))
 
     @staticmethod
     def read(workspace_id: str, session_id: str, call_id: str) -> bytes | None:
-        """The whole result of a call of this session, if it was kept."""
+        """Return the whole result of a call of this session, or None if none is stored."""
         with transaction(workspace_id) as db:
             content: bytes | None = db.value(_CONTENT, call=call_id, session=session_id)
             return content

@@ -1,4 +1,4 @@
-"""What a sweep could not deal with: the sweep leaves it alone for a while, so that it does not keep the sweep from the rest."""
+"""Subjects at which a sweep failed. The sweep leaves such a subject alone for a while, so that it does not block the others."""
 
 from datetime import datetime
 
@@ -10,48 +10,48 @@ from models.database.tables import Base
 from models.database.transactions import transaction
 
 FIRST_SECONDS = 5
-"""How long a sweep leaves a subject alone after the first failure; doubles with each further one, up to LONGEST_SECONDS."""
+"""Pause after the first failure. Each further failure doubles it, up to LONGEST_SECONDS."""
 LONGEST_SECONDS = 300
 FORGOTTEN_AFTER_SECONDS = 3600
-"""After the end of the pause. A subject that keeps failing is tried again long before."""
+"""Age, from the end of the pause, at which a failure is deleted. A subject that still fails is tried again long before."""
 
 
 class SweepFailure(Base):
-    """One sweep failed at one subject. The row ends with the sweep's success, or is forgotten."""
+    """The failures of one sweep at one subject. Deleted when the sweep succeeds at the subject, or after a while."""
 
     __tablename__ = "sweep_failure"
 
     sweep: Mapped[str] = mapped_column(primary_key=True)
     """The task's name without its prefix, such as `expire_approvals`."""
     subject_id: Mapped[str] = mapped_column(primary_key=True)
-    """The session or grant that the sweep works on in one transaction."""
+    """Id of the session or grant."""
     workspace_id: Mapped[str]
     failures: Mapped[int]
     not_before: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """When the sweep tries again."""
+    """End of the pause."""
 
 
 def step_back(sweep: str, subject_id: str, workspace_id: str) -> None:
-    """Have the sweep leave the subject alone for a while. Several beats that fail at the same time count as one failure."""
+    """Have the sweep leave the subject alone for a while. Failures within one pause count as one."""
     values = {"sweep": sweep, "subject": subject_id, "workspace": workspace_id, "first": FIRST_SECONDS, "longest": LONGEST_SECONDS}
     with transaction(workspace_id) as db:
         db.write(_STEP_BACK, **values)
 
 
 def recovered(sweep: str, subject_id: str, workspace_id: str) -> None:
-    """Forget the subject's failures: the sweep has dealt with it."""
+    """Delete the subject's failures, because the sweep succeeded at it."""
     with transaction(workspace_id) as db:
         db.write("DELETE FROM sweep_failure WHERE sweep = %(sweep)s AND subject_id = %(subject)s", sweep=sweep, subject=subject_id)
 
 
 def steps_back(sweep: str, subject: str) -> str:
-    """SQL that is true for a subject, named by its column, that the sweep leaves alone now."""
-    mine = f"sweep = '{sweep}' AND subject_id = {subject} AND not_before > {STARTED}"
-    return f"EXISTS (SELECT FROM sweep_failure WHERE {mine})"
+    """Return an SQL condition: the sweep now leaves the subject alone whose id is in the column `subject`."""
+    condition = f"sweep = '{sweep}' AND subject_id = {subject} AND not_before > {STARTED}"
+    return f"EXISTS (SELECT FROM sweep_failure WHERE {condition})"
 
 
 def to_retry(sweep: str, limit: int) -> list[tuple[str, str]]:
-    """Subjects at which the sweep failed and that it may try again, with their workspaces."""
+    """Return subjects at which the sweep failed and that it may try again, as `(subject id, workspace id)`."""
     due = f"""
         SELECT subject_id, workspace_id FROM sweep_failure WHERE sweep = %(sweep)s AND not_before <= {STARTED}
         ORDER BY not_before LIMIT %(limit)s
@@ -61,7 +61,7 @@ def to_retry(sweep: str, limit: int) -> list[tuple[str, str]]:
 
 
 def forget_old() -> None:
-    """Delete failures of subjects that are no longer due."""
+    """Delete failures whose pause ended FORGOTTEN_AFTER_SECONDS ago."""
     with transaction(role="system") as db:
         db.write(f"DELETE FROM sweep_failure WHERE not_before < {STARTED} - interval '{FORGOTTEN_AFTER_SECONDS} seconds'")  # noqa: S608
 

@@ -1,4 +1,4 @@
-"""Tool calls: one effect each that the model proposed. A call's id is its event's id and its idempotency key."""
+"""Tool calls: effects that the model proposes. A call's id is also its event's id and its idempotency key."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,10 +26,10 @@ from models.settings import settings
 from models.workspace.halt import is_halted
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
-"""Selects the rows of the index of results that may answer the same call again."""
+"""The condition of the index of calls whose results may answer equal calls."""
 _WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
 BUDGET = "budget"
-"""The kind of call that only asks people to raise a session's budget. Nothing runs, and neither clients nor the model see it."""
+"""The kind of call that only asks people to raise a session's budget. No tool runs, and neither clients nor the model see it."""
 
 
 class ToolCall(Leased, Base):
@@ -40,56 +40,56 @@ class ToolCall(Leased, Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     session_id: Mapped[str]
-    """The turn's."""
     turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id"))
     position: Mapped[int]
-    """Among the calls of its turn, from 0: results go back in this order."""
+    """Position among the calls of the turn, from 0. The model gets the results in this order."""
     provider_id: Mapped[str]
     name: Mapped[str]
+    """The model's name for the tool."""
     kind: Mapped[str]
-    """`builtin`: our workers run it. `custom`: the client does. `self_hosted`: of the toolset, and the client's own worker does.
-    `mcp`: of a toolset of the operator's, or of an MCP server; our workers run it or ask the server."""
+    """`builtin`: a built-in tool, run by our workers. `self_hosted`: a built-in tool, run by the client's own worker. `custom`: a
+    tool that the client runs. `mcp`: a tool of one of the operator's toolsets, run by our workers, or of an MCP server."""
     server: Mapped[str | None]
-    """Of an `mcp` call, as the next three: the agent's name for its server."""
+    """The agent's name for the toolset or MCP server. Set for `mcp` calls, as are `address` and `tool`."""
     address: Mapped[str | None]
-    """Where that is, as `models.workspace.toolset` has it."""
+    """Its address, as in `models.workspace.toolset`."""
     tool: Mapped[str | None]
-    """The tool's own name there; `name` is the one that the model uses."""
+    """The tool's own name there."""
     queue: Mapped[str | None]
-    """Of the workers that can run it; None: `tools`."""
+    """Queue of the workers that can run the call. None: `tools`."""
     workdir: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
-    """Whether it works on the session's files, and so only where these are."""
+    """True if the tool works on the session's files, so that only workers with these files can run it."""
     input_sha256: Mapped[str] = mapped_column(Hex)
-    """The hash of what may run: `CallInput.input`."""
+    """The hash of the input that may run, `CallInput.input`."""
     permission: Mapped[str]
     rule: Mapped[str]
     grants: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
-    """The grants that allowed it; they are looked at again when it is claimed."""
+    """Ids of the grants that allowed the call. The claim checks them again."""
     idempotent: Mapped[bool]
     cache: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """For how long its result may answer the same call again, and whose: `Origin.cache`."""
+    """`Origin.cache`."""
     cached_from: Mapped[str | None]
-    """The call whose result this one was given."""
+    """Id of the earlier call whose result this call got. None if the tool ran."""
     announced: Mapped[bool] = mapped_column(default=False)
-    """Whether its event is out; a client's call that is asked is withheld until it is allowed."""
+    """True once the call's event is emitted. The event of a `custom` call that people are asked about waits until it is allowed."""
     status: Mapped[str]
     fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     attempt: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
     answer_seconds: Mapped[float | None]
-    """How long its client may take for it."""
+    """How long the client may take for the call."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When it is given up on, since it is with the client."""
+    """The client's deadline. Set when the client gets the call."""
     deadline_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When `answer_by` began to run: halts that ended later move it."""
+    """Start of that deadline. A halt that ends after this time moves the deadline."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     held_back: Mapped[str | None]
-    """Why a worker that could have claimed it left it; readiness says so."""
+    """Why a worker did not claim the queued call. Readiness reports it."""
     cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     is_error: Mapped[bool | None]
-    """Of the result, which `CallResult` has."""
+    """True if the result, a `CallResult`, is an error."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -104,13 +104,13 @@ class ToolCall(Leased, Base):
 
     @classmethod
     def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
-        """The calls of the session's current turn, in order; read once in a transaction."""
+        """Return the calls of the session's current turn, in order. Reads them once in a transaction."""
         if session.calls is None:
             session.calls = db.find(cls, _OF_TURN, session=session.id, turn=session.turn_id)
         return session.calls
 
     def put(self, db: Db, session: Session) -> None:
-        """Insert the call behind the other calls of its turn."""
+        """Insert the call, as the last of its turn."""
         ToolCall.of_turn(db, session).append(self)
         db.insert(self)
 
@@ -124,13 +124,13 @@ class ToolCall(Leased, Base):
         return Hint("tool.run", (self.id, self.session_id, self.workspace_id), self.queue)
 
     def until(self, session: Session) -> datetime | None:
-        """The client's deadline, if the client gets the call now."""
+        """Return the client's deadline if the client gets the call now; None for no deadline."""
         return session.now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
 
     def announce(
         self, db: Db, session: Session, approval: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
     ) -> None:
-        """Emit the call's event, once. `shown` is an edited input with its secrets masked; None if nobody edited it."""
+        """Emit the call's event, once. `shown`: the input with its secrets masked if a person edited it, else None."""
         if self.announced:
             return
         self.announced = True
@@ -142,11 +142,11 @@ class ToolCall(Leased, Base):
 
         While the workspace is halted, a client's call is held.
         """
-        if self.kind in OF_CLIENT and is_halted(db):
-            db.move(self, "held", **changes)
-            return
         if self.kind in OF_CLIENT:
-            self.deliver(db, session, shown, **changes)
+            if is_halted(db):
+                db.move(self, "held", **changes)
+            else:
+                self.deliver(db, session, shown, **changes)
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
@@ -160,16 +160,16 @@ class ToolCall(Leased, Base):
         self.announce(db, session, shown=shown)
 
     def ask_again(self, db: Db, rule: str) -> None:
-        """Require a person: the earlier permission holds no longer, and `rule` says why."""
+        """Have people asked, because the earlier permission no longer holds. `rule` is the reason."""
         db.move(self, "asked", permission="ask", grants=None, rule=rule)
 
     def begin_with_client(self, db: Db, session: Session) -> None:
-        """Send a call that is not inserted yet to the client at once."""
+        """Send a call that is not inserted yet to the client. The caller announces it."""
         self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
         self.mark_session(db, session)
 
     def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool) -> None:
-        """Take the lease and commit the attempt's row before the effect. `idempotent`: whether the tool still is."""
+        """Take the lease and insert the attempt's row. `idempotent`: whether the tool still is."""
         self.mark_session(db, session)
         db.move(
             self,
@@ -184,7 +184,7 @@ class ToolCall(Leased, Base):
         Attempt.begin(db, self, worker, session.now)
 
     def mark_session(self, db: Db, session: Session) -> None:
-        """Record on the session that this call, which may begin now, may write files from which git runs programs."""
+        """Set `Session.git_written` if this call, which may begin now, may write files from which git runs programs."""
         if not session.git_written and may_write_git(self.name, CallInput.of(db, self.id).input):
             session.git_written = True
 
@@ -222,19 +222,19 @@ class ToolCall(Leased, Base):
         session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=Text(self.rule))
 
     def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
-        """End this attempt with the tool's question; the next attempt brings the answers."""
+        """End this attempt with the tool's questions. The next attempt brings the answers."""
         self.end_attempt(db, session, "asked")
         db.move(self, "asked", lease_until=None)
         call_input = CallInput.of(db, self.id)
         call_input.question, call_input.answers = question, None
 
     def become_unknown(self, db: Db, session: Session) -> None:
-        """The call began, and nobody knows how it ended."""
+        """Set the status `unknown`: the call began, and nobody knows how it ended."""
         self.end_attempt(db, session, "unknown")
         db.move(self, "unknown", lease_until=None)
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
-        """Close the present attempt's row."""
+        """Record the end of the present attempt."""
         Attempt.end(db, self.id, self.attempt, session.now, outcome)
 
     def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:

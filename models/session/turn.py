@@ -1,7 +1,7 @@
-"""Turns: one model call in one task, ending in one checkpoint, which is the turn's row in `reply`.
+"""Turns: one model call in one task, which ends with one checkpoint, the turn's row in `reply`.
 
-The model is sent what these rows hold: the messages that each turn read, its reply, and the results of its calls, in order.
-None of them is rewritten as the conversation grows.
+A request to the model consists of the messages that each turn read, its reply, and the results of its calls, in order. These rows
+do not change as the conversation grows.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Switch:
-    """A turn goes on with another model, each named by provider and model, because the first one failed."""
+    """The switch of a turn to another model, because a model failed. Models are named by provider and model."""
 
     source: tuple[str, str]
     target: tuple[str, str]
@@ -45,7 +45,7 @@ class Switch:
     """The kind of the error, or `circuit_open`."""
     message: str
     skipped: tuple[Skip, ...] = ()
-    """The alternatives between the two."""
+    """The alternatives between the two models."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _named(place: tuple[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Served:
-    """Who answers a turn, and how it came to that."""
+    """The model that answers a turn, and the switches that led to it."""
 
     provider: str
     model: str
@@ -96,7 +96,7 @@ class Turn(Leased, Base):
     folds: Mapped[int] = mapped_column(default=0, server_default="0")
     """Attempts that requested a summary of older turns instead of a reply."""
     overlong_after: Mapped[int | None]
-    """The number of `folds` when the model refused the turn's request as too long. None: it did not."""
+    """The number of `folds` when the model refused the turn's request as too long. None: the model did not."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -107,25 +107,25 @@ class Turn(Leased, Base):
     """The model that answered, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
     quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """What the present attempt may consume at most (`Charge.stored`). It is counted if the attempt ends without a report.
+    """The highest charge that the present attempt may cause (`Charge.stored`). Counted if the attempt ends without a report.
 
-    Null once there is a reply: `TurnUsage` has what each attempt consumed.
+    Null once there is a reply: `TurnUsage` then has the charges of each attempt.
     """
     span_id: Mapped[str | None]
-    """The `span.model_request_start` of the present attempt."""
+    """Id of the event `span.model_request_start` of the present attempt."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     started_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
         sa.UniqueConstraint("session_id", "number"),
-        # Not by its status or its lease: a claim, and each renewal, would write all of its indexes anew.
+        # Without the status and the lease: else each claim and each renewal would write all indexes of the row anew.
         sa.Index("turn_live", "due_at", postgresql_where=sa.text("ended_at IS NULL")),
     )
 
     @classmethod
     def queue(cls, db: Db, session: Session, count: int) -> "Turn":
-        """The session's next turn, queued; it becomes the session's current one."""
+        """Insert and return the session's next turn, queued. It becomes the session's current turn."""
         session.turn_number += 1
         session.turn_count = count
         turn = cls(
@@ -149,7 +149,7 @@ class Turn(Leased, Base):
         return Hint("turn.run", (self.id, self.session_id, self.workspace_id))
 
     def claim(self, db: Db, session: Session, worker: str, quote: Charge) -> None:
-        """Take the lease. `quote` is what the attempt may consume."""
+        """Take the lease. `quote` is the highest charge that the attempt may cause."""
         db.move(
             self,
             "running",
@@ -176,17 +176,17 @@ class Turn(Leased, Base):
             Event.process_queue(db, session.id, session.unread, session.now, turn_id)
 
     def end_span(self, db: Db, session: Session, usage: Usage, *, is_error: bool) -> None:
-        """The event that closes the attempt's model request."""
+        """Emit the event that closes the attempt's model request."""
         body = {"model_request_start_id": self.span_id, "model_usage": usage.span, "is_error": is_error}
         session.emit(db, "span.model_request_end", body)
 
     @property
     def kept(self) -> tuple[str, str] | None:
-        """The provider and model that began to answer in an earlier attempt."""
+        """The provider and model that began to answer in an earlier attempt, or None."""
         return (self.provider, self.model) if self.provider and self.model else None
 
     def serve(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
-        """Record who answers, with an event and an act for each switch to another model."""
+        """Record the model that answers, with an event and an act for each switch."""
         self.provider, self.model = served.provider, served.model
         self.note_switches(session, db, served, actor)
 
@@ -197,48 +197,45 @@ class Turn(Leased, Base):
             session.note(actor, "turn.fell_back", self.id, **switch.details)
 
     def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str) -> None:
-        """Keep the reply: the turn is done."""
+        """Store the reply. The turn is done."""
         db.move(self, "done", stop_reason=stop_reason, quote=None, ended_at=session.now, lease_until=None)
         db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
-    def retry(self, db: Db, session: Session, *, retry_after: float | None = None, lost: bool = False) -> None:
-        """Back into the queue: later after a model's passing error, at once after a lost worker."""
+    def retry(self, db: Db, session: Session, *, retry_after: float | None) -> None:
+        """Queue the turn again after a model's passing error, due after a pause. A sweep sends the hint then."""
         s = settings()
-        wait = 0.0 if lost else backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, retry_after)
-        db.move(
-            self,
-            "queued",
-            due_at=session.now + timedelta(seconds=wait),
-            hinted_at=session.now if lost else None,
-            losses=self.losses + int(lost),
-            lease_until=None,
-        )
-        if lost:
-            outbox(db).hints.append(self.hint)
+        wait = backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, retry_after)
+        db.move(self, "queued", due_at=session.now + timedelta(seconds=wait), hinted_at=None, lease_until=None)
 
     @property
     def is_overlong(self) -> bool:
         """True if older turns must be folded first, whatever the estimate says, because the model refused the last request."""
         return self.overlong_after == self.folds
 
+    def lose(self, db: Db, session: Session) -> None:
+        """Queue the turn again, because its worker died."""
+        self._requeue(db, session, losses=self.losses + 1)
+
     def shorten(self, db: Db, session: Session) -> None:
-        """Back into the queue, at once: the model refused the request as too long. Happens once."""
-        db.move(self, "queued", due_at=session.now, hinted_at=session.now, overlong_after=self.folds, lease_until=None)
-        outbox(db).hints.append(self.hint)
+        """Queue the turn again, because the model refused the request as too long. Happens once."""
+        self._requeue(db, session, overlong_after=self.folds)
 
     def fold(self, db: Db, session: Session) -> None:
-        """Back into the queue, at once: the attempt gave a summary of older turns."""
-        db.move(self, "queued", due_at=session.now, hinted_at=session.now, folds=self.folds + 1, lease_until=None)
+        """Queue the turn again, because the attempt returned a summary of older turns."""
+        self._requeue(db, session, folds=self.folds + 1)
+
+    def _requeue(self, db: Db, session: Session, **changes: int) -> None:
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
         outbox(db).hints.append(self.hint)
 
     def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
-        """No reply is to be had."""
+        """End the turn without a reply."""
         db.move(self, "failed", stop_reason=stop_reason, ended_at=session.now, lease_until=None)
 
     def cancel(self, db: Db, session: Session) -> None:
-        """Ended before its checkpoint: the fence rises, so a reply in flight is discarded.
+        """End the turn before its checkpoint. The fence rises, so a reply in flight is discarded.
 
-        What an unclaimed turn would have read, it has read: those messages belong to the run that was ended.
+        An unclaimed turn counts as having read its messages, because they belong to the run that was ended.
         """
         if self.status == "queued":
             self.read_queue(db, session, self.id)

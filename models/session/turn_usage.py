@@ -1,8 +1,8 @@
-"""What each attempt at a turn consumed, and the sums of each day.
+"""The usage of each attempt at a turn, and the sums of each day.
 
-Both outlive their session: a deleted conversation has still been paid for. An attempt's row is inserted in the transaction that
-ends the attempt, so a crash neither loses nor doubles it. The last statements of that transaction change the day's sums: many
-sessions share these rows, so their locks must be short.
+Both outlive their session, because a deleted conversation has still been paid for. The transaction that ends an attempt inserts its
+rows, so a crash neither loses nor doubles them. Its last statements change the day's sums: many sessions share these rows, so their
+locks must be short.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from models.session.turn import Turn
 
 
 class TurnUsage(Base):
-    """One request to a model, in an attempt at a turn, that reached the model or may have."""
+    """One request of an attempt at a turn that reached the model, or may have."""
 
     __tablename__ = "turn_usage"
 
@@ -33,7 +33,7 @@ class TurnUsage(Base):
     turn_id: Mapped[str] = mapped_column(primary_key=True)
     attempt: Mapped[int] = mapped_column(primary_key=True)
     request: Mapped[int] = mapped_column(primary_key=True)
-    """Of the attempt, from 1: where models fall back, an attempt may send several."""
+    """Number of the request in its attempt, from 1. An attempt that falls back to other models sends several."""
     workspace_id: Mapped[str]
     thread_id: Mapped[str]
     agent_id: Mapped[str]
@@ -43,7 +43,7 @@ class TurnUsage(Base):
     model: Mapped[str]
     """The name of the model that answered."""
     at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """When it ended."""
+    """End of the request."""
     input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
     output_tokens: Mapped[int] = mapped_column(sa.BigInteger)
     cache_read_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
@@ -54,7 +54,7 @@ class TurnUsage(Base):
     estimated: Mapped[bool]
     """True if the provider did not report the usage."""
     price: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The price that holds for this attempt for ever: `Price.stored`. Null: unknown."""
+    """The price of this request, which never changes: `Price.stored`. Null: unknown."""
     cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """In US dollars. Null: unknown."""
     cache_savings: Mapped[Decimal | None] = mapped_column(sa.Numeric)
@@ -63,23 +63,20 @@ class TurnUsage(Base):
 
     @classmethod
     def record(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
-        """Count what the turn's present attempt consumed. Once per attempt, in the transaction that ends it."""
+        """Count the charges of the turn's present attempt. Called once per attempt, in the transaction that ends it."""
         for request, charge in enumerate(charges, 1):
             cls._insert(db, session, turn, request, charge)
 
     @classmethod
     def correct(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
-        """Replace the estimate for an attempt that was ended from outside, now that its worker knows better. No-op without one."""
+        """Replace the estimate for an attempt that was ended from outside by its worker's charges. No-op without an estimate."""
         rows = db.find(cls, _OF_ATTEMPT, turn=turn.id, attempt=turn.attempt)
         if not charges or len(rows) != 1 or not rows[0].estimated:
             return
         [row] = rows
-        before = row.charge
-        session.count(before, -1)
-        db.closing.append(_day(row, before, -1))
+        row.count(db, session, row.charge, -1)
         row.take(charges[0])
-        session.count(charges[0])
-        db.closing.append(_day(row, charges[0], 1))
+        row.count(db, session, charges[0])
         for request, charge in enumerate(charges[1:], 2):
             cls._insert(db, session, turn, request, charge)
 
@@ -89,17 +86,21 @@ class TurnUsage(Base):
         row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, session.now
         row.take(charge)
         db.insert(row)
-        session.count(charge)
-        db.closing.append(_day(row, charge, 1))
+        row.count(db, session, charge)
+
+    def count(self, db: Db, session: Session, charge: Charge, times: int = 1) -> None:
+        """Add a charge to the sums of the session and of the day, or remove it if `times` is -1."""
+        session.count(charge, times)
+        db.closing.append(_day(self, charge, times))
 
     @property
     def charge(self) -> Charge:
-        """The attempt's charge."""
+        """The request's charge."""
         usage = Usage(**{name: getattr(self, name) for name in COUNTS})
         return Charge(self.provider, self.model, Price.of(self.price) if self.price else None, usage, self.estimated)
 
     def take(self, charge: Charge) -> None:
-        """Set the attempt's charge."""
+        """Set the request's charge."""
         for name, count in charge.usage.counts.items():
             setattr(self, name, count)
         self.provider, self.model, self.estimated = charge.provider, charge.model, charge.estimated
@@ -131,7 +132,7 @@ class DailyUsage(Base):
     web_search_requests: Mapped[int] = mapped_column(sa.BigInteger)
     web_fetch_requests: Mapped[int] = mapped_column(sa.BigInteger)
     cost: Mapped[Decimal] = mapped_column(sa.Numeric)
-    """Of the requests with a price."""
+    """Cost of the requests with a price, in US dollars."""
     cache_savings: Mapped[Decimal] = mapped_column(sa.Numeric)
 
     __table_args__ = ({"postgresql_with": {"fillfactor": "70"}},)

@@ -1,7 +1,7 @@
 """Sums of usage over time, by agent, person, session, thread, turn, provider or model.
 
 A report by days reads the days' sums, so its cost does not depend on the number of turns. A report by hours, sessions, threads or
-turns reads the attempts of a short time, or of one session.
+turns reads the rows of attempts, of a short time or of one session.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,24 +17,26 @@ from models.pure.usage import COUNTS
 DAY = timedelta(days=1)
 WIDTHS = {"1d": DAY, "1h": timedelta(hours=1)}
 MOST_DAYS = 366
-"""The longest time of a report from the days' sums, or of one session."""
+"""The longest time span of a report from the days' sums, or of one session."""
 MOST_DAYS_OF_ATTEMPTS = 7
-"""The longest time of a report that reads the attempts of all sessions."""
+"""The longest time span of a report that reads the attempts of all sessions."""
 _DAILY = frozenset({"agent_id", "person_id", "provider", "model"})
 
 
 @dataclass(frozen=True)
 class Report:
-    """What to sum up, from `starting_at` to before `ending_at`."""
+    """The parameters of a report, over the time from `starting_at` up to, but without, `ending_at`."""
 
     starting_at: datetime
     ending_at: datetime
     width: str | None
-    """A key of `WIDTHS`; None: one line for the whole time."""
+    """Width of a line: a key of `WIDTHS`. None: one line for the whole time."""
     groups: tuple[str, ...]
-    """Columns of `TurnUsage`."""
+    """Columns of `TurnUsage`: one line for each combination of their values."""
     only: Mapping[str, str]
-    """Values of such columns."""
+    """Columns of `TurnUsage` with the value that rows must have."""
+    daily: bool
+    """True if the days' sums suffice."""
 
     @classmethod
     def of(
@@ -46,48 +48,41 @@ class Report:
         groups: Sequence[str],
         only: Mapping[str, str],
     ) -> "Report":
-        """Return a report over whole days, or over whole hours where it needs the attempts. Raises Invalid for too long a time."""
-        by_days = width != "1h" and _DAILY.issuperset({*groups, *only})
-        unit = DAY if by_days else WIDTHS["1h"]
+        """Return a report over whole days, or over whole hours if it needs the attempts. Raises Invalid for too long a time."""
+        daily = width != "1h" and _DAILY.issuperset({*groups, *only})
+        unit = DAY if daily else WIDTHS["1h"]
         end = _up(min(ending_at or now, now), unit)
-        start = _down(starting_at or end - (DAY * 30 if by_days else DAY), unit)
-        most = MOST_DAYS if by_days or "session_id" in only else MOST_DAYS_OF_ATTEMPTS
+        start = _down(starting_at or end - (DAY * 30 if daily else DAY), unit)
+        most = MOST_DAYS if daily or "session_id" in only else MOST_DAYS_OF_ATTEMPTS
         if start >= end:
             raise Invalid("starting_at", "must be before ending_at, and not in the future.")
         if end - start > DAY * most:
             rest = "" if most == MOST_DAYS else " by hours, sessions, threads or turns; name a session_id for more"
             raise Invalid("starting_at", f"must be at most {most} days before ending_at{rest}.")
-        return cls(start, end, width, tuple(sorted(set(groups))), only)
-
-    @property
-    def daily(self) -> bool:
-        """True if the days' sums suffice."""
-        return self.width != "1h" and _DAILY.issuperset({*self.groups, *self.only})
+        return cls(start, end, width, tuple(sorted(set(groups))), only, daily)
 
 
 @dataclass(frozen=True)
 class Line:
-    """The sums of one group in one span of time."""
+    """The sums of one group in one day, hour or whole report."""
 
     bucket: datetime
-    """The beginning of the day or hour; `starting_at` is later if the report is."""
+    """Start of the day or hour. `starting_at` is later if the report starts later."""
     starting_at: datetime
     ending_at: datetime
     groups: dict[str, str]
     sums: dict[str, Any]
-    """As in `models.pure.charges.summed`."""
+    """The sums by name, as in `models.pure.charges.summed`."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Its place in the report."""
+        """The key by which lines are ordered, for `lines`."""
         return (self.bucket.isoformat(), *self.groups.values())
 
 
 def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None) -> list[Line]:
-    """Return at most `limit` lines in order of time and groups, those behind the key `after`. Without usage, there is no line."""
-    bucket = _bucket(report)
-    groups = ["coalesce(person_id, '')" if name == "person_id" else name for name in report.groups]
-    keys = [bucket, *groups]
+    """Return at most `limit` lines in order of time and groups, those behind the key `after`. A group without usage has no line."""
+    keys = [_bucket(report), *("coalesce(person_id, '')" if name == "person_id" else name for name in report.groups)]
     values: dict[str, Any] = {"start": report.starting_at, "end": report.ending_at, "limit": limit}
     values |= {f"only_{name}": value for name, value in report.only.items()}
     where = [f"{name} = %(only_{name})s" for name in report.only]
@@ -95,8 +90,7 @@ def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None
         values |= {f"after_{number}": value for number, value in enumerate(after)}
         marks = ["CAST(%(after_0)s AS timestamptz)", *(f"%(after_{number})s" for number in range(1, len(after)))]
         where.append(f"({', '.join(keys)}) > ({', '.join(marks)})")
-    sums = _OF_DAYS if report.daily else _OF_ATTEMPTS
-    source = _DAYS if report.daily else _ATTEMPTS
+    sums, source = (_OF_DAYS, _DAYS) if report.daily else (_OF_ATTEMPTS, _ATTEMPTS)
     numbers = ", ".join(str(number) for number in range(1, len(keys) + 1))
     statement = f"""
         SELECT {", ".join([*keys, *sums])} FROM {" AND ".join([source, *where])}

@@ -1,4 +1,4 @@
-"""Votes: one person's part of a decision. At most one vote of a person, and one by a person's right, stands per approval."""
+"""Votes: one person's part of a decision. Per approval, at most one vote by a person and one with a person's right is valid."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -16,7 +16,7 @@ _OF = f"WHERE approval_id = ANY(%(approvals)s) AND {_STANDING} ORDER BY created_
 
 
 class Vote(Base):
-    """What one person said about one approval."""
+    """One person's vote on one approval."""
 
     __tablename__ = "vote"
 
@@ -25,23 +25,23 @@ class Vote(Base):
     session_id: Mapped[str]
     approval_id: Mapped[str] = mapped_column(sa.ForeignKey("approval.id"))
     person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
-    """Who voted."""
+    """The person who voted."""
     for_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
-    """Whose right was used: the same person's, or that of a person who delegated it."""
+    """The person whose right the vote uses: the voter, or a person who delegated the right to the voter."""
     delegation_id: Mapped[str | None]
     result: Mapped[str]
     """`allow` or `deny`."""
     input_sha256: Mapped[str]
-    """The hash of the input that would run: the vote is for no other."""
+    """The hash of the input that would run. The vote counts for no other input."""
     choice_sha256: Mapped[str]
-    """The hash of all that the vote lets happen: votes with the same one count together."""
+    """The hash of all effects of the vote. Votes with equal hashes count together."""
     decision: Mapped[dict[str, Any]] = mapped_column(JSONB)
     """`Decision.stored`."""
     event_id: Mapped[str]
-    """The `approval.voted` that the vote was stored as."""
+    """Id of the vote's event, an `approval.voted`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     voided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When an edit, or the person's own denial, took its place."""
+    """When an edit of the input, or the person's own denial, replaced the vote."""
 
     __table_args__ = (
         sa.Index("vote_one_by_person", "approval_id", "person_id", unique=True, postgresql_where=sa.text(_STANDING)),
@@ -51,15 +51,20 @@ class Vote(Base):
 
     @classmethod
     def of(cls, db: Db, approvals: Iterable[str]) -> "dict[str, list[Vote]]":
-        """The votes that stand, by approval, the oldest first."""
+        """Return the valid votes by approval, oldest first."""
         by_approval: dict[str, list[Vote]] = {approval_id: [] for approval_id in approvals}
         for vote in db.find(cls, _OF, approvals=list(by_approval)) if by_approval else ():
             by_approval[vote.approval_id].append(vote)
         return by_approval
 
+    @classmethod
+    def of_approval(cls, db: Db, approval_id: str) -> "list[Vote]":
+        """Return the valid votes on one approval, oldest first."""
+        return db.find(cls, _OF, approvals=[approval_id])
+
     @property
     def summary(self) -> dict[str, Any]:
-        """What events and answers say of it."""
+        """The vote as events and responses have it."""
         by, right = f"user:{self.person_id}", f"user:{self.for_person_id}"
         return {
             "by": by,

@@ -1,7 +1,7 @@
-"""Work: that a session of a self-hosted environment wants a worker, as the SDK's `EnvironmentWorker` polls for it.
+"""Work: the request of a session in a self-hosted environment for a worker. The SDK's `EnvironmentWorker` polls for work.
 
 The worker serves the whole session: it runs the calls of the built-in tools and posts their results. A session has at most one
-piece of work that is not stopped. Whatever a worker does not renew in time is offered again, by the database's clock.
+piece of work that is not stopped. Work that its worker does not renew in time, by the database's clock, is offered again.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from models.errors import Conflict, NotFound
 from models.session.session import Session
 
 PAUSE_SECONDS = 1.0
-"""Work that follows upon stopped work is offered after this time, so that a worker that fails at once does not spin."""
+"""Pause between stopped work and the next offer, so that a worker that fails at once does not spin."""
 _OFFERABLE = f"""
     SELECT id, session_id FROM work WHERE environment_id = %(environment)s AND status <> 'stopped' AND (
         (status = 'queued' AND due_at <= {STARTED})
@@ -40,7 +40,7 @@ class Work(Base):
     status: Mapped[str] = mapped_column(default="queued")
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB)
     worker: Mapped[str | None]
-    """Who was last given it, by its own name."""
+    """The worker's own name. Set by each offer."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -48,7 +48,7 @@ class Work(Base):
     acknowledged_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     started_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     heartbeat_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """The last one; a worker must know it to send the next, so that two never hold the same work."""
+    """Time of the last heartbeat. A worker must send it with the next heartbeat, so that two workers never hold the same work."""
     stop_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     stopped_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -61,7 +61,7 @@ class Work(Base):
 
     @classmethod
     def want(cls, db: Db, session: Session, after: float = 0.0) -> None:
-        """Have a worker serve the session, if its tools are the client's and nobody is to serve it already."""
+        """Insert work for a session in a self-hosted environment, due in `after` seconds. No-op if the session has work already."""
         if not session.self_hosted or cls.current(db, session.id) is not None:
             return
         work = cls(
@@ -77,12 +77,12 @@ class Work(Base):
 
     @classmethod
     def current(cls, db: Db, session_id: str) -> "Work | None":
-        """The session's work that is not stopped, locked."""
+        """Return the session's work that is not stopped, locked; None if there is none."""
         return db.first(cls, "WHERE session_id = %(session)s AND status <> 'stopped' FOR NO KEY UPDATE", session=session_id)
 
     @classmethod
     def lock(cls, db: Db, environment_id: str, work_id: str) -> "Work":
-        """The work, locked. Raises NotFound."""
+        """Return the work of an environment, locked. Raises NotFound."""
         work = db.get(cls, work_id, lock=True)
         if work is None or work.environment_id != environment_id:
             raise NotFound("work", work_id)
@@ -90,12 +90,12 @@ class Work(Base):
 
     @classmethod
     def waiting(cls, db: Db, environment_id: str, reclaim_seconds: float) -> list[tuple[str, str]]:
-        """Ids of work and session of what could be offered now, the longest waiting first; read without locks."""
+        """Return work that can be offered now, longest waiting first, as `(work id, session id)`. Locks nothing."""
         reclaim = timedelta(seconds=reclaim_seconds)
         return [(work_id, session_id) for work_id, session_id in db.rows(_OFFERABLE, environment=environment_id, reclaim=reclaim)]
 
     def is_waiting(self, now: datetime, reclaim_seconds: float) -> bool:
-        """The same of this row, under its lock."""
+        """True if this work can be offered now: the condition of `waiting`, for a locked row."""
         if self.status == "queued":
             return self.due_at <= now
         if self.status == "starting" and self.acknowledged_at is None and self.offered_at:
@@ -103,13 +103,13 @@ class Work(Base):
         return self.status != "stopped" and self.lease_until is not None and self.lease_until <= now
 
     def offer(self, db: Db, now: datetime, worker: str, ttl: float) -> None:
-        """To a worker that polled. Whoever had it before finds at its next heartbeat that it has it no more."""
+        """Offer the work to a worker that polled. A worker that had it before learns of the loss by its next heartbeat."""
         if self.status != "queued":
             db.move(self, "queued", acknowledged_at=None, started_at=None, heartbeat_at=None, lease_until=None)
         db.move(self, "starting", worker=worker, offered_at=now, lease_until=now + timedelta(seconds=ttl))
 
     def acknowledge(self, now: datetime, ttl: float) -> None:
-        """The worker has it. Again is nothing. Raises Conflict if it is not offered to anybody, or over."""
+        """Record that the worker received the work. Idempotent. Raises Conflict if the work is queued or stopped."""
         if self.status in {"queued", "stopped"}:
             raise Conflict(f"Work {self.id} is {self.status}: poll for work again.", {"state": self.status})
         if self.acknowledged_at is None:
@@ -117,7 +117,7 @@ class Work(Base):
             self.lease_until = now + timedelta(seconds=ttl)
 
     def beat(self, db: Db, now: datetime, ttl: float) -> bool:
-        """A heartbeat of whoever holds it: the lease is extended. False if the worker should end, or never had it."""
+        """Extend the lease of the worker that holds the work. Returns False if the worker should end, or never had the work."""
         if self.status not in {"starting", "active"}:
             return False
         if self.status == "starting":
@@ -127,10 +127,10 @@ class Work(Base):
         return True
 
     def ask_to_stop(self, db: Db, now: datetime) -> None:
-        """Its worker learns by its next heartbeat that it should end. Again is nothing."""
+        """Have the worker end: its next heartbeat says so. Idempotent."""
         if self.status != "stopping":
             db.move(self, "stopping", stop_requested_at=now)
 
     def stop(self, db: Db, now: datetime) -> None:
-        """It is over."""
+        """End the work."""
         db.move(self, "stopped", stop_requested_at=self.stop_requested_at or now, stopped_at=now, lease_until=None)

@@ -1,4 +1,4 @@
-"""WHAT AUDITORS DO: read the audit in order, export it to a file, and verify that nobody changed it.
+"""The auditor's tools: read the audit in order, export it to a file, and verify that nobody changed it.
 
 walk   ─▶ acts and heads, in order ─▶ file (JSON lines) ─▶ the same acts and heads, elsewhere
                     └──────────▶ verify ◀──────────────────────────┘

@@ -20,13 +20,13 @@ class Chain:
     seq: int = 0
     hash: str = GENESIS
     known: bool = True
-    """False if the act before the next one is missing."""
+    """False if the act before the next act is missing."""
     agreed: int = 0
     """The last seq whose hash is the expected one."""
     rewritten: bool = False
     """True once a hash differed from the expected one. Reported once."""
     unsigned: bool = False
-    """True once an unsigned seal was reported that covers acts too young to be excused."""
+    """True once an act was reported that is too young for the unsigned seal that covers it."""
     excused: int | None = None
     sealed: int = field(init=False)
     """The highest seq with an expected hash."""

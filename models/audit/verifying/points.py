@@ -29,19 +29,19 @@ class Points:
         self._db.executemany("INSERT INTO point VALUES (?, ?, ?, ?)", ((*head, seal) for head in heads))
 
     def delete(self, chain: str) -> None:
-        """Note that an act records the deletion of this chain's session."""
+        """Record that an act reports the deletion of this chain's session."""
         self._db.execute("INSERT OR IGNORE INTO deleted VALUES (?)", (chain,))
 
     def absent(self, chain: str, seq: int, name: str) -> None:
-        """Note that a text of an act is missing."""
+        """Record that a text of an act is missing."""
         self._db.execute("INSERT INTO absent VALUES (?, ?, ?)", (chain, seq, name))
 
     def erase(self, principal: str, acts: Iterable[tuple[str, int]]) -> None:
-        """Note that an act records the erasure of these acts' texts by this principal."""
+        """Record that an act reports the erasure of these acts' texts by this principal."""
         self._db.executemany("INSERT OR IGNORE INTO erased VALUES (?, ?, ?)", ((*act, principal) for act in acts))
 
     def is_erased(self, chain: str, seq: int) -> bool:
-        """True if an act so far records the erasure of this act's texts."""
+        """True if an act read so far reports the erasure of this act's texts."""
         return self._db.execute("SELECT 1 FROM erased WHERE chain = ? AND seq = ?", (chain, seq)).fetchone() is not None
 
     def unexplained(self) -> Iterator[tuple[str, int, str]]:
@@ -69,7 +69,7 @@ class Points:
         return expected
 
     def passed(self, chain: str, seq: int, *, headless: bool) -> bool:
-        """Note that a chain was read to its end; `headless` if it has no session's row. Returns False if it was read before."""
+        """Record that a chain was read to its end; `headless` if it has no session's row. Returns False if it was read before."""
         inserted = self._db.execute("INSERT OR IGNORE INTO passed VALUES (?, ?, ?)", (chain, seq, headless))
         return inserted.rowcount == 1
 
@@ -80,7 +80,7 @@ class Points:
         )
 
     def deserted(self) -> Iterator[tuple[str, int, bool]]:
-        """Yield the chains without a session whose deletion no act records: length, and whether a seal names them."""
+        """Yield the chains without a session's row whose deletion no act reports: id, length, and whether a seal names them."""
         yield from self._db.execute(
             "SELECT chain, seq, EXISTS (SELECT 1 FROM point WHERE point.chain = passed.chain) FROM passed"
             " WHERE headless AND chain NOT IN (SELECT chain FROM deleted) ORDER BY chain"

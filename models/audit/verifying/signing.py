@@ -33,10 +33,10 @@ class Signing:
     newest_at: datetime | None = None
     """The latest time of any act of the workspace's chain so far."""
     _unsigned: list[int] = field(default_factory=list)
-    """Unsigned seals since the last good signature: the first, the last, and their number."""
+    """The unsigned seals since the last good signature: the first seq, the last seq, and their number."""
 
     def act(self, at: datetime) -> None:
-        """Note the time of the workspace's next act."""
+        """Record the time of the workspace's next act."""
         self.newest_at = max(self.newest_at or at, at)
 
     def seal(self, act: Act, named: Any) -> bool:

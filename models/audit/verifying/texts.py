@@ -58,7 +58,7 @@ class Texts:
             self.report.add("changed", chain, seq, seq, f"text {name} of act {seq} of {chain} is not the one that was written")
 
     def _erased(self, principal: str, acts: Any) -> None:
-        """Note the texts that an act records as erased. Skips unreadable parts: a changed act was reported already."""
+        """Record the texts that an act reports as erased. Skips unreadable parts: a changed act was reported already."""
         if isinstance(acts, dict):
             lists = ((chain, seqs) for chain, seqs in acts.items() if isinstance(seqs, list))
             self.points.erase(principal, ((chain, seq) for chain, seqs in lists for seq in seqs if type(seq) is int))

@@ -57,7 +57,7 @@ class _Checking:
         self.points, self.signing, self.only = points, signing, only
         self.texts = Texts(report, points)
         self.late = False
-        """True once a session's chain was read: later seals name acts that were not read."""
+        """True once a session's chain was read. Seals after that name acts that were not read."""
         self.open = _Open()
         self.outside_head: Head | None = None
 
@@ -123,7 +123,7 @@ class _Checking:
             self.report.add("inserted", chain.id, 1, chain.seq, f"chain {chain.id} comes twice")
 
     def _read(self, act: Act) -> None:
-        """Read what an act of the workspace's chain says about other chains."""
+        """Read the facts about other chains in an act of the workspace's chain."""
         row = act.row
         details = row["details"] if isinstance(row["details"], dict) else {}
         self.open.add(row["at"])
@@ -140,7 +140,7 @@ class _Checking:
             self._expect(row["seq"], {row["subject_id"]: [details.get("audit_seq"), details.get("audit_head")]})
 
     def _expect(self, act: int, heads: Any) -> None:
-        """Keep the heads that the act names. Skips unreadable ones: a changed act was reported already."""
+        """Store the heads that the act names. Skips unreadable ones: a changed act was reported already."""
         if self.late or not isinstance(heads, dict):
             return
         known = ((chain, *head) for chain, head in heads.items() if isinstance(head, list) and self.only in {None, chain})

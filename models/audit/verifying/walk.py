@@ -26,7 +26,7 @@ class Act:
     signature: tuple[str, str] | None = None
     """For a signed seal: the key's id, and the signature in base64."""
     texts: dict[str, tuple[str, str]] | None = None
-    """Salt and text by name; None if the file left them out."""
+    """Salt and text by name. None if an exported file left the texts out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ _WITHOUT_ACTS = """
     session.id) ORDER BY id LIMIT %(rows)s
 """
 _HEAD = "SELECT id, audit_seq, encode(audit_head, 'hex') FROM workspace WHERE id = %(workspace)s"
-# A small workspace in a large installation needs time, since the scan passes over other workspaces' acts. The one good plan follows
-# the primary key, which has the order already.
+# A small workspace in a large installation needs time, because the scan passes over other workspaces' acts. The only good plan
+# follows the primary key, which has the order already.
 _PATIENTLY = ("statement_timeout = '60s'", "enable_sort = off", "enable_seqscan = off", "enable_bitmapscan = off")
 
 
