@@ -1,10 +1,10 @@
-"""`python -m crashes.announcing`: what a worker starts to announce its toolsets, and it dies where a test has armed it to."""
+"""`python -m crashes.announcing`: announces a worker's toolsets, and dies at a boundary that a test has armed."""
 
 from crashes import dying
 
 from workers import announcing
 
-assert announcing.toolset is dying.toolset, "it announces by the wrapped one"
+assert announcing.toolset is dying.toolset, "announcing calls the wrapped toolset.announce"
 
 if __name__ == "__main__":
     announcing.main()

@@ -1,53 +1,53 @@
 """Every boundary at which a process may die: both sides of every commit, publish, model call and effect."""
 
 ARMED = "ASSENT_TEST_CRASHES"
-"""Environment variable: the file of armed boundaries, one a line, in the order in which they are to be met."""
+"""Environment variable: the file of armed boundaries, one a line, in the order in which processes die at them."""
 
 UNLISTED = "ASSENT_TEST_UNLISTED"
-"""Environment variable: where a commit that wrote something and is not in the table below is told of, with its stack."""
+"""Environment variable: the file that gets the stack of each writing commit that is not in the table below."""
 
 WRITES = {
     "claim_turn": "a turn is claimed",
-    "checkpoint": "a reply is kept",
-    "fold": "a summary of old turns is kept",
-    "fail_turn": "a model's error is kept",
-    "correct_usage": "what an attempt consumed that was ended from outside is kept",
-    "claim_call": "a tool's attempt is written",
-    "finish_call": "a tool's result is kept",
-    "tell": "what a tool has printed so far is kept",
-    "lose_call": "a tool's outcome is given up as unknown",
+    "checkpoint": "a reply is stored",
+    "fold": "a summary of old turns is stored",
+    "fail_turn": "a model's error is stored",
+    "correct_usage": "the usage of an attempt that was ended from outside is stored",
+    "claim_call": "a tool's attempt is stored",
+    "finish_call": "a tool's result is stored",
+    "tell": "a tool's output so far is stored",
+    "lose_call": "a tool's outcome is stored as unknown",
     "dispatch_turns": "queued turns are stamped as hinted",
     "dispatch_calls": "queued calls are stamped as hinted",
     "rescue_turn": "a dead worker's turn is taken back",
     "rescue_call": "a dead worker's call is taken back",
     "expire_due": "an approval expires",
     "expire_calls": "a client's call expires",
-    "release_waiting": "a grant lets calls go that waited",
-    "swept": "a sweep has done with a grant",
+    "release_waiting": "a grant releases calls that waited",
+    "swept": "a sweep has finished with a grant",
     "remind_due": "people are reminded",
     "resume": "a session goes on after a halt",
     "resume_at_limit": "a session goes on below its spend limits",
     "settled": "every deadline is moved by a halt",
-    "seal": "what the audit's chains have grown by is sealed",
-    "forget_answers": "answers that are too old for any retry are deleted",
+    "seal": "new acts of the audit's chains are sealed",
+    "forget_answers": "responses that are too old for any retry are deleted",
     "receive": "a client's events are stored",
     "offer_work": "work is offered to a worker that polls",
-    "look": "what a call would change is kept, to be shown",
-    "answer": "what a request has changed is kept, with its answer",
-    "announce": "a worker tells which toolsets it has",
-    "keep_listing": "what an MCP server lists is kept",
-    "mark_stale": "an MCP server has said that its listing changed",
+    "look": "the change that a call would make is stored, to be shown",
+    "answer": "a request's changes are stored with its response",
+    "announce": "a worker announces its toolsets",
+    "keep_listing": "an MCP server's listing is stored",
+    "mark_stale": "an MCP server's listing is marked as changed",
 }
 """Each transaction that changes something, by the verb in it."""
 
 AROUND_COMMIT = ("before_commit", "after_commit", "after_publish")
-"""After the commit is before the publish: there is nothing between."""
+"""Before the publish is no boundary of its own: it is the same moment as after the commit."""
 
 OUTSIDE = {
-    "model.before": "the model was not asked yet",
-    "model.after": "the model has replied, and nobody has written it down",
-    "effect.before": "the attempt is written, and the tool has done nothing yet",
-    "effect.after": "the tool has taken effect, and nobody has written it down",
+    "model.before": "the model has not been asked yet",
+    "model.after": "the model has replied, and the reply is not stored",
+    "effect.before": "the attempt is stored, and the tool has done nothing yet",
+    "effect.after": "the tool has taken effect, and the result is not stored",
 }
 """The boundaries to the outside world."""
 

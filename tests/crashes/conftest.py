@@ -1,6 +1,6 @@
-"""Real processes: a stand-in model and a worker that dies where it is told to, one of each per test process.
+"""Real processes: a stand-in model, and a worker that dies at armed boundaries. Each test process has one of each.
 
-They talk over a Redis database of their own, so that no other test's messages come to them, nor theirs to others.
+The worker has a Redis database of its own, so that no test gets the messages of another.
 """
 
 import json
@@ -52,21 +52,21 @@ def mcp_url(crash_folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def liar() -> Iterator[Liar]:
-    """An MCP server of the test's own, which says what it heard."""
-    with Liar() as lying:
-        lying.on_call(lambda request: request.result({"content": [{"type": "text", "text": "acted"}]}))
-        yield lying
+    """An MCP server of the test's own, which keeps the requests."""
+    with Liar() as server:
+        server.on_call(lambda request: request.result({"content": [{"type": "text", "text": "acted"}]}))
+        yield server
 
 
 @pytest.fixture(scope="session")
 def audit_key() -> str:
-    """By which the worker signs its seals."""
+    """The key with which the worker signs its seals."""
     return seal_key.make()
 
 
 @pytest.fixture(scope="session")
 def audit_heads(crash_folder: Path) -> Path:
-    """The heads that were signed by it."""
+    """The file of the heads that the worker has signed."""
     file = crash_folder / "audit.heads"
     signed_heads.make(file)
     return file
@@ -86,7 +86,7 @@ def providers(folder: Path, model_url: str) -> Path:
 def worker_env(
     crash_folder: Path, model_url: str, database_urls: DatabaseUrls, audit_key: str, audit_heads: Path
 ) -> dict[str, str]:
-    """What every worker gets, but its Redis."""
+    """The environment of every worker, without its Redis."""
     return {
         "ANTHROPIC_API_KEY": KEY,
         "ASSENT_PROVIDERS": str(providers(crash_folder, model_url)),
@@ -124,7 +124,7 @@ def private_redis(servers: dict[str, str], worker_number: int) -> str:
 
 
 def redis_database(servers: dict[str, str], number: int) -> str:
-    """Counted from the top; tests/conftest.py counts from the bottom."""
+    """The URL of a Redis database. The numbers here count from the top, those of tests/conftest.py from the bottom."""
     return servers["redis"].rpartition("/")[0] + f"/{number}"
 
 
@@ -132,13 +132,13 @@ def redis_database(servers: dict[str, str], number: int) -> str:
 def crashing_worker(crash_folder: Path, worker_env: dict[str, str], crash_redis: str) -> Iterator[Process]:
     """A worker on all queues, one process of which dies at each boundary that a test arms."""
     with running(CRASHING, worker_env | {"REDIS_URL": crash_redis}, crash_folder / "worker.log") as worker:
-        worker.said(READY)
+        worker.wait_for_output(READY)
         yield worker
 
 
 @pytest.fixture
 def armed(crash_folder: Path) -> Iterator[Armed]:
-    """Nothing is armed yet."""
+    """The file of armed crash points, empty."""
     points = Armed(crash_folder / "armed")
     points.at()
     yield points
@@ -147,7 +147,7 @@ def armed(crash_folder: Path) -> Iterator[Armed]:
 
 @pytest.fixture
 def hints_go_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Has this process publish its hints, as the API does; `use_redis` says where."""
+    """Has this process publish its hints, as the API does. `use_redis` sets the address."""
     from workers import enqueue
 
     monkeypatch.setattr(transactions, "_send", enqueue.send)
@@ -166,13 +166,13 @@ def journey(
     crash_folder: Path,
     hints_go_to: pytest.MonkeyPatch,
 ) -> Journey:
-    """A conversation with the worker that crashes where it is told to."""
+    """A session that the crashing worker serves."""
     use_redis(hints_go_to, crash_redis)
     return Journey(Stage(), clock, armed, crash_folder / "workdirs")
 
 
 @pytest.fixture
 def ledger(clean_database: DatabaseUrls, crash_folder: Path) -> Ledger:
-    """What the functions of the toolset note down; agents can name the toolset."""
+    """The ledger of the toolset's functions. The toolset is announced."""
     announce_effects()
     return Ledger(crash_folder / "effects")

@@ -1,8 +1,8 @@
-"""How a process dies at a boundary that a test has armed, and by which verb a transaction is known.
+"""Kills a process at a boundary that a test has armed, and names transactions by their verbs.
 
-Nothing of this is in production code: the functions on both sides of each boundary are wrapped from here. A test arms a boundary
-by writing its name as a line of the file that ASSENT_TEST_CRASHES names; the process that comes there takes the line off and is
-gone by kill -9: no `finally`, no flush, no goodbye to Postgres or Redis.
+Production code has nothing of this: the functions on both sides of each boundary are wrapped from here. A test arms a boundary
+by writing its name as a line into the file that ASSENT_TEST_CRASHES names. The process that comes there deletes the line and ends
+by kill -9: no `finally`, no flush, no goodbye to Postgres or Redis.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ doing: ContextVar[str] = ContextVar("doing", default="")
 _WROTE = "SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
 
 
-def here(boundary: str) -> None:
+def die_if_armed(boundary: str) -> None:
     """Die if this boundary is the next one that is armed."""
     try:
         with Path(os.environ[ARMED]).open("r+") as file:
@@ -44,7 +44,7 @@ def here(boundary: str) -> None:
 
 
 def name(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have the transaction that a function works in known by this verb."""
+    """Return a decorator that names the transaction of a function by this verb."""
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
         def named(*args: Any, **kwargs: Any) -> Any:
@@ -57,14 +57,14 @@ def name(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def watch(outside: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The two boundaries of a call to the outside world."""
+    """Return a decorator that puts a boundary before and after a call to the outside world."""
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
-            here(f"{outside}.before")
-            answer = function(*args, **kwargs)
-            here(f"{outside}.after")
-            return answer
+            die_if_armed(f"{outside}.before")
+            value = function(*args, **kwargs)
+            die_if_armed(f"{outside}.after")
+            return value
 
         return watched
 
@@ -77,14 +77,14 @@ def _commit(self: Db, commit: Callable[[Db], None] = Db.commit) -> None:
     if not verb and self.value(_WROTE):
         with Path(os.environ[UNLISTED]).open("a") as file:
             file.write("".join(traceback.format_stack(limit=6)) + "\n")
-    here(f"{verb}.before_commit")
+    die_if_armed(f"{verb}.before_commit")
     commit(self)
-    here(f"{verb}.after_commit")
+    die_if_armed(f"{verb}.after_commit")
 
 
 def _publish(*args: Any, publish: Callable[..., bool] = enqueue.publish) -> bool:
     done = publish(*args)
-    here(f"{doing.get()}.after_publish")
+    die_if_armed(f"{doing.get()}.after_publish")
     doing.set("")
     return done
 

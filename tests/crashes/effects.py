@@ -1,4 +1,4 @@
-"""What became of the calls of `effects_toolset`, read where it happened: not from our rows."""
+"""The effects of calls of `effects_toolset`, read from the toolset's own files and not from Assent's rows."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from workers.tools.python.runner.tools import tools_of
 
 TOOLSET = "crashes.effects_toolset:effects"
 SERVERS = {"till": "assent:effects"}
-"""For a session's agent, which calls the toolset `till`."""
+"""The servers of a session whose agent calls the toolset `till`."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Noted:
 
     @property
     def lives(self) -> bool:
-        """Whether the process that ran it is there."""
+        """True if the process that ran the function is there."""
         return lives(self.pid)
 
 
@@ -40,7 +40,7 @@ class Ledger:
         folder.mkdir(exist_ok=True)
 
     def runs(self, session_id: str) -> list[Noted]:
-        """Each time that a function began."""
+        """Each start of a function."""
         return [noted for noted in self._read(session_id) if noted.what == "run"]
 
     def effects(self, session_id: str) -> int:
@@ -48,7 +48,7 @@ class Ledger:
         return sum(noted.what == "effect" for noted in self._read(session_id))
 
     def open_gate(self, session_id: str) -> None:
-        """Let go what waits."""
+        """Let waiting functions go on."""
         (self.folder / f"go-{session_id}").touch()
 
     def _read(self, session_id: str) -> list[Noted]:
@@ -58,11 +58,11 @@ class Ledger:
 
 
 def announce_effects() -> None:
-    """What workers say that have the toolset; said again, as the tables were emptied."""
+    """Announce the toolset as its workers do, because the tables were emptied since."""
     name = effects.name
     toolset.announce({name: [{**tool.entry, "queue": f"tools.{name}"} for tool in tools_of(effects).values()]})
 
 
 def call(tool: str, how: str = "well") -> str:
-    """A line of a script: the call."""
+    """The line of a stand-in's script that makes this call."""
     return f"call mcp__till__{tool} {json.dumps({'how': how})}"

@@ -1,6 +1,6 @@
-"""A toolset whose effects are counted outside of the system, in files of the folder that ASSENT_TEST_EFFECTS names: the oracle.
+"""A toolset that counts its effects outside of Assent, in files of the folder that ASSENT_TEST_EFFECTS names.
 
-It is what a team would write; only tests know the ways in which its functions can be told to go wrong.
+A team would write such a toolset, but for the parameter `how`, by which tests have its functions go wrong.
 """
 
 import json
@@ -13,12 +13,12 @@ from typing import Literal
 from assent import Context, Toolset
 
 How = Literal["well", "wait before", "wait after", "segfault", "killed", "until told", "stubborn"]
-"""What a call does beside its effect.
+"""The behaviour of a call beside its effect.
 
 wait before, wait after: its first attempt waits at a gate, before its effect or after it
 segfault, killed: its process dies after the effect, at every attempt
-until told: it goes on until it is told to end, and says what it got done
-stubborn: it goes on for ever
+until told: it goes on until it is cancelled, and returns what it got done
+stubborn: it ignores that it is cancelled
 """
 
 effects = Toolset("effects", description="Effects that are counted.")
@@ -26,19 +26,19 @@ effects = Toolset("effects", description="Effects that are counted.")
 
 @effects.tool(effect="write")
 def charge(context: Context, how: How = "well") -> str:
-    """An effect for each time that it runs."""
+    """Take effect at each run."""
     return _run(context, "charge", how)
 
 
 @effects.tool(effect="write", idempotent=True)
 def put(context: Context, how: How = "well") -> str:
-    """One effect for each key, however often it runs."""
+    """Take effect once for each key, at the first run."""
     return _run(context, "put", how)
 
 
 def _run(context: Context, tool: str, how: How) -> str:
     _note(context, "run", tool, how)
-    print(f"attempt {context.attempt} of {tool} began", flush=True)  # noqa: T201 - what is known of a call that never ends
+    print(f"attempt {context.attempt} of {tool} began", flush=True)  # noqa: T201 - the output of a call that never ends
     if how == "wait before" and context.attempt == 1:
         _wait(context)
     if tool == "charge" or _is_first(context):
@@ -59,9 +59,9 @@ def _folder() -> Path:
 
 
 def _note(context: Context, what: str, tool: str, how: str) -> None:
-    said = {"what": what, "key": context.call_id, "attempt": context.attempt, "tool": tool, "how": how, "pid": os.getpid()}
+    line = {"what": what, "key": context.call_id, "attempt": context.attempt, "tool": tool, "how": how, "pid": os.getpid()}
     with (_folder() / context.session_id).open("a") as ledger:
-        ledger.write(json.dumps(said) + "\n")
+        ledger.write(json.dumps(line) + "\n")
 
 
 def _is_first(context: Context) -> bool:

@@ -1,4 +1,4 @@
-"""Where this process publishes its hints, which it remembers once it has said any."""
+"""Sets the Redis to which this process publishes its hints. The publisher connects once and keeps the address."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from workers import enqueue
 
 
 def use_redis(patch: pytest.MonkeyPatch, url: str) -> None:
-    """From now on, hints go there."""
+    """Publish hints to this Redis from now on."""
     patch.setenv("REDIS_URL", url)
     forget()
 

@@ -1,4 +1,4 @@
-"""What must hold of a session after any transaction, by the names I1 to I10. Reads rows only, decides by itself."""
+"""Checks of a session's rows that hold after any transaction, named I1 to I10. They use no verdicts of the code under test."""
 
 import json
 from collections import Counter
@@ -38,7 +38,7 @@ NEXT = {"type": "text", "text": "And now?"}
 
 @dataclass(frozen=True)
 class Seen:
-    """A session with all of its rows, at one moment."""
+    """A session with all of its rows, as they were at one moment."""
 
     session: Session
     turns: list[Turn]
@@ -67,8 +67,8 @@ class Seen:
 
     def call(self, name: str) -> ToolCall:
         """The only call of that tool."""
-        (found,) = [call for call in self.calls if call.name == name]
-        return found
+        (call,) = [call for call in self.calls if call.name == name]
+        return call
 
     def result(self, number: int = 0) -> list[dict[str, Any]]:
         """The result of a call, by its number among all calls of the session."""
@@ -80,7 +80,7 @@ class Seen:
 
     @property
     def running(self) -> list[Turn | ToolCall]:
-        """What somebody works on, or did until they died."""
+        """The turns and calls that a worker holds, alive or dead."""
         return [row for row in (*self.turns, *self.calls) if row.status == "running"]
 
     @property
@@ -119,7 +119,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
 
 
 def check_invariants(workspace_id: str, session_id: str) -> Seen:
-    """Raises AssertionError for the first promise that a session's rows break. Returns them."""
+    """Return a session's rows. Raises AssertionError for the first promise that they break."""
     seen = look(workspace_id, session_id)
     for promise in PROMISES:
         promise(seen)
@@ -139,7 +139,7 @@ def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
         assert not [*active, *under_way, *needing], f"something is open, yet the session is {session.status}"
         assert all(e.processed_at for e in seen.events), "no message is left in the queue of a session at rest"
     elif session.status == "waiting":
-        assert needing, "waits for nobody"
+        assert needing, "no call needs anybody"
         for_money = all(c.kind == BUDGET for c in now if c.status in NEEDS_SOMEBODY)
         action = {"type": "requires_action", "event_ids": needing}
         assert session.stop_reason == ({"type": "budget_reached"} if for_money else action)
@@ -151,30 +151,34 @@ def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
         assert [t.status for t in active] == ["queued"], "rescheduling without a queued turn"
     else:
         assert session.status == "stopping"
-        assert [c.status for c in now if c.status not in SETTLED] == ["running"] * len(under_way) != [], "stopping what runs"
+        assert [c.status for c in now if c.status not in SETTLED] == ["running"] * len(under_way) != [], (
+            "only running calls keep a session stopping"
+        )
 
 
 def i2_one_attempt_unless_a_person_said_again(seen: Seen) -> None:
-    tried = Counter(a.tool_call_id for a in seen.attempts)
-    again = Counter(
+    attempts = Counter(a.tool_call_id for a in seen.attempts)
+    reruns = Counter(
         a.tool_call_id for a in seen.approvals if a.status == "answered" and (a.decision or {}).get("outcome") == "rerun"
     )
     for call in seen.calls:
-        assert tried[call.id] == call.attempt, "each attempt has its row"
+        assert attempts[call.id] == call.attempt, "each attempt has its row"
         if not call.idempotent:
-            assert tried[call.id] <= 1 + again[call.id], f"{call.name} was tried {tried[call.id]} times"
+            assert attempts[call.id] <= 1 + reruns[call.id], f"{call.name} was tried {attempts[call.id]} times"
 
 
 def i4_one_decision_per_approval(seen: Seen) -> None:
-    told = Counter(e.body["approval_id"] for e in seen.of("user.tool_confirmation"))
+    confirmations = Counter(e.body["approval_id"] for e in seen.of("user.tool_confirmation"))
     for approval in seen.approvals:
         assert (approval.status == "pending") == (approval.decision is None) == (approval.decided_at is None)
         if approval.status in {"allowed", "denied", "answered"}:
             assert approval.decided_at < approval.expires_at, "decided in time"
         is_confirmed = approval.status != "pending" and approval.kind != BUDGET
-        assert told[approval.id] == is_confirmed, "each decision about a tool's call is stored as one confirmation"
+        assert confirmations[approval.id] == is_confirmed, "each decision about a tool's call is stored as one confirmation"
     pending = sorted(a.tool_call_id for a in seen.pending)
-    assert pending == sorted(c.id for c in seen.calls if c.status in {"asked", "unknown"}), "who is asked about is pending"
+    assert pending == sorted(c.id for c in seen.calls if c.status in {"asked", "unknown"}), (
+        "each call that waits for people has a pending approval"
+    )
 
 
 def i5_shown_is_decided_is_run(seen: Seen) -> None:
@@ -185,10 +189,10 @@ def i5_shown_is_decided_is_run(seen: Seen) -> None:
         assert digest(seen.inputs[call.id].input) == call.input_sha256
     for approval in seen.approvals:
         assert canonical(json.loads(approval.input)).decode() == approval.input
-        asked = proposed if approval.kind == "tool_call" else hashes
-        assert digest(json.loads(approval.input)) == approval.input_sha256 == asked[approval.tool_call_id]
+        shown = proposed if approval.kind == "tool_call" else hashes
+        assert digest(json.loads(approval.input)) == approval.input_sha256 == shown[approval.tool_call_id]
         if approval.kind == "tool_call" and approval.status == "allowed":
-            assert approval.runs == hashes[approval.tool_call_id], "what was decided is what may run"
+            assert approval.runs == hashes[approval.tool_call_id], "the decided input is the one that runs"
     assert all(attempt.input_sha256 == hashes[attempt.tool_call_id] for attempt in seen.attempts)
 
 
@@ -203,7 +207,7 @@ def i6_nothing_runs_unasked(seen: Seen) -> None:
     for attempt in seen.attempts:
         call = calls[attempt.tool_call_id]
         assert call.permission != "deny"
-        for grant in (grants[one] for one in call.grants or []):
+        for grant in (grants[grant_id] for grant_id in call.grants or []):
             assert grant.created_at <= attempt.started_at, "it ran before it was granted"
             assert grant.revoked_at is None or grant.revoked_at >= attempt.started_at, "it ran after its grant was revoked"
         if call.permission == "ask":
@@ -223,8 +227,8 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     assert [t.number for t in seen.turns] == list(range(1, seen.session.turn_number + 1)), "turns are numbered without a gap"
     done = {turn.id for turn in seen.turns if turn.status == "done"}
     assert seen.replies.keys() == done, "a reply for each turn that is done, and for no other"
-    said = sum(any(block["type"] == "text" for block in reply) for reply in seen.replies.values())
-    assert len(seen.of("agent.message")) == said, "each reply was said once"
+    texts = sum(any(block["type"] == "text" for block in reply) for reply in seen.replies.values())
+    assert len(seen.of("agent.message")) == texts, "each reply is one message"
     begun = Counter(e.id for e in seen.of("span.model_request_start"))
     ended = Counter(e.body["model_request_start_id"] for e in seen.of("span.model_request_end"))
     running = {t.span_id for t in seen.turns if t.status == "running"}
@@ -243,7 +247,9 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
 def i7_runners_may_stop_at_idle(seen: Seen) -> None:
     if seen.session.status == "idle" and seen.turns:
         last = [e for e in seen.events if not e.type.startswith("user.")][-1]
-        assert (last.type, last.body["stop_reason"]) == ("session.status_idle", seen.session.stop_reason), "idle is the last word"
+        assert (last.type, last.body["stop_reason"]) == ("session.status_idle", seen.session.stop_reason), (
+            "the last event says idle"
+        )
 
 
 def i9_the_audit_chain_verifies(seen: Seen) -> None:
@@ -257,7 +263,7 @@ def i9_the_audit_chain_verifies(seen: Seen) -> None:
 
 
 def every_attempt_is_counted_once(seen: Seen) -> None:
-    """Each request to a model that was ended is counted, and the session's sum and the days' are those of its attempts."""
+    """Each ended request to a model is counted, and the sums of the session and of the days are those of the attempts."""
     ended = [event for event in seen.of("span.model_request_end") if any(event.body["model_usage"].values())]
     assert len({(usage.turn_id, usage.attempt) for usage in seen.usages}) == len(ended), "each ended attempt is counted once"
     assert {(turn.id, turn.attempt) for turn in seen.turns if turn.status == "done"} <= {
@@ -271,7 +277,7 @@ def every_attempt_is_counted_once(seen: Seen) -> None:
 
 
 def the_model_accepts_the_history(seen: Seen) -> None:
-    """Of a session at rest, with a message more; the stand-in refuses what the real one refuses."""
+    """A session at rest may go on with a message. The stand-in refuses the requests that the real API refuses."""
     if seen.session.status == "idle":
         request = ModelRequest("stand-in", None, [*seen.messages, {"role": "user", "content": [NEXT]}], [], 1)
         parameters = params(request, "anthropic", compacts=True)

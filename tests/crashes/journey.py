@@ -1,4 +1,4 @@
-"""A conversation with real workers, and the people and the beat in it: whatever dies on the way, it is carried to its end."""
+"""A session with real workers, and the parts of people and of the beat. Whatever dies, the session is carried to its end."""
 
 import fcntl
 import json
@@ -29,23 +29,23 @@ class Armed:
         self.file = file
 
     def at(self, *boundaries: str) -> None:
-        """Have the next process die that comes to the first of these; then the next."""
+        """Have a process die at the first of these boundaries, then one at the second, and so on."""
         fresh = self.file.with_suffix(".fresh")
         fresh.write_text("".join(f"{boundary}\n" for boundary in boundaries))
         fresh.replace(self.file)
 
     @property
     def left(self) -> list[str]:
-        """Where nobody has died yet."""
+        """The boundaries at which no process has died yet."""
         if not self.file.exists():
             return []
         with self.file.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # who takes a line off has it locked, and empty for a moment
+            fcntl.flock(file, fcntl.LOCK_SH)  # a dying process locks the file, which is empty for a moment
             return file.read().splitlines()
 
 
 class Journey:
-    """One session, driven by messages and decisions, as its people and its beat would drive it."""
+    """One session, driven by messages, decisions and sweeps."""
 
     def __init__(self, stage: Stage, clock: Clock, armed: Armed, workdirs: Path) -> None:
         self.stage, self.clock, self.armed, self.workdirs = stage, clock, armed, workdirs
@@ -54,12 +54,12 @@ class Journey:
         self.beats = False
 
     def begin(self, **policies: Any) -> "Journey":
-        """A session whose agent has these tools: `bash="always_ask"`."""
+        """Create the session. Its agent has these tools: `bash="always_ask"`."""
         self.session_id = self.stage.session(**policies)
         return self
 
     def say(self, *script: str) -> Event:
-        """A message; its lines are the stand-in's script."""
+        """Post a message, whose lines are the stand-in's script."""
         return self.stage.message(self.session_id, "\n".join(script))
 
     def interrupt(self) -> None:
@@ -71,16 +71,16 @@ class Journey:
         return look(self.stage.workspace_id, self.session_id)
 
     def effects(self, token: str = "effect") -> int:
-        """How often a tool has left this line: seen from outside, not from our rows."""
+        """How often a tool has written this word: read from the tool's file, not from Assent's rows."""
         file = self.workdirs / self.session_id / "files" / "effects"
         return file.read_text().split().count(token) if file.exists() else 0
 
     def until(self, condition: Callable[[Seen], Any], seconds: float = 20) -> Seen:
-        """Wait until `condition` holds for the session, the beat beating. Check its invariants at each look.
+        """Wait until `condition` holds for the session. Returns the rows, whose invariants are checked at each look.
 
         Fails after so many seconds without progress: a step of a session may start processes, which a busy machine delays.
 
-        Without a beat a hint that Redis lost is sent again, as the dispatch sweep promises; nothing else is repaired.
+        While the beat does not beat, a lost hint is sent again, as the dispatch sweep does. Nothing else is repaired.
         """
         start, before = time.monotonic(), ""
         while True:
@@ -103,46 +103,46 @@ class Journey:
 
     def until_asked(self, kind: str = "tool_call") -> Approval:
         """Wait for a question to a person."""
-        found = self.until(lambda seen: [a for a in seen.pending if a.kind == kind])
-        return next(a for a in found.pending if a.kind == kind)
+        seen = self.until(lambda seen: [a for a in seen.pending if a.kind == kind])
+        return next(a for a in seen.pending if a.kind == kind)
 
-    def decide(self, **said: Any) -> str:
-        """Wait until a person is asked whether a call may run, and answer."""
-        return self.stage.decide(self.until_asked(), **said)
+    def decide(self, **decision: Any) -> str:
+        """Wait until a call waits for a person, and decide."""
+        return self.stage.decide(self.until_asked(), **decision)
 
     def until_crashed(self) -> None:
-        """Wait until somebody died at each armed boundary, then until the dead one's lease has run out, and let the beat go on."""
-        deadline = time.monotonic() + 60  # some die only once a program was started again, several times over
+        """Wait until a process has died at each armed boundary. Then its lease runs out, and from now on the beat beats."""
+        deadline = time.monotonic() + 60  # a program may have to start again several times first
         while left := self.armed.left:
-            assert time.monotonic() < deadline, f"nobody came to {left}: {spell(self.look())}"
+            assert time.monotonic() < deadline, f"no process came to {left}: {spell(self.look())}"
             if self.beats:
                 self.sweep()
             time.sleep(LOOK_PACE)
-        # In two steps: leases that others take meanwhile are not to run out with the dead one's.
+        # In two steps, so that leases that other processes take meanwhile do not run out as well.
         self.later(LEASE / 2)
         self._let_the_living_end()
         self.later(LEASE / 2)
 
-    def someone_dies(self, boundary: str, task: str, *args: Any) -> None:
-        """Have a worker do something, and die of it at this boundary."""
+    def kill_at(self, boundary: str, task: str, *args: Any) -> None:
+        """Have a worker run a task, and die at this boundary of the task."""
         self.armed.at(boundary)
         send_task(task, *args)
-        wait_for(f"somebody dies at {boundary}", lambda: not self.armed.left)
+        wait_for(f"a process dies at {boundary}", lambda: not self.armed.left)
 
     def _let_the_living_end(self) -> None:
-        """What others have begun comes to its end, if it is short. Who is about to begin has read the clock by then, or will."""
+        """Wait for short work of living workers. A worker that was about to begin has read the clock before, or reads it after."""
         self.stage.locked(self.session_id, lambda _db, _session: None)
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline and any(lives(pid_of(row.worker)) for row in self.look().running):
             time.sleep(PACE)
 
     def later(self, seconds: float = LEASE) -> None:
-        """So much time passes, and from now on the beat beats."""
+        """Let so much time pass. From now on the beat beats."""
         self.clock.advance(seconds)
         self.beats = True
 
     def settle_unknown(self, token: str = "effect", *, happened: bool | None = None) -> None:
-        """A person looks whether it happened (unless it is said here), and says so or has it run again."""
+        """Settle an unknown outcome as happened or as a rerun. By default the tool's file tells whether the effect happened."""
         approval = self.until_asked("unknown_outcome")
         if self.effects(token) if happened is None else happened:
             self.stage.decide(approval, outcome="happened", content=({"type": "text", "text": "It happened: I looked."},))
@@ -150,13 +150,13 @@ class Journey:
             self.stage.decide(approval, outcome="rerun")
 
 
-def pid_of(worker: str) -> int:
-    """The process that holds a row, which has it as `leases.worker` names it."""
-    return int(worker.rpartition(":")[2])
+def pid_of(worker: str | None) -> int:
+    """The id of the process in a worker's name. 0 if there is no worker."""
+    return int((worker or "0").rpartition(":")[2])
 
 
 def send_task(name: str, *args: Any) -> None:
-    """Have a worker do something that tests want a worker to do."""
+    """Send a task to the workers of sweeps."""
     from workers.celery import app
 
     with Connection(settings().redis_url) as connection:
@@ -164,7 +164,7 @@ def send_task(name: str, *args: Any) -> None:
 
 
 def sweep_here() -> None:
-    """Beat once, in this process."""
+    """Run each sweep once, in this process."""
     sweeps.rescue()
     sweeps.expire_approvals()
     sweeps.expire_calls()
@@ -176,7 +176,7 @@ def sweep_here() -> None:
 
 
 def bash(command: str) -> str:
-    """A line of a script: the call."""
+    """The line of a stand-in's script that makes this call."""
     return f"call bash {json.dumps({'command': command})}"
 
 
@@ -191,8 +191,3 @@ def spell(seen: Seen) -> str:
     rows += [f"approval {a.kind} {a.status} {a.decision}" for a in seen.approvals]
     rows += [f"error {e.body}" for e in seen.of("session.error")]
     return "\n".join(rows)
-
-
-def approval_seconds() -> float:
-    """How long people have."""
-    return settings().approval_seconds

@@ -1,4 +1,4 @@
-"""All rows of a workspace, to be compared: with what they were before, or, without what differs each time, with another one's."""
+"""All rows of a workspace as texts, to compare with earlier rows or, masked, with the rows of another workspace."""
 
 import re
 
@@ -8,7 +8,7 @@ from models.schema import TABLES
 _EACH = "SELECT '{name} ' || (to_jsonb(t) - 'hint' - 'last_used_at' - 'salt')::text FROM {name} t"
 _OURS = [table.__tablename__ for table in TABLES if hasattr(table, "workspace_id")]
 _ROWS = " UNION ALL ".join(_EACH.format(name=name) for name in _OURS)
-"""Without a key's `hint` and a text's `salt`, which are random, and a key's last use, which is no effect of a request."""
+"""All but a key's `hint` and a text's `salt`, which are random, and a key's last use, which is no effect of a request."""
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-Z]{26}\b")
 _SHA256 = re.compile(r"(?:\b|(?<=\\x))[0-9a-f]{64}\b")
@@ -30,7 +30,7 @@ def rows(workspace_id: str) -> list[str]:
 
 
 def masked(text: str) -> str:
-    """The same for rows and answers that differ in ids, times, hashes and secrets alone."""
+    """The text without ids, times, hashes and secrets, which differ between two runs."""
     text = _WHSEC.sub("whsec", _HINT.sub("HINT", _SECRET.sub(r'"\1":SECRET', text)))
     text = _DURATION.sub(r"\1SECONDS", _CIPHERTEXT.sub("CIPHERTEXT", text))
     return _TIME.sub("TIME", _SHA256.sub("SHA256", _ID.sub(r"\1_ID", text)))

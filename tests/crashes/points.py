@@ -31,7 +31,7 @@ from workers.providers import choosing
 from workers.tools import execution
 
 READS = "a look"
-"""Says of a transaction that it changes nothing but leases, which are renewed as if nothing had been."""
+"""The name of a transaction that changes at most leases. A crash there has no effect of its own."""
 
 
 def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **more: Any) -> Any:
@@ -40,21 +40,21 @@ def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **m
 
 
 def _keep_listing(workspace_id: str, url: str, ask: Callable[[], Any], keep: Callable[..., None] = toolset.keep_listing) -> None:
-    def asked() -> Any:
+    def ask_and_name() -> Any:
         tools = ask()
         doing.set("keep_listing")
         return tools
 
     doing.set(READS)
-    keep(workspace_id, url, asked)
+    keep(workspace_id, url, ask_and_name)
 
 
 def _claimed(*args: Any, claim: Callable[..., Any] = flow.claim_call) -> Any:
     doing.set("claim_call")
-    found = claim(*args)
-    if isinstance(found, Unresolved):
-        doing.set(READS)  # the worker looks where the paths lead, and claims it then
-    return found
+    result = claim(*args)
+    if isinstance(result, Unresolved):
+        doing.set(READS)  # the worker looks where the paths lead, and then claims the call
+    return result
 
 
 def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_for) -> Any:
@@ -90,7 +90,7 @@ for _verb in (
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 for _verb in ("renew", "look"):
     setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
-# The last thing that a writing request does in its transaction; verbs within it have names of their own, which end here.
+# Each writing request stores its response last. Verbs before that have names of their own, which end here.
 Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
 Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
@@ -121,31 +121,31 @@ announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
 announcing.AGAIN_SECONDS = 0.1
 execution.execute = watch("effect")(execution.execute)
 choosing.provider_for = _loaded
-assert tool.execution is execution, "tool.run finds the wrapped one"
+assert tool.execution is execution, "tool.run calls the wrapped execution.execute"
 
 
 @app.task(name="door.receive")
 def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]]) -> None:
-    """What a door does with a client's events, for a process that may die."""
+    """Store a client's events as the route does, in a process that may die."""
     who = Principal(**principal)
-    with transactions.transaction(who.workspace_id) as handle:
-        taken = EventsSend.model_validate({"events": events}).events
-        flow.receive(handle, flow.lock(handle, session_id), who, [plain(event) for event in taken])
+    with transactions.transaction(who.workspace_id) as db:
+        body = EventsSend.model_validate({"events": events})
+        flow.receive(db, flow.lock(db, session_id), who, [plain(event) for event in body.events])
 
 
 @cache
 def api() -> Flask:
-    """The doors themselves, in this process."""
+    """The API in this process."""
     return create_app()
 
 
 @app.task(name="door.ask")
 def ask(request: dict[str, Any]) -> None:
-    """What a door does with a request, for a process that may die."""
+    """Answer a request in a process that may die."""
     api().test_client().open(**request)
 
 
-# What a process would otherwise do for each of its first tasks is done once, before they are forked.
+# Done once before the fork, or each process would do all this for its first tasks.
 sa.orm.configure_mappers()
 providers.provider_for(providers_registry()[0], None)
 api()

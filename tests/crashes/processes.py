@@ -1,4 +1,4 @@
-"""Real workers and a real stand-in model, as processes that end with the test process however that ends."""
+"""Real workers and a real stand-in model, as processes that end with the test process, even after its kill -9."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ CRASHING = [
     "--max-tasks-per-child",
     "1000000",
 ]
-"""All queues on processes. At a crash point one process dies, and the pool forks another; otherwise no process ends.
+"""A worker of all queues. At a crash point one process of the pool dies, and the pool forks another; otherwise no process ends.
 
 `LOADED` names what the main process imports before it forks. Each new process would otherwise import the model's SDK again.
 """
@@ -54,7 +54,7 @@ TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 
 
 def lives(pid: int) -> bool:
-    """Whether a process is there and is no zombie."""
+    """True if a process is there and is no zombie."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -62,12 +62,12 @@ def lives(pid: int) -> bool:
 
 
 def wait_for(what: str, condition: Callable[[], T], seconds: float = 20) -> T:
-    """What `condition` gives once that is true of anything. Fails when the deadline passes first."""
+    """Wait until `condition` returns something true. Returns that value, or fails after so many seconds."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
         time.sleep(PACE)
-    return found
+    return value
 
 
 class Process:
@@ -78,7 +78,7 @@ class Process:
         self.start()
 
     def start(self) -> None:
-        """Start it, or start it again."""
+        """Start the program, for the first time or again."""
         tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
         with self.log.open("wb") as log:
             self.running = subprocess.Popen(
@@ -91,42 +91,42 @@ class Process:
                 start_new_session=True,
             )
 
-    def said(self, pattern: str) -> "re.Match[str]":
-        """The first such text in its output, once it is there."""
+    def wait_for_output(self, pattern: str) -> "re.Match[str]":
+        """Wait until the output has a match of the pattern. Returns the first one."""
 
-        def found() -> "re.Match[str] | None":
+        def search() -> "re.Match[str] | None":
             assert self.running.poll() is None, self.log.read_text()[-3000:]
             return re.search(pattern, self.log.read_text())
 
-        return wait_for(f"{self.words[-1]} says {pattern}", found, 60)
+        return wait_for(f"{self.words[-1]} prints {pattern}", search, 60)
 
     @property
     def family(self) -> list[psutil.Process]:
-        """Itself and all that came of it."""
+        """The process and its descendants."""
         with contextlib.suppress(psutil.NoSuchProcess):
             mine = psutil.Process(self.running.pid)
             return [mine, *mine.children(recursive=True)]
         return []
 
     def kill(self) -> None:
-        """kill -9, itself and its worker processes, but not what those have started: that must end by itself."""
+        """kill -9 of the process and its children. Their own children must end by themselves."""
         mine = psutil.Process(self.running.pid)
-        for one in [mine, *mine.children()]:
+        for process in [mine, *mine.children()]:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+                process.kill()
         self.running.wait()
 
     def stop(self) -> None:
-        """End all of it, without ceremony."""
-        for one in self.family:
+        """kill -9 of the process and its descendants."""
+        for process in self.family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+                process.kill()
         self.running.wait()
 
 
 @contextlib.contextmanager
 def running(words: list[str], env: dict[str, str], log: Path) -> Iterator[Process]:
-    """A process until the block ends."""
+    """Run a process until the block ends."""
     process = Process(words, env, log)
     try:
         yield process
@@ -138,7 +138,7 @@ def running(words: list[str], env: dict[str, str], log: Path) -> Iterator[Proces
 def stand_in(folder: Path) -> Iterator[str]:
     """A stand-in model's address."""
     with running([sys.executable, "-m", "deploy.standin", "--port", "0"], {}, folder / "standin.log") as process:
-        yield process.said(r"ready on (http://\S+)")[1]
+        yield process.wait_for_output(r"ready on (http://\S+)")[1]
 
 
 @contextlib.contextmanager

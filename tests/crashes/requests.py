@@ -1,4 +1,4 @@
-"""Every request that writes, by its route's name: what there must be before, and what is asked."""
+"""A request for every route that writes, by the route's name, with the rows that it needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,157 +22,157 @@ NAMED = {"name": "Another", "description": "Other than before", "metadata": {"k"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is sent to a route: the ids in its path, and its body."""
+class RequestParts:
+    """The ids in a request's path, and its body."""
 
     ids: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
 
 
-def of_agent(**body: Any) -> Callable[[Stage], Asked]:
-    """About an agent."""
+def of_agent(**body: Any) -> Callable[[Stage], RequestParts]:
+    """A request about an agent."""
 
-    def prepare(stage: Stage) -> Asked:
-        return Asked({"agent_id": stage.read(stage.session()).agent_id}, body)
+    def prepare(stage: Stage) -> RequestParts:
+        return RequestParts({"agent_id": stage.read(stage.session()).agent_id}, body)
 
     return prepare
 
 
-def of_environment(**body: Any) -> Callable[[Stage], Asked]:
-    """About an environment that nobody uses and for which a worker has a key."""
+def of_environment(**body: Any) -> Callable[[Stage], RequestParts]:
+    """A request about an environment without sessions, for which a worker has a key."""
 
-    def prepare(stage: Stage) -> Asked:
+    def prepare(stage: Stage) -> RequestParts:
         with transaction(stage.workspace_id) as db:
             environment_id = Environment.create(db, stage.principal, name="Theirs", self_hosted=True).id
             ApiKey.create(db, workspace_id=stage.workspace_id, name="Worker's", environment_id=environment_id)
-        return Asked({"environment_id": environment_id}, body)
+        return RequestParts({"environment_id": environment_id}, body)
 
     return prepare
 
 
-def new_session(stage: Stage) -> Asked:
-    """A session of an agent that is there."""
+def new_session(stage: Stage) -> RequestParts:
+    """A request for a session of an existing agent."""
     with transaction(stage.workspace_id) as db:
         environment_id = db.value("SELECT id FROM environment")
     agent = {"type": "agent_with_overrides", "id": stage.read(stage.session()).agent_id, "system": "Be brief."}
-    return Asked({}, {"agent": agent, "environment_id": environment_id, "title": "A", "max_turns": 3})
+    return RequestParts({}, {"agent": agent, "environment_id": environment_id, "title": "A", "max_turns": 3})
 
 
-def of_session(**body: Any) -> Callable[[Stage], Asked]:
-    """About a session that waits for a person."""
+def of_session(**body: Any) -> Callable[[Stage], RequestParts]:
+    """A request about a session that waits for a person."""
 
-    def prepare(stage: Stage) -> Asked:
-        return Asked({"session_id": asked(stage).session_id}, body)
+    def prepare(stage: Stage) -> RequestParts:
+        return RequestParts({"session_id": open_question(stage).session_id}, body)
 
     return prepare
 
 
-def of_thread(stage: Stage) -> Asked:
-    """About that session's thread."""
-    session = stage.read(asked(stage).session_id)
-    return Asked({"session_id": session.id, "thread_id": session.thread_id})
+def of_thread(stage: Stage) -> RequestParts:
+    """A request about the thread of such a session."""
+    session = stage.read(open_question(stage).session_id)
+    return RequestParts({"session_id": session.id, "thread_id": session.thread_id})
 
 
-def message(stage: Stage) -> Asked:
-    """A message to a session whose turn goes on just now."""
+def message(stage: Stage) -> RequestParts:
+    """A message to a session whose turn is running."""
     session_id = stage.session()
     stage.message(session_id)
     stage.claim(session_id)
-    return Asked({"session_id": session_id}, {"events": [{"type": "user.message", "content": [say("And this.")]}]})
+    return RequestParts({"session_id": session_id}, {"events": [{"type": "user.message", "content": [say("And this.")]}]})
 
 
-def of_approval(**body: Any) -> Callable[[Stage], Asked]:
-    """About an open question."""
+def of_approval(**body: Any) -> Callable[[Stage], RequestParts]:
+    """A request about an open question."""
 
-    def prepare(stage: Stage) -> Asked:
-        return Asked({"approval_id": asked(stage).id}, body)
+    def prepare(stage: Stage) -> RequestParts:
+        return RequestParts({"approval_id": open_question(stage).id}, body)
 
     return prepare
 
 
-def decisions(stage: Stage) -> Asked:
-    """About two questions of two sessions."""
-    one, other = asked(stage), asked(stage)
-    said = [{"approval_id": one.id, "result": "allow"}, {"approval_id": other.id, "result": "deny", "deny_message": "No."}]
-    return Asked({}, {"decisions": said})
+def decisions(stage: Stage) -> RequestParts:
+    """A request about two questions of two sessions."""
+    one, other = open_question(stage), open_question(stage)
+    bodies = [{"approval_id": one.id, "result": "allow"}, {"approval_id": other.id, "result": "deny", "deny_message": "No."}]
+    return RequestParts({}, {"decisions": bodies})
 
 
-def of_grant(stage: Stage) -> Asked:
-    """About a grant that allows."""
-    stage.decide(asked(stage), result="allow", scope="always")
+def of_grant(stage: Stage) -> RequestParts:
+    """A request about a grant."""
+    stage.decide(open_question(stage), result="allow", scope="always")
     with transaction(stage.workspace_id) as db:
-        return Asked({"grant_id": db.value("SELECT id FROM approval_grant")})
+        return RequestParts({"grant_id": db.value("SELECT id FROM approval_grant")})
 
 
-def of_key(**body: Any) -> Callable[[Stage], Asked]:
-    """About an API key that nobody uses."""
+def of_key(**body: Any) -> Callable[[Stage], RequestParts]:
+    """A request about an API key that nobody uses."""
 
-    def prepare(stage: Stage) -> Asked:
+    def prepare(stage: Stage) -> RequestParts:
         with transaction(stage.workspace_id) as db:
-            return Asked({"api_key_id": ApiKey.create(db, workspace_id=stage.workspace_id, name="Spare")[0].id}, body)
+            return RequestParts({"api_key_id": ApiKey.create(db, workspace_id=stage.workspace_id, name="Spare")[0].id}, body)
 
     return prepare
 
 
-def of_work(stage: Stage) -> Asked:
-    """About work that waits for a worker."""
+def of_work(stage: Stage) -> RequestParts:
+    """A request about work that waits for a worker."""
     session_id = stage.session(self_hosted=True, bash="always_allow")
     stage.message(session_id)
     stage.reply(session_id, call())
     with transaction(stage.workspace_id) as db:
         work = db.find(Work)[0]
-    return Asked({"environment_id": work.environment_id, "work_id": work.id}, {"metadata": {"k": "v"}})
+    return RequestParts({"environment_id": work.environment_id, "work_id": work.id}, {"metadata": {"k": "v"}})
 
 
-def of_acts(stage: Stage) -> Asked:
-    """About what was said in a session's acts."""
-    stage.decide(asked(stage), result="deny", deny_message="No.")
-    return Asked({}, {"principal": stage.principal.id})
+def of_acts(stage: Stage) -> RequestParts:
+    """A request about the texts in a session's audit acts."""
+    stage.decide(open_question(stage), result="deny", deny_message="No.")
+    return RequestParts({}, {"principal": stage.principal.id})
 
 
-def explained(stage: Stage) -> Asked:
-    """About a call that nobody makes."""
-    return Asked({}, {"session_id": stage.session(), "tool": "bash", "input": {"command": "true"}})
+def explained(stage: Stage) -> RequestParts:
+    """A request to explain a call that nobody makes."""
+    return RequestParts({}, {"session_id": stage.session(), "tool": "bash", "input": {"command": "true"}})
 
 
-def asked(stage: Stage) -> Approval:
-    """The first of two questions about calls that a client makes: whatever becomes of it, no worker of ours goes on from there."""
+def open_question(stage: Stage) -> Approval:
+    """The first of two questions about calls of client tools. Whatever the decision, no worker goes on with the session."""
     session_id = stage.session(custom=("lookup?", "other?"))
     stage.message(session_id)
     stage.reply(session_id, call("lookup", n=1), call("other", n=2))
     return stage.approvals(session_id)[0]
 
 
-def of_webhook(stage: Stage) -> Asked:
-    """About an endpoint."""
+def of_webhook(stage: Stage) -> RequestParts:
+    """A request about an endpoint."""
     with transaction(stage.workspace_id) as db:
         endpoint, _ = Endpoint.create(
             db, stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
         )
-        return Asked({"webhook_id": endpoint.id})
+        return RequestParts({"webhook_id": endpoint.id})
 
 
-def of_delivery(stage: Stage) -> Asked:
-    """About a delivery that has failed."""
+def of_delivery(stage: Stage) -> RequestParts:
+    """A request about a failed delivery."""
     webhook_id = of_webhook(stage).ids["webhook_id"]
     with transaction(stage.workspace_id) as db:
         delivery = Delivery.test(db, Endpoint.find(db, webhook_id), "agent.archived")
         db.move(delivery, "running", fence=1)
         db.move(delivery, "failed", ended_at=delivery.created_at)
-    return Asked({"webhook_id": webhook_id, "delivery_id": delivery.id})
+    return RequestParts({"webhook_id": webhook_id, "delivery_id": delivery.id})
 
 
-def of_group(stage: Stage) -> Asked:
-    """About a group without members, and somebody who joins it."""
-    return Asked({"rbac_group_id": group(stage)}, {"user_id": member(stage, "approver", email="new@example.com").person_id})
+def of_group(stage: Stage) -> RequestParts:
+    """A request that adds a person to an empty group."""
+    return RequestParts({"rbac_group_id": group(stage)}, {"user_id": member(stage, "approver", email="new@example.com").person_id})
 
 
-def only(**body: Any) -> Callable[[Stage], Asked]:
-    """About the workspace itself."""
-    return lambda _stage: Asked({}, body)
+def only(**body: Any) -> Callable[[Stage], RequestParts]:
+    """A request about the workspace itself."""
+    return lambda _stage: RequestParts({}, body)
 
 
-REQUESTS: dict[str, Callable[[Stage], Asked]] = {
+REQUESTS: dict[str, Callable[[Stage], RequestParts]] = {
     "agents.create": only(name="A", model="stand-in", tools=[{"type": "agent_toolset_20260401"}]),
     "agents.update": of_agent(**NAMED),
     "agents.archive": of_agent(),
@@ -220,19 +220,19 @@ SAME_DOOR = {
     *("users.update", "users.renew", "users.remove", "users.sign_out"),
     "chat.complete",
 }
-"""Routes whose effect is one verb, through the door that the routes in REQUESTS share: their deaths would show nothing new."""
+"""Routes with one verb each. They store their responses as the routes in REQUESTS do, so their crashes would show nothing new."""
 
 
 def writing(app: Flask) -> dict[str, str]:
-    """The methods of the API's routes that may change something, by their names. Forms of pages carry no idempotency key."""
+    """The method of each route of the API that may change something. Forms of pages carry no idempotency key."""
     rules = [rule for rule in app.url_map.iter_rules() if not pages.is_page(rule.endpoint)]
     methods = ((rule.endpoint, (rule.methods or set()) - {"GET", "HEAD", "OPTIONS"}) for rule in rules)
     return {endpoint: method for endpoint, names in methods for method in names}
 
 
-def spelled(app: Flask, stage: Stage, name: str, asked: Asked, **headers: str) -> dict[str, Any]:
-    """The request, as Flask's test client takes it, with a key of the workspace's that may do everything."""
+def request_for(app: Flask, stage: Stage, name: str, parts: RequestParts, **headers: str) -> dict[str, Any]:
+    """The request as arguments of Flask's test client, with a key that may do everything in the workspace."""
     route = name.partition(" ")[0]
     method = writing(app)[route]
-    path = app.url_map.bind("").build(route, asked.ids, method)
-    return {"method": method, "path": path, "json": asked.body, "headers": {"x-api-key": key(stage)} | headers}
+    path = app.url_map.bind("").build(route, parts.ids, method)
+    return {"method": method, "path": path, "json": parts.body, "headers": {"x-api-key": key(stage)} | headers}

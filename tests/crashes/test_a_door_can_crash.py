@@ -1,4 +1,4 @@
-"""The process that takes a client's events may die before or after it has stored them: faults 4 and 29."""
+"""Faults 4 and 29: the process that takes a client's events may die before or after it has stored them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +12,7 @@ MESSAGE = {"type": "user.message", "content": [{"type": "text", "text": f"{EFFEC
 
 
 def post(journey: Journey, boundary: str, event: dict[str, Any]) -> None:
-    """Post an event by a process that dies there, and let the beat go on."""
+    """Post an event through a process that dies at the boundary. From then on the beat beats."""
     journey.armed.at(boundary)
     who = asdict(journey.stage.principal) | {"scopes": []}
     send_task("door.receive", journey.session_id, who, [event])
@@ -21,7 +21,7 @@ def post(journey: Journey, boundary: str, event: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("boundary", RECEIVE)
 def test_a_message_is_stored_and_answered_or_not_stored(journey: Journey, boundary: str) -> None:
-    """I1, fault 4: what was committed is found by the dispatch sweep; what was not has left nothing."""
+    """I1, fault 4: the dispatch sweep finds a committed message; one that was not committed leaves nothing."""
     journey.begin(bash="always_allow")
     post(journey, boundary, MESSAGE)
     if boundary == "receive.before_commit":
@@ -33,13 +33,13 @@ def test_a_message_is_stored_and_answered_or_not_stored(journey: Journey, bounda
 
 
 @pytest.mark.parametrize("boundary", RECEIVE)
-def test_a_decision_is_kept_once_however_often_its_client_tries(journey: Journey, boundary: str) -> None:
-    """I1 I4, faults 4 and 29: the same decision again is answered with the first one."""
+def test_a_decision_is_stored_once_however_often_its_client_tries(journey: Journey, boundary: str) -> None:
+    """I1 I4, faults 4 and 29: the same decision again gets the first decision as its response."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
-    asked = journey.until_asked()
-    confirmation = {"type": "user.tool_confirmation", "tool_use_id": asked.tool_call_id, "result": "allow"}
+    approval = journey.until_asked()
+    confirmation = {"type": "user.tool_confirmation", "tool_use_id": approval.tool_call_id, "result": "allow"}
     post(journey, boundary, confirmation)
-    again = [journey.stage.confirm(journey.session_id, asked.tool_call_id).id for _ in range(2)]
+    again = [journey.stage.confirm(journey.session_id, approval.tool_call_id).id for _ in range(2)]
     seen = journey.until_idle()
     assert {e.id for e in seen.of("user.tool_confirmation")} == set(again)
     assert journey.effects() == 1

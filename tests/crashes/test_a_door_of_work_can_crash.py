@@ -1,4 +1,4 @@
-"""The process that takes a worker's poll, ack, heartbeat or stop may die before or after it has done it (I1)."""
+"""The process that takes a worker's poll, ack, heartbeat or stop may die before or after its commit (I1)."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from models.database.transactions import transaction
 from models.session.work import Work
 
 LEASE = 61
-"""Seconds after which a worker that is gone has lost its work."""
+"""Seconds after which a dead worker has lost its work."""
 VERBS = {"poll": "offer_work", "ack": "answer", "heartbeat": "answer", "stop": "answer"}
 DEATHS = [(act, boundary) for act, verb in VERBS.items() for boundary in of(verb)]
 TRY = "x-stainless-retry-count"
-"""By which the SDKs say how often they have asked already."""
+"""The header in which SDKs count their retries."""
 
 
 class Worker:
@@ -34,36 +34,36 @@ class Worker:
         self.work_path = f"/v1/environments/{seen.session.environment_id}/work"
         self.work_id = ""
 
-    def request(self, act: str, tried: int = 0) -> dict[str, Any]:
-        """What the SDKs would ask."""
+    def request(self, act: str, retries: int = 0) -> dict[str, Any]:
+        """The request of the SDKs, as arguments of Flask's test client."""
         path = f"{self.work_path}/{self.work_id}/{act}" if act != "poll" else f"{self.work_path}/poll"
         query = {"expected_last_heartbeat": "NO_HEARTBEAT"} if act == "heartbeat" else {}
         body = {"force": True} if act == "stop" else {}
-        said: dict[str, Any] = {"path": path, "query_string": query, "headers": {"x-api-key": self.secret, TRY: str(tried)}}
-        return said | ({"method": "GET"} if act == "poll" else {"method": "POST", "json": body})
+        request: dict[str, Any] = {"path": path, "query_string": query, "headers": {"x-api-key": self.secret, TRY: str(retries)}}
+        return request | ({"method": "GET"} if act == "poll" else {"method": "POST", "json": body})
 
-    def ask(self, act: str, tried: int = 0) -> TestResponse:
-        """Ask, and hear the answer."""
-        return self.app.test_client().open(**self.request(act, tried))
+    def ask(self, act: str, retries: int = 0) -> TestResponse:
+        """Send the request. Returns the response."""
+        return self.app.test_client().open(**self.request(act, retries))
 
-    def does(self, *acts: str) -> None:
-        """Ask for these, one after the other, all of which must be good. It polls until there is something to do."""
+    def sends(self, *acts: str) -> None:
+        """Send these requests, one after the other, all of which succeed. Poll until work is offered."""
         for act in acts:
             if act == "poll":
-                found: Any = wait_for("work is offered", lambda: self.ask("poll").json)
-                self.work_id = found["id"]
+                work: Any = wait_for("work is offered", lambda: self.ask("poll").json)
+                self.work_id = work["id"]
             else:
-                answer = self.ask(act)
-                assert answer.status_code == 200, answer.text
+                response = self.ask(act)
+                assert response.status_code == 200, response.text
 
-    def meets(self, act: str, boundary: str) -> None:
-        """Ask a process that dies there, and hear nothing."""
+    def dies_at(self, act: str, boundary: str) -> None:
+        """Send the request to a process that dies at the boundary, without a response."""
         self.journey.armed.at(boundary)
         send_task("door.ask", self.request(act))
         self.journey.until_crashed()
 
     def posts_its_result(self) -> None:
-        """The session goes on to its end."""
+        """Post the call's result, with which the session goes on to its end."""
         result = {"type": "user.tool_result", "tool_use_id": self.call_id, "content": [say("ok")]}
         self.journey.stage.send(self.journey.session_id, result)
         seen = self.journey.until_idle()
@@ -78,22 +78,22 @@ class Worker:
 
 @pytest.fixture
 def worker(journey: Journey, flask_app: Flask) -> Worker:
-    """One who has not asked for anything yet."""
+    """A worker that has sent no request yet."""
     return Worker(journey, flask_app)
 
 
 def before(act: str) -> list[str]:
-    """What a worker has done when it comes to this."""
+    """The requests that a worker sends before this one."""
     return list(VERBS)[: list(VERBS).index(act)]
 
 
 @pytest.mark.parametrize(("act", "boundary"), DEATHS)
 def test_a_request_that_is_sent_again_is_done_once(worker: Worker, act: str, boundary: str) -> None:
-    """Each is answered the second time as it would have been the first time, and the work is done to its end."""
-    worker.does(*before(act))
+    """The retry gets the response that the first request would have got, and the work is done to its end."""
+    worker.sends(*before(act))
     if act == "stop":
         worker.posts_its_result()
-    worker.meets(act, boundary)
+    worker.dies_at(act, boundary)
     [row] = worker.rows()
     done = {
         "poll": row.offered_at,
@@ -103,26 +103,26 @@ def test_a_request_that_is_sent_again_is_done_once(worker: Worker, act: str, bou
     }[act]
     assert bool(done) == (not boundary.endswith("before_commit"))
     if act == "poll":
-        worker.does("poll")
+        worker.sends("poll")
     else:
-        again = worker.ask(act, tried=1)
+        again = worker.ask(act, retries=1)
         assert again.status_code == 200, again.text
-    worker.does(*list(VERBS)[len(before(act)) + 1 : -1])
+    worker.sends(*list(VERBS)[len(before(act)) + 1 : -1])
     if act != "stop":
         worker.posts_its_result()
-        worker.does("stop")
+        worker.sends("stop")
     assert [work.status for work in worker.rows()] == ["stopped"]
 
 
 @pytest.mark.parametrize(("act", "boundary"), DEATHS)
-def test_a_worker_that_never_heard_the_answer_is_replaced(worker: Worker, act: str, boundary: str) -> None:
-    """It does not ask again. Whoever polls once its lease has run out serves the session, which is served once."""
-    worker.does(*before(act))
-    worker.meets(act, boundary)
+def test_a_worker_that_never_got_the_response_is_replaced(worker: Worker, act: str, boundary: str) -> None:
+    """The worker sends nothing again. The next worker that polls after the lease serves the session, which is served once."""
+    worker.sends(*before(act))
+    worker.dies_at(act, boundary)
     worker.journey.later(LEASE)
-    worker.does("poll", "ack", "heartbeat")
+    worker.sends("poll", "ack", "heartbeat")
     worker.posts_its_result()
-    worker.does("stop")
+    worker.sends("stop")
     rows = worker.rows()
     assert {work.status for work in rows} == {"stopped"}
     stopped_early = act == "stop" and not boundary.endswith("before_commit")

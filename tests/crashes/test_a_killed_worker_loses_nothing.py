@@ -1,4 +1,4 @@
-"""Faults 1 and 5: kill -9 of whole workers, as production runs them: turns on gevent, tools on processes."""
+"""Faults 1 and 5: kill -9 of whole workers that run as in production: turns on gevent, tools on processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from rows.stage import Stage
 
 @pytest.fixture(scope="module")
 def own_env(worker_env: dict[str, str], private_redis: str) -> dict[str, str]:
-    """Workers apart from those that other tests share."""
+    """The environment of workers that no other test shares."""
     return worker_env | {"REDIS_URL": private_redis}
 
 
@@ -41,7 +41,7 @@ def stage(
     for worker in (turns, tools):
         if worker.running.poll() is not None:  # another test has killed it
             worker.start()
-        worker.said(READY)
+        worker.wait_for_output(READY)
     return Stage()
 
 
@@ -52,7 +52,7 @@ def journeys(stage: Stage, clock: Clock, armed: Armed, crash_folder: Path) -> li
 
 
 def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Process, armed: Armed) -> None:
-    """Fault 1: kill -9 while four replies are being written, and a fifth was given and nobody has kept it."""
+    """Fault 1: kill -9 while four replies are being written, and a fifth is written but not stored."""
     *others, first = journeys
     for number, journey in enumerate(others):
         journey.begin().say(f"Session {number}", "say 90 tokens at 60/s", "say Done.")
@@ -63,7 +63,7 @@ def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Pr
     wait_for("the worker dies", lambda: turns.running.poll() is not None)
     assert all(journey.look().turns[0].status == "running" for journey in journeys)
     turns.start()
-    turns.said(READY)
+    turns.wait_for_output(READY)
     first.later()
     for journey in journeys:
         journey.beats = True
@@ -74,13 +74,13 @@ def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Pr
 
 
 def test_a_shell_dies_with_its_worker_and_a_person_settles_it(journeys: list[Journey], tools: Process) -> None:
-    """Fault 5: kill -9 of a whole tools worker while a command runs: nothing of it goes on, and it is unknown."""
+    """Fault 5: kill -9 of a whole tools worker while a command runs. No process of it goes on, and the outcome is unknown."""
     journey = journeys[0].begin(bash="always_allow")
     journey.say(bash("(setsid sleep 61 &) ; echo effect >> effects; sleep 60"), "then", "say Done.")
-    wait_for("the command runs", lambda: journey.effects() and len(shells(tools)) >= 2)
-    left = shells(tools)
+    wait_for("the command runs", lambda: journey.effects() and len(sleeping(tools)) >= 2)
+    sleepers = sleeping(tools)
     tools.kill()
-    wait_for("its processes are dead", lambda: not any(one.is_running() for one in left), seconds=5)
+    wait_for("its processes are dead", lambda: not any(process.is_running() for process in sleepers), seconds=5)
     journey.later()
     unknown = journey.until_asked("unknown_outcome")
     assert "never reported its end" in unknown.prompt
@@ -90,6 +90,6 @@ def test_a_shell_dies_with_its_worker_and_a_person_settles_it(journeys: list[Jou
     assert len(seen.attempts) == 1
 
 
-def shells(worker: Process) -> list[psutil.Process]:
-    """What the tools have started that sleeps."""
-    return [one for one in worker.family if one.name() == "sleep"]
+def sleeping(worker: Process) -> list[psutil.Process]:
+    """The `sleep` processes that tools have started."""
+    return [process for process in worker.family if process.name() == "sleep"]

@@ -8,13 +8,12 @@ LATER = "say Later."
 
 
 def read_last(seen: Seen) -> bool:
-    """The last turn has read the later message alone, after everything else, and answered it."""
-    asked, answered = seen.prompt(seen.turns[-1]), seen.of("agent.message")[-1].body["content"]
-    return asked == [{"type": "text", "text": LATER}] and answered == [{"type": "text", "text": "Later."}]
+    """True if the last turn read only the later message and answered it."""
+    prompt, reply = seen.prompt(seen.turns[-1]), seen.of("agent.message")[-1].body["content"]
+    return prompt == [{"type": "text", "text": LATER}] and reply == [{"type": "text", "text": "Later."}]
 
 
-def test_while_the_model_answers(journey: Journey) -> None:
-    """The reply in flight is kept, and then the message has a turn of its own."""
+def test_a_message_while_the_model_replies_gets_a_turn_of_its_own(journey: Journey) -> None:
     journey.begin().say("delay 0.3s", "say First.")
     journey.until(lambda seen: seen.turns[0].status == "running")
     assert journey.say(LATER).processed_at is None
@@ -23,8 +22,7 @@ def test_while_the_model_answers(journey: Journey) -> None:
     assert read_last(seen)
 
 
-def test_while_the_model_asks_for_a_tool(journey: Journey) -> None:
-    """The tool's result comes before the message."""
+def test_a_message_during_a_reply_with_a_call_comes_after_the_result(journey: Journey) -> None:
     journey.begin(bash="always_allow").say("delay 0.3s", EFFECT)
     journey.until(lambda seen: seen.turns[0].status == "running")
     journey.say(LATER)
@@ -33,8 +31,7 @@ def test_while_the_model_asks_for_a_tool(journey: Journey) -> None:
     assert read_last(seen)
 
 
-def test_while_a_tool_runs(journey: Journey) -> None:
-    """The turn count begins again at the message."""
+def test_a_message_while_a_tool_runs_begins_a_new_count_of_turns(journey: Journey) -> None:
     journey.begin(bash="always_allow").say(EFFECT, "then", bash("echo effect >> effects; until [ -e go ]; do sleep 0.02; done"))
     wait_for("the second call runs", lambda: journey.effects() == 2)
     journey.say(LATER)
@@ -44,8 +41,7 @@ def test_while_a_tool_runs(journey: Journey) -> None:
     assert read_last(seen)
 
 
-def test_while_a_person_thinks(journey: Journey) -> None:
-    """It waits for the decision, as the run does."""
+def test_a_message_while_a_call_waits_is_read_after_the_decision(journey: Journey) -> None:
     journey.begin(bash="always_ask").say(EFFECT)
     journey.until_asked()
     journey.say(LATER)
@@ -54,8 +50,7 @@ def test_while_a_person_thinks(journey: Journey) -> None:
     assert read_last(journey.until_idle())
 
 
-def test_while_the_model_is_overloaded(journey: Journey) -> None:
-    """The turn that is tried again reads it."""
+def test_a_message_before_a_retry_is_read_by_the_retry(journey: Journey) -> None:
     journey.begin().say("fail 529 1 times retry-after 60", "say First.")
     journey.until(lambda seen: seen.session.status == "rescheduling")
     journey.say(LATER)
@@ -65,8 +60,7 @@ def test_while_the_model_is_overloaded(journey: Journey) -> None:
     assert seen.of("agent.message")[-1].body["content"] == [{"type": "text", "text": "Later."}]
 
 
-def test_while_the_run_is_ending(journey: Journey) -> None:
-    """An interrupt ends the run, not the message after it."""
+def test_a_message_after_an_interrupt_is_answered(journey: Journey) -> None:
     journey.begin(bash="always_allow").say(bash("echo effect >> effects; sleep 60"))
     wait_for("the call runs", lambda: journey.effects() == 1)
     message = {"type": "user.message", "content": [{"type": "text", "text": LATER}]}

@@ -1,4 +1,4 @@
-"""The process that takes a request may die before or after it has done it: sent again, it is done once and answered as it was."""
+"""The process that takes a request may die before or after its commit. Sent again, the request is done once, with one response."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from audit.tampering import verified
 from crashes.boundaries import of
 from crashes.journey import EFFECT, Journey
 from crashes.likeness import masked, rows
-from crashes.requests import REQUESTS, SAME_DOOR, Asked, spelled, writing
+from crashes.requests import REQUESTS, SAME_DOOR, RequestParts, request_for, writing
 from flask import Flask
 from rows.stage import Stage
 from werkzeug.test import TestResponse
@@ -16,7 +16,7 @@ from models.database import transactions
 
 ANSWER = of("answer")
 COMMITTED = "answer.after_commit"
-"""Where each route's request dies: done, and not answered. The other boundaries are the door's own: one route shows them."""
+"""The boundary at which each route dies: done, without a response. One route shows the others, which all routes share."""
 KEY = {"idempotency-key": "k"}
 RETRY = "x-stainless-retry-count"
 ELSEWHERE = {"work.ack", "work.heartbeat", "work.stop"}
@@ -36,12 +36,12 @@ def test_no_route_that_writes_is_forgotten(flask_app: Flask) -> None:
 def test_a_request_sent_again_with_its_key_is_done_once(
     journey: Journey, flask_app: Flask, name: str, boundary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its effect is there with its answer or not at all, and in the end all is as in a workspace where nobody died."""
+    """The effect is stored with the response or not at all. In the end the rows are like those of a workspace without a crash."""
     monkeypatch.setattr(transactions, "_send", lambda _: None)  # no worker goes on with what is prepared
     stage, peaceful = journey.stage, Stage()
-    request, same = (spelled(flask_app, each, name, REQUESTS[name](each), **KEY) for each in (stage, peaceful))
+    request, same = (request_for(flask_app, each, name, REQUESTS[name](each), **KEY) for each in (stage, peaceful))
     before = rows(stage.workspace_id)
-    journey.someone_dies(boundary, "door.ask", request)
+    journey.kill_at(boundary, "door.ask", request)
     left = rows(stage.workspace_id)
     again = ask(flask_app, request)
     after = rows(stage.workspace_id)
@@ -53,43 +53,45 @@ def test_a_request_sent_again_with_its_key_is_done_once(
 
 
 @pytest.mark.parametrize("boundary", ANSWER)
-def test_a_session_that_an_sdk_creates_again_goes_its_way_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
-    """I1, faults 4 and 29: without a key, by the count of the SDK's tries. Its first message is heard."""
+def test_a_session_that_an_sdk_creates_again_is_created_and_runs_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
+    """I1, faults 4 and 29: the retry has no key, but the SDK's count of retries. The first message is answered."""
     agent = journey.stage.read(journey.stage.session(bash="always_allow"))
-    said = {"type": "user.message", "content": [{"type": "text", "text": f"{EFFECT}\nthen\nsay Done."}]}
-    body = {"agent": agent.agent_id, "environment_id": agent.environment_id, "max_turns": 3, "initial_events": [said]}
-    answer = retried(journey, flask_app, "sessions.create", Asked({}, body), boundary)
-    journey.session_id = answer["id"]
+    message = {"type": "user.message", "content": [{"type": "text", "text": f"{EFFECT}\nthen\nsay Done."}]}
+    body = {"agent": agent.agent_id, "environment_id": agent.environment_id, "max_turns": 3, "initial_events": [message]}
+    body = retried(journey, flask_app, "sessions.create", RequestParts({}, body), boundary)
+    journey.session_id = body["id"]
     seen = journey.until_idle()
     assert len(seen.of("user.message")) == 1
     assert journey.effects() == 1
-    assert sum(row.startswith("session ") for row in rows(journey.stage.workspace_id)) == 2, "the first, and the one it asked for"
+    assert sum(row.startswith("session ") for row in rows(journey.stage.workspace_id)) == 2, (
+        "the one with the agent, and the created one"
+    )
 
 
 @pytest.mark.parametrize("boundary", ANSWER)
 def test_a_decision_that_an_sdk_sends_again_lets_a_call_run_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
     """I1 I4, faults 4 and 29."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
-    asked = Asked({"approval_id": journey.until_asked().id}, {"result": "allow"})
-    answer = retried(journey, flask_app, "approvals.decide", asked, boundary)
-    assert answer["status"] == "allowed"
+    parts = RequestParts({"approval_id": journey.until_asked().id}, {"result": "allow"})
+    body = retried(journey, flask_app, "approvals.decide", parts, boundary)
+    assert body["status"] == "allowed"
     seen = journey.until_idle()
     assert len(seen.of("user.tool_confirmation")) == 1
     assert journey.effects() == 1
 
 
 def ask(flask_app: Flask, request: dict[str, Any]) -> TestResponse:
-    """Ask, and hear a good answer."""
-    answer = flask_app.test_client().open(**request)
-    assert answer.status_code == 200, answer.text
-    return answer
+    """Send the request, which succeeds. Returns the response."""
+    response = flask_app.test_client().open(**request)
+    assert response.status_code == 200, response.text
+    return response
 
 
-def retried(journey: Journey, flask_app: Flask, name: str, asked: Asked, boundary: str) -> dict[str, Any]:
-    """What an SDK is answered that asks twice, since it has heard nothing the first time. From then on the beat beats."""
-    request = spelled(flask_app, journey.stage, name, asked)
-    first, again = (request | {"headers": request["headers"] | {RETRY: str(tried)}} for tried in (0, 1))
-    journey.someone_dies(boundary, "door.ask", first)
-    answer: dict[str, Any] = ask(flask_app, again).get_json()
+def retried(journey: Journey, flask_app: Flask, name: str, parts: RequestParts, boundary: str) -> dict[str, Any]:
+    """The body of the response to an SDK's retry, whose first request died. From then on the beat beats."""
+    request = request_for(flask_app, journey.stage, name, parts)
+    first, again = (request | {"headers": request["headers"] | {RETRY: str(retries)}} for retries in (0, 1))
+    journey.kill_at(boundary, "door.ask", first)
+    body: dict[str, Any] = ask(flask_app, again).get_json()
     journey.later(6)
-    return answer
+    return body

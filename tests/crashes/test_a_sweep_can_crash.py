@@ -1,11 +1,11 @@
-"""A sweep may die before and after it has repaired something: the next one does what it has left undone, and nothing twice."""
+"""A sweep may die before and after a repair. The next sweep does what was left undone, and nothing twice."""
 
 import json
 from decimal import Decimal
 
 import pytest
 from crashes.boundaries import of
-from crashes.journey import EFFECT, Journey, approval_seconds, send_task
+from crashes.journey import EFFECT, Journey, send_task
 from rows.stage import say
 
 from models.database import transactions
@@ -13,6 +13,7 @@ from models.database.transactions import transaction
 from models.errors import Invalid
 from models.flow import resume
 from models.session.approval import Approval
+from models.settings import settings
 from models.workspace.halt import Halt
 from models.workspace.spend_limit import SpendLimit
 
@@ -24,7 +25,7 @@ SWEEPS = (
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
 def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1, fault 4: nobody heard of the turn, and the sweep that found it dies."""
+    """I1, fault 4: the turn's hint is lost, and the sweep that finds the turn dies."""
     journey.begin()
     with monkeypatch.context() as lost:
         lost.setattr(transactions, "_send", lambda _: None)
@@ -35,7 +36,7 @@ def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, mo
 
 @pytest.mark.parametrize("boundary", of("dispatch_calls"))
 def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I2, fault 4: nobody heard of the decision, and the sweep that found it dies."""
+    """I1 I2, fault 4: the hint after a decision is lost, and the sweep that finds the call dies."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     with monkeypatch.context() as lost:
@@ -54,7 +55,7 @@ def test_a_rescue_of_a_turn_may_die_too(journey: Journey, boundary: str) -> None
     journey.until_crashed()
     crash_in_sweep(journey, boundary)
     seen = journey.until_idle()
-    # Who claims it before the clock is moved on loses his lease by that, and it is taken back once more.
+    # A worker that claims the turn before the clock moves loses its lease, and the turn is taken back once more.
     assert seen.turns[0].losses in {1, 2}
     assert seen.turns[0].attempt == seen.turns[0].losses + 1
 
@@ -77,7 +78,7 @@ def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
     """I1 I6: the call expires once, never runs, and the model is told."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_asked()
-    journey.clock.advance(approval_seconds())
+    journey.clock.advance(settings().approval_seconds)
     crash_in_sweep(journey, boundary)
     seen = journey.until_idle()
     assert [a.status for a in seen.approvals] == ["expired"]
@@ -86,7 +87,7 @@ def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
 
 @pytest.mark.parametrize("boundary", of("expire_calls"))
 def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: its call expires once, the model is told, and what it says too late is refused."""
+    """I1: the client's call expires once, the model is told, and a late result is refused."""
     journey.begin(custom=("lookup",))
     journey.stage.change_agent(journey.session_id, lambda agent: agent["tools"][-1].update(result_timeout_seconds=60))
     journey.say('call lookup {"n": 1}', "then", "say Done.")
@@ -103,7 +104,7 @@ def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> N
 
 @pytest.mark.parametrize("boundary", of("release_waiting"))
 def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I6: nobody heard of the grant, and the sweep that found it dies; the call is allowed once, its use is counted once."""
+    """I1 I6: the grant's hint is lost, and the sweep that finds it dies. The call is allowed once, and its use counted once."""
     one, other = (f"call write {json.dumps({'file_path': name, 'content': 'effect'})}" for name in ("effects", "other"))
     journey.begin(write="always_ask").say(one, other, "then", "say Done.")
     approval = journey.until_asked()
@@ -118,7 +119,7 @@ def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monke
 
 @pytest.mark.parametrize("boundary", of("swept"))
 def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: whatever it leaves undone, the next one does."""
+    """I1: the next sweep does what was left undone."""
     journey.begin(bash="always_ask").say(EFFECT, "then", EFFECT, "then", "say Done.")
     journey.decide(result="allow", scope="session")
     journey.until_idle()
@@ -130,7 +131,7 @@ def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundar
 
 @pytest.mark.parametrize("boundary", of("remind_due"))
 def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
-    """R15: said once, whoever dies of it."""
+    """R15: people are reminded once."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_asked()
     journey.clock.advance(301)
@@ -181,18 +182,18 @@ def test_going_on_below_a_spend_limit_may_die_too(journey: Journey, boundary: st
 
 
 def crash_in_sweep(journey: Journey, boundary: str) -> None:
-    """Have a worker sweep until it dies at the boundary; from then on the beat beats here."""
-    at_home, sent = journey.sweep, []
+    """Have a worker sweep until it dies at the boundary. From then on the beat beats here."""
+    sweep_here, sent = journey.sweep, []
 
-    def elsewhere() -> None:
+    def sweep_at_worker() -> None:
         if not sent:
             for name in SWEEPS:
                 send_task(f"sweep.{name}")
             sent.append(True)
 
     journey.armed.at(boundary)
-    journey.sweep, journey.beats = elsewhere, True
+    journey.sweep, journey.beats = sweep_at_worker, True
     if boundary.startswith("dispatch"):
         journey.clock.advance(6)
     journey.until_crashed()
-    journey.sweep = at_home
+    journey.sweep = sweep_here

@@ -1,4 +1,4 @@
-"""Who seals the audit, or forgets answers, may die before and after it: each act is sealed once, and what is kept is still kept."""
+"""The sweeps that seal the audit and delete old responses may die: each act is sealed once, and no young response is lost."""
 
 from collections import Counter
 from pathlib import Path
@@ -22,76 +22,74 @@ from models.workspace.idempotency import KEY_SECONDS, Slip
 
 
 @pytest.mark.parametrize("boundary", of("seal"))
-def test_a_sealing_may_die_too(
+def test_a_sweep_that_seals_may_die_too(
     journey: Journey, audit_key: str, audit_heads: Path, boundary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I9: the next sweep seals what this one has not, though it remembers what it has seen before; and nothing twice."""
+    """I9: the next sweep, which remembers earlier chains, seals the rest, and nothing twice."""
     monkeypatch.setattr(transactions, "_send", lambda _: None)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
-    audit_heads.unlink()  # of workspaces that other tests had
+    audit_heads.unlink()  # heads of other tests' workspaces
     signed_heads.make(audit_heads)
     settings.cache_clear()
     stages, living = [journey.stage, Stage()], Sweep()
     living.run()
     sessions = [act(stage) for stage in stages for _ in range(2)]
-    journey.someone_dies(boundary, "sweep.seal_audit")
+    journey.kill_at(boundary, "sweep.seal_audit")
     assert sorted(len(seals(stage)) for stage in stages) == ([1, 1] if boundary == "seal.before_commit" else [1, 2])
     wait_for("all is sealed", lambda: seals_all(living))
     Sweep().run()
-    found = [row for stage in stages for row in seals(stage)]
-    assert Counter(chain for row in found for chain in row.details["heads"]) == Counter(sessions)
+    rows = [row for stage in stages for row in seals(stage)]
+    assert Counter(chain for row in rows for chain in row.details["heads"]) == Counter(sessions)
     assert [len(seals(stage)) for stage in stages] == [2, 2]
     for stage in stages:
         report = verified(stage)
         assert (report.intact, report.unsealed) == (True, 0), report.problems
-        with transaction(stage.workspace_id) as handle:
-            assert sorted(seq for (seq,) in handle.rows("SELECT seq FROM seal")) == [row.seq for row in seals(stage)], (
-                "each is signed"
-            )
+        with transaction(stage.workspace_id) as db:
+            assert sorted(seq for (seq,) in db.rows("SELECT seq FROM seal")) == [row.seq for row in seals(stage)], "each is signed"
 
 
 @pytest.mark.parametrize("boundary", of("forget_answers"))
-def test_forgetting_may_die_too(journey: Journey, boundary: str) -> None:
-    """Fault 29: what is too old is gone in the end, and whose time has not come has its answer."""
+def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: str) -> None:
+    """Fault 29: in the end the old response is deleted, and the young one is kept."""
     who = journey.stage.principal
     old, young = (Slip.of(who, "POST", "/v1/agents", b"{}", key=key, retry=0) for key in ("old", "young"))
     keep(journey.stage, old)
     journey.clock.advance(KEY_SECONDS - 60)
     keep(journey.stage, young)
     journey.clock.advance(61)
-    journey.someone_dies(boundary, "sweep.forget_answers")
+    journey.kill_at(boundary, "sweep.forget_answers")
     assert kept(journey.stage) == (
         {old.key_sha256, young.key_sha256} if boundary == "forget_answers.before_commit" else {young.key_sha256}
     )
     for _ in range(2):
         due.forget_answers()
         assert kept(journey.stage) == {young.key_sha256}
-    with transaction(who.workspace_id) as handle:
-        found = young.find(handle)
-        assert found
-        assert found.text == "said"
+    with transaction(who.workspace_id) as db:
+        response = young.find(db)
+        assert response
+        assert response.text == "said"
 
 
 def seals_all(sweep: Sweep) -> bool:
-    """Sweep. A dead one's lock goes a moment after it, and until then its workspace is left for the next sweep."""
+    """Sweep, and return True if all is sealed. A dead sweep's lock lasts a moment longer, and its workspace is left until then."""
     sweep.run()
     return not seal.grown(None).chains
 
 
 def seals(stage: Stage) -> list[Audit]:
     """The workspace's seals."""
-    with transaction(stage.workspace_id) as handle:
-        return handle.find(Audit, "WHERE action = %(action)s ORDER BY seq", action=seal.SEALED)
+    with transaction(stage.workspace_id) as db:
+        return db.find(Audit, "WHERE action = %(action)s ORDER BY seq", action=seal.SEALED)
 
 
 def keep(stage: Stage, slip: Slip) -> None:
-    """A request is answered."""
-    with transaction(stage.workspace_id) as handle:
-        slip.keep(handle, stage.principal, 200, "said")
+    """Store the response to a request."""
+    with transaction(stage.workspace_id) as db:
+        slip.keep(db, stage.principal, 200, "said")
 
 
 def kept(stage: Stage) -> set[str]:
-    """The answers that are there."""
-    with transaction(stage.workspace_id) as handle:
-        return {row_id for (row_id,) in handle.rows("SELECT id FROM answer")}
+    """The ids of the stored responses."""
+    with transaction(stage.workspace_id) as db:
+        return {row_id for (row_id,) in db.rows("SELECT id FROM answer")}

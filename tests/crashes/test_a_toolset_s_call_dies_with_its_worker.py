@@ -9,13 +9,13 @@ from crashes.journey import Journey, pid_of
 from crashes.processes import wait_for
 
 MOMENTS = {"wait before": 0, "wait after": 1}
-"""How the function waits to be killed, and how many effects it has had by then."""
+"""Where the function waits to be killed, and the number of its effects by then."""
 
 
-def killed(journey: Journey, ledger: Ledger, effects: int) -> Noted:
-    """The worker's process that runs the call dies where the function waits; its runner dies with it. Who ran."""
-    (run,) = wait_for("it runs", lambda: ledger.runs(journey.session_id))
-    wait_for("its effect", lambda: ledger.effects(journey.session_id) == effects)
+def kill_worker(journey: Journey, ledger: Ledger, effects: int) -> Noted:
+    """Kill the worker's process where the function waits. Its runner dies with it. Returns the run."""
+    (run,) = wait_for("the function runs", lambda: ledger.runs(journey.session_id))
+    wait_for("the function takes effect", lambda: ledger.effects(journey.session_id) == effects)
     call_id = journey.look().calls[0].id
     journey.until(lambda seen: "began" in (seen.attempts[0].output or ""))
     assert run.key == call_id
@@ -29,10 +29,10 @@ def killed(journey: Journey, ledger: Ledger, effects: int) -> Noted:
 
 
 @pytest.mark.parametrize("how", MOMENTS)
-def test_a_person_is_told_what_is_known_and_says_what_became_of_it(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I2: which worker, since when, and what it had printed; nothing of it goes on or again unasked."""
+def test_a_person_sees_the_lost_attempt_and_settles_its_outcome(journey: Journey, ledger: Ledger, how: str) -> None:
+    """I2: the person sees the worker, the start and the output. Nothing runs on or again without a decision."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", how), "then", "say Done.")
-    killed(journey, ledger, MOMENTS[how])
+    kill_worker(journey, ledger, MOMENTS[how])
     unknown = journey.until_asked("unknown_outcome")
     (attempt,) = journey.look().attempts
     assert unknown.attempt_told == {
@@ -49,10 +49,10 @@ def test_a_person_is_told_what_is_known_and_says_what_became_of_it(journey: Jour
 
 
 @pytest.mark.parametrize("how", MOMENTS)
-def test_what_is_idempotent_runs_again_under_its_key(journey: Journey, ledger: Ledger, how: str) -> None:
+def test_an_idempotent_call_runs_again_under_its_key(journey: Journey, ledger: Ledger, how: str) -> None:
     """I3: one key and one input, nobody is asked, and the function that honours its key takes effect once."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", how), "then", "say Done.")
-    first = killed(journey, ledger, MOMENTS[how])
+    first = kill_worker(journey, ledger, MOMENTS[how])
     seen = journey.until_idle()
     _, second = ledger.runs(journey.session_id)
     assert (second.key, second.how, second.attempt) == (first.key, first.how, 2)

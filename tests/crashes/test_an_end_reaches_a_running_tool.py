@@ -1,4 +1,4 @@
-"""Fault 34: the run is ended while a tool runs. It is told, then killed; its result is recorded, and nothing follows (I6)."""
+"""Fault 34: a run is ended while a tool runs. The tool is told, then killed. Its result is stored, and nothing follows (I6)."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from crashes.journey import Journey, bash
 from crashes.processes import wait_for
 
 NEVER = ("then", "say Never.")
-TOLD = bash("trap 'echo effect >> effects; exit 3' TERM; echo begun; echo effect >> effects; while :; do sleep 0.05; done")
+CLEANING_UP = bash("trap 'echo effect >> effects; exit 3' TERM; echo begun; echo effect >> effects; while :; do sleep 0.05; done")
 STUBBORN = bash("trap '' TERM; echo begun; echo effect >> effects; while :; do sleep 0.05; done")
 
 
-def ended(journey: Journey) -> Seen:
-    """How the session rests after somebody ended its run; then it takes a message, and the model answers."""
+def end_run(journey: Journey) -> Seen:
+    """End the run. Returns the session's rows at rest, after which the next message is answered."""
     journey.interrupt()
     assert journey.look().session.status == "stopping", "the run is over once the tool is"
     seen = journey.until_idle()
     assert seen.session.stop_reason == {"type": "end_turn", "ended_by": str(journey.stage.principal)}
     assert len(seen.turns) == len(seen.attempts) == 1, "no new turn, no other attempt"
-    assert not seen.approvals, "nobody is asked what became of it"
+    assert not seen.approvals, "nobody is asked about the outcome"
     assert not seen.of("agent.message"), "nothing is said after it"
     journey.say("say Here I am.")
     after = journey.until(lambda seen: seen.of("agent.message") and seen.session.status == "idle")
@@ -31,61 +31,61 @@ def ended(journey: Journey) -> Seen:
 
 
 def texts(result: Any) -> str:
-    """What a result says."""
+    """The texts of a result."""
     return "\n".join(block["text"] for block in result)
 
 
-@pytest.mark.parametrize(("command", "effects"), [(TOLD, 2), (STUBBORN, 1)], ids=["told", "stubborn"])
-def test_a_command_is_told_and_killed_and_what_it_said_is_kept(journey: Journey, command: str, effects: int) -> None:
-    """It has a moment to clean up; its end is known, so that it is done, with its output."""
+@pytest.mark.parametrize(("command", "effects"), [(CLEANING_UP, 2), (STUBBORN, 1)], ids=["cleaning up", "stubborn"])
+def test_a_command_is_told_then_killed_and_its_output_is_stored(journey: Journey, command: str, effects: int) -> None:
+    """The command has a moment to clean up. Its end is known, so the call is done, with its output."""
     journey.begin(bash="always_allow").say(command, *NEVER)
     wait_for("it runs", journey.effects)
-    seen = ended(journey)
-    (found,) = seen.calls
-    assert (found.status, found.is_error) == ("done", True)
+    seen = end_run(journey)
+    (tool_call,) = seen.calls
+    assert (tool_call.status, tool_call.is_error) == ("done", True)
     assert "begun" in texts(seen.result())
     assert "cancelled; its processes were killed" in texts(seen.result())
     assert journey.effects() == effects
 
 
-def test_a_function_that_watches_for_it_says_what_it_got_done(journey: Journey, ledger: Ledger) -> None:
+def test_a_function_that_watches_for_the_end_returns_its_result(journey: Journey, ledger: Ledger) -> None:
     """Its result is the call's result, and its process takes the next call."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "until told"), *NEVER)
-    (run,) = running(journey, ledger)
-    seen = ended(journey)
-    (found,) = seen.calls
-    assert (found.status, found.is_error) == ("done", False)
+    (run,) = running_call(journey, ledger)
+    seen = end_run(journey)
+    (tool_call,) = seen.calls
+    assert (tool_call.status, tool_call.is_error) == ("done", False)
     assert texts(seen.result()) == "stopped half-way, as I was told"
     assert [a.outcome for a in seen.attempts] == ["done"]
     assert run.lives
     assert ledger.effects(journey.session_id) == 1
 
 
-def test_a_function_that_ignores_it_is_killed_and_its_outcome_is_unknown(journey: Journey, ledger: Ledger) -> None:
-    """The model is told that it may or may not have taken effect."""
+def test_a_function_that_ignores_the_end_is_killed_and_the_model_is_told(journey: Journey, ledger: Ledger) -> None:
+    """The result says that the call may or may not have taken effect."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "stubborn"), *NEVER)
-    (run,) = running(journey, ledger)
-    seen = ended(journey)
-    (found,) = seen.calls
-    assert (found.status, found.is_error) == ("cancelled", True)
+    (run,) = running_call(journey, ledger)
+    seen = end_run(journey)
+    (tool_call,) = seen.calls
+    assert (tool_call.status, tool_call.is_error) == ("cancelled", True)
     assert "it may or may not have taken effect" in texts(seen.result())
     assert [a.outcome for a in seen.attempts] == ["cancelled"]
     assert not run.lives
     assert ledger.effects(journey.session_id) == 1
 
 
-def test_what_is_idempotent_does_not_run_again_after_the_end(journey: Journey, ledger: Ledger) -> None:
-    """I6: killed for ignoring it, and not put into the queue again."""
+def test_an_idempotent_call_does_not_run_again_after_the_end(journey: Journey, ledger: Ledger) -> None:
+    """I6: the function ignores the end, is killed, and is not queued again."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", "stubborn"), *NEVER)
-    running(journey, ledger)
-    assert ended(journey).calls[0].status == "cancelled"
+    running_call(journey, ledger)
+    assert end_run(journey).calls[0].status == "cancelled"
     assert len(ledger.runs(journey.session_id)) == 1
 
 
-def test_a_worker_that_dies_of_it_leaves_nothing_to_decide(journey: Journey, ledger: Ledger) -> None:
-    """The function has returned, and the worker is gone before it says so: the sweep ends the run, and asks nobody."""
+def test_a_worker_that_dies_during_the_end_leaves_nothing_to_decide(journey: Journey, ledger: Ledger) -> None:
+    """The function has returned, and the worker dies before it stores the result. The sweep ends the run, and asks nobody."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "until told"), *NEVER)
-    running(journey, ledger)
+    running_call(journey, ledger)
     journey.armed.at("effect.after")
     journey.interrupt()
     journey.until_crashed()
@@ -95,7 +95,7 @@ def test_a_worker_that_dies_of_it_leaves_nothing_to_decide(journey: Journey, led
     assert "it may or may not have taken effect" in texts(seen.result())
 
 
-def running(journey: Journey, ledger: Ledger) -> list[Any]:
-    """Who runs the call, once it has taken effect."""
+def running_call(journey: Journey, ledger: Ledger) -> list[Any]:
+    """Wait until the call takes effect. Returns its runs."""
     wait_for("it takes effect", lambda: ledger.effects(journey.session_id))
     return ledger.runs(journey.session_id)

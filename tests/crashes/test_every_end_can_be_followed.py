@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from crashes.journey import EFFECT, Journey, approval_seconds, bash
+from crashes.journey import EFFECT, Journey, bash
 from crashes.processes import wait_for
 
+from models.settings import settings
+
 WAYS: list[Callable[[Journey], str]] = []
-"""Each drives a session to an end and says by which stop reason."""
+"""Functions that drive a session to an end, and return the type of the stop reason."""
 SLOWLY = "say 4000 tokens at 400/s"
 FOR_LONG = bash("echo effect >> effects; sleep 60")
 
@@ -100,7 +102,7 @@ def interrupted_while_an_outcome_is_unknown(journey: Journey) -> str:
 def expired(journey: Journey) -> str:
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Fine.")
     journey.until_asked()
-    journey.later(approval_seconds())
+    journey.later(settings().approval_seconds)
     return "end_turn"
 
 
@@ -115,7 +117,7 @@ def given_up(journey: Journey) -> str:
 def unknown_for_too_long(journey: Journey) -> str:
     journey.begin(bash="always_allow").say(bash("kill -9 $PPID; sleep 60"), "then", "say Fine.")
     journey.until_asked("unknown_outcome")
-    journey.later(approval_seconds())
+    journey.later(settings().approval_seconds)
     return "end_turn"
 
 
@@ -188,7 +190,7 @@ def with_workers_that_keep_dying(journey: Journey) -> str:
 
 @pytest.mark.parametrize("end", WAYS, ids=lambda way: way.__name__)
 def test_the_next_message_gets_a_normal_reply(journey: Journey, end: Callable[[Journey], str]) -> None:
-    """The stand-in refuses what the real model refuses, such as a call without its result."""
+    """The stand-in refuses the requests that the real API refuses, such as a call without its result."""
     reason = end(journey)
     seen = journey.until_idle()
     assert (seen.session.stop_reason or {})["type"] == reason

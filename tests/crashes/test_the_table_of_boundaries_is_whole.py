@@ -1,4 +1,4 @@
-"""No transaction that changes something is without crash points: a new verb that commits belongs into the table."""
+"""Every transaction that changes something has crash points. A new verb that commits belongs into the table."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from mcp_servers.lying import Liar
 
 
 def test_every_commit_of_a_worker_is_a_boundary(journey: Journey, liar: Liar, crash_folder: Path) -> None:
-    """The workers tell of each commit that wrote something under a name that the table does not have."""
+    """The workers write down each writing commit whose verb is not in the table."""
     journey.beats = True
     journey.begin(bash="always_ask", servers={"far": liar.url}).say("fail 529 1 times", EFFECT, "then", "say Done.")
     journey.decide(result="allow")

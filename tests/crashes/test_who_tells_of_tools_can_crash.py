@@ -1,4 +1,4 @@
-"""Who announces toolsets, keeps a listing or hears that it changed may die before or after it has said so: it is known (I1)."""
+"""A process that announces toolsets, stores a listing or marks it as changed may die, and the tools are still known (I1)."""
 
 import contextlib
 from pathlib import Path
@@ -20,8 +20,8 @@ from workers.tools import sources
 
 
 @pytest.mark.parametrize("boundary", of("keep_listing"))
-def test_a_listing_is_asked_for_until_it_is_kept(journey: Journey, liar: Liar, boundary: str) -> None:
-    """I1 I2: the turn that asked is taken back, and goes on with what was kept."""
+def test_a_listing_is_fetched_until_it_is_stored(journey: Journey, liar: Liar, boundary: str) -> None:
+    """I1 I2: the turn that fetched the listing is taken back, and goes on with the stored one."""
     journey.armed.at(boundary)
     journey.begin(servers={"far": liar.url}, far="always_allow").say("call mcp__far__act {}", "then", "say Done.")
     journey.until_crashed()
@@ -33,31 +33,33 @@ def test_a_listing_is_asked_for_until_it_is_kept(journey: Journey, liar: Liar, b
 
 
 @pytest.mark.parametrize("boundary", of("mark_stale"))
-def test_a_change_is_heard_of_or_found(journey: Journey, mcp_url: str, boundary: str, tmp_path: Path) -> None:
-    """I1 I2: the process that hears of it dies with the call that it runs. If it has not said so, the listing's age does."""
-    learnt, go = boundary.replace(".", "_"), tmp_path / "go"
+def test_a_change_of_a_listing_is_noticed_at_once_or_by_the_listing_s_age(
+    journey: Journey, mcp_url: str, boundary: str, tmp_path: Path
+) -> None:
+    """I1 I2: the process that hears of the change dies with its call. If it marked nothing, the listing is fetched by its age."""
+    tool, go = boundary.replace(".", "_"), tmp_path / "go"
     journey.begin(servers={"far": mcp_url}, far="always_ask")
-    journey.say(f'call mcp__far__grow {{"name": "{learnt}", "until": "{go}"}}', "then", "say Grown.")
+    journey.say(f'call mcp__far__grow {{"name": "{tool}", "until": "{go}"}}', "then", "say Grown.")
     journey.armed.at(boundary)
     journey.decide(result="allow")
     journey.until_crashed()
     go.touch()
-    heard = boundary != "mark_stale.before_commit"
-    assert bool(journey.stage.get(Listing, journey.stage.workspace_id, mcp_url).changed_at) == heard
+    is_marked = boundary != "mark_stale.before_commit"
+    assert bool(journey.stage.get(Listing, journey.stage.workspace_id, mcp_url).changed_at) == is_marked
     journey.settle_unknown(happened=True)
     journey.until_idle()
-    if not heard:
+    if not is_marked:
         journey.later(settings().mcp_listing_seconds)
-    journey.say(f"call mcp__far__{learnt} {{}}", "then", "say Done.")
-    # Whoever called it would hear of the next test's change.
+    journey.say(f"call mcp__far__{tool} {{}}", "then", "say Done.")
+    # A process that called it would hear of the next test's change.
     journey.decide(result="deny")
-    assert [(c.tool, c.status) for c in journey.until_idle().calls] == [("grow", "done"), (learnt, "denied")]
+    assert [(c.tool, c.status) for c in journey.until_idle().calls] == [("grow", "done"), (tool, "denied")]
 
 
-def test_a_worker_s_toolsets_are_announced_whoever_dies_of_it(
+def test_a_worker_s_toolsets_are_announced_though_the_announcer_dies(
     journey: Journey, crashing_worker: Process, crash_folder: Path
 ) -> None:
-    """I1: its worker starts another program to announce them, each time, and their calls run."""
+    """I1: each time the worker starts another program to announce them, and their calls run."""
     ledger = Ledger(crash_folder / "effects")
     journey.begin(servers=SERVERS, till="always_allow")
     journey.armed.at(*of("announce"))
@@ -72,11 +74,11 @@ def test_a_worker_s_toolsets_are_announced_whoever_dies_of_it(
 
 
 def announcing(worker: Process) -> psutil.Process:
-    """The program that announces what the worker has."""
+    """The process that announces the worker's toolsets."""
 
-    def announces(one: psutil.Process) -> bool:
+    def announces(process: psutil.Process) -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):
-            return "crashes.announcing" in one.cmdline()
+            return "crashes.announcing" in process.cmdline()
         return False
 
-    return wait_for("somebody announces", lambda: next(filter(announces, worker.family), None))
+    return wait_for("a process announces", lambda: next(filter(announces, worker.family), None))

@@ -1,6 +1,6 @@
-"""The carrier between who sends queue messages and who reads them: it may lose, double, hold and reorder them.
+"""A carrier between the senders and the readers of queue messages, which can lose, copy, hold and reorder them.
 
-Workers read `carried.turns`, `carried.tools` and `carried.sweeps`; everybody else sends to `turns`, `tools` and `sweeps` as ever.
+Senders use the queues `turns`, `tools` and `sweeps` as ever. Workers read `carried.turns`, `carried.tools` and `carried.sweeps`.
 """
 
 import base64
@@ -25,17 +25,17 @@ class Message:
 
     @property
     def row_id(self) -> str:
-        """The turn or call that it is about; empty for a sweep's."""
+        """The id of the message's turn or call. Empty for a sweep."""
         args = json.loads(base64.b64decode(json.loads(self.raw)["body"]))[0]
         return str(args[0]) if args else ""
 
 
 Rule = Callable[[Message], int]
-"""How many copies of a message arrive."""
+"""Returns how many copies of a message arrive."""
 
 
 class Carrier:
-    """Carries messages by a rule, or holds them until told."""
+    """Carries messages by a rule, or holds them until they are released."""
 
     def __init__(self, url: str) -> None:
         self._redis = redis.Redis.from_url(url)
@@ -43,18 +43,18 @@ class Carrier:
         self._lock = threading.Lock()
         self.held: list[Message] | None = None
         self.arrived: list[tuple[Message, int]] = []
-        """Every message that was sent, with how many copies of it came through."""
+        """Every message that was sent, with the number of copies that arrived."""
         self.rule: Rule = once
         self._thread = threading.Thread(target=self._carry, name="carrier", daemon=True)
         self._thread.start()
 
     def hold(self) -> None:
-        """Keep everything back from now on."""
+        """Hold all messages from now on."""
         with self._lock:
             self.held = []
 
     def release(self, order: Callable[[list[Message]], list[Message]]) -> int:
-        """Let what was held arrive in this order, and hold nothing any more. Returns how many they were."""
+        """Deliver the held messages in this order, and hold none any more. Returns their number."""
         with self._lock:
             held, self.held = order(self.held or []), None
             for message in held:
@@ -62,17 +62,17 @@ class Carrier:
             return len(held)
 
     def close(self) -> None:
-        """End."""
+        """Stop carrying."""
         self._ending.set()
         self._thread.join(5)
         self._redis.close()
 
     def _carry(self) -> None:
         while not self._ending.is_set():
-            found = self._redis.brpop(list(QUEUES), timeout=0.2)
-            if not found:
+            item = self._redis.brpop(list(QUEUES), timeout=0.2)
+            if not item:
                 continue
-            message = Message(found[0].decode(), found[1])  # type: ignore[index]
+            message = Message(item[0].decode(), item[1])  # type: ignore[index]
             with self._lock:
                 if self.held is None:
                     self._deliver(message)
@@ -87,16 +87,16 @@ class Carrier:
 
 
 def once(message: Message) -> int:
-    """As it should be."""
+    """One copy of each message arrives."""
     return 1
 
 
 def five_times(message: Message) -> int:
-    """All of them doubled, and more."""
+    """Five copies of each message arrive."""
     return 5
 
 
 def three_of_ten_lost(seed: int) -> Rule:
-    """30 % never arrive."""
+    """Return a rule by which 30 % of the messages never arrive."""
     dice = random.Random(seed)
     return lambda _: int(dice.random() >= 0.3)

@@ -1,6 +1,5 @@
-"""Two houses per test process: one whose messages go through a carrier, and a whole one whose links can be cut."""
+"""Two installations per test process: workers whose messages go through a carrier, and a plant whose links can be cut."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,9 +9,9 @@ import pytest
 from crashes.effects import TOOLSET, Ledger, announce_effects
 from crashes.hints import forget, use_redis
 from crashes.journey import Armed, Journey
-from crashes.processes import READY, Process, patched_early, running, stand_in
+from crashes.processes import READY, WORKER, Process, patched_early, running, stand_in
 from doors.served import key
-from faults.carrier import CARRIED, Carrier, once
+from faults.carrier import CARRIED, Carrier
 from faults.own_redis import OwnRedis, own_redis
 from faults.plant import Crowd, Plant
 from faults.proxy import proxied
@@ -24,19 +23,6 @@ from sqlalchemy import make_url
 from models.database import transactions
 
 HERE = Path(__file__).parent
-CELERY = [
-    sys.executable,
-    "-m",
-    "celery",
-    "--quiet",
-    "-A",
-    "workers",
-    "worker",
-    "--without-gossip",
-    "--without-mingle",
-    "-l",
-    "info",
-]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,14 +47,14 @@ def fault_model(fault_folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def fault_redis(fault_folder: Path) -> Iterator[OwnRedis]:
-    """The Redis that is broken here."""
-    with own_redis(fault_folder) as found:
-        yield found
+    """The Redis that tests break."""
+    with own_redis(fault_folder) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def fault_env(fault_folder: Path, fault_model: str, database_urls: DatabaseUrls) -> dict[str, str]:
-    """What every process gets. Sweeps are quick, so that no test waits long for one."""
+    """The environment of every process. Sweeps are quick, so that no test waits long for one."""
     return {
         "ANTHROPIC_API_KEY": "any-key-will-do",
         "ANTHROPIC_BASE_URL": fault_model,
@@ -90,28 +76,28 @@ def fault_env(fault_folder: Path, fault_model: str, database_urls: DatabaseUrls)
 
 @pytest.fixture(scope="session")
 def carried_workers(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path) -> Iterator[list[Process]]:
-    """Workers that read only what the carrier brings."""
+    """Workers that read only the queues of the carrier."""
     turns, _, rest = CARRIED.partition(",")
     tools, _, sweeps = rest.partition(",")
     env = fault_env | {"REDIS_URL": fault_redis.url.removesuffix("0") + "1"}
-    gevent = [*patched_early(CELERY), "--include", "faults.preload", "-n", "turns@carried"]
+    gevent = [*patched_early(WORKER), "--include", "faults.preload", "-n", "turns@carried"]
     gevent += ["-P", "gevent", "-c", "20", "-Q", f"{turns},{sweeps}"]
-    prefork = [*CELERY, "-n", "tools@carried", "-P", "prefork", "-c", "2", "-Q", tools]
+    prefork = [*WORKER, "-n", "tools@carried", "-P", "prefork", "-c", "2", "-Q", tools]
     logs = fault_folder / "carried-turns.log", fault_folder / "carried-tools.log"
     with running(gevent, env, logs[0]) as first, running(prefork, env, logs[1]) as second:
         yield [first, second]
 
 
 @pytest.fixture(scope="session")
-def started() -> list[Plant]:
-    """The plant, if any test has needed it yet."""
+def plants() -> list[Plant]:
+    """The plant, once a test has needed it."""
     return []
 
 
 @pytest.fixture
-def plant_at_rest(started: list[Plant]) -> None:
-    """A plant that is up finds nothing to do: its beat does not beat, and nobody sends to its queues."""
-    for plant in started:
+def plant_at_rest(plants: list[Plant]) -> None:
+    """The plant's beat does not beat, and nobody sends to its queues."""
+    for plant in plants:
         plant.process("beat").suspend()
 
 
@@ -123,7 +109,7 @@ def carrier(
     carried_workers: list[Process],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Carrier]:
-    """Brings what this process and the workers send to the workers, by the rule that a test gives it."""
+    """Carries the messages of this process and of the workers to the workers, by a test's rule."""
     from workers import enqueue
 
     fault_redis.heal()
@@ -133,18 +119,17 @@ def carrier(
     for worker in carried_workers:
         if worker.running.poll() is not None:
             worker.start()  # Celery's worker ends when its Redis becomes a replica, as it does in another test
-        worker.said(READY)
-    found = Carrier(url)
-    found.rule = once
-    yield found
-    found.close()
+        worker.wait_for_output(READY)
+    carrier = Carrier(url)
+    yield carrier
+    carrier.close()
     monkeypatch.undo()
     forget()
 
 
 @pytest.fixture(scope="session")
 def whole_plant(
-    fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path, database_urls: DatabaseUrls, started: list[Plant]
+    fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path, database_urls: DatabaseUrls, plants: list[Plant]
 ) -> Iterator[Plant]:
     """The Procfile's processes; Redis and the workers' Postgres are reached through links that can be cut."""
     postgres_port = make_url(database_urls.app).port
@@ -155,16 +140,16 @@ def whole_plant(
             "DATABASE_URL": database_urls.app.replace(str(postgres_port), str(to_postgres.port)),
             "DATABASE_SYSTEM_URL": database_urls.system.replace(str(postgres_port), str(to_postgres.port)),
         }
-        with Plant(fault_folder, env, fault_redis, to_redis, to_postgres).running() as found:
-            started.append(found)
-            yield found
-            started.remove(found)
-            found.process("beat").resume()
+        with Plant(fault_folder, env, fault_redis, to_redis, to_postgres).running() as plant:
+            plants.append(plant)
+            yield plant
+            plants.remove(plant)
+            plant.process("beat").resume()
 
 
 @pytest.fixture
 def plant(whole_plant: Plant, clean_database: DatabaseUrls) -> Iterator[Plant]:
-    """The plant, whole at the beginning and at the end. Between its tests no beat stirs the rows of others."""
+    """The plant, healed after the test. Its beat rests between its tests, so that it changes no rows of other tests."""
     whole_plant.process("beat").resume()
     yield whole_plant
     whole_plant.to_redis.heal()
@@ -182,7 +167,7 @@ def crowd(plant: Plant, stage: Stage) -> Iterator[Crowd]:
 
 @pytest.fixture(scope="session")
 def shift_env(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path) -> dict[str, str]:
-    """What workers get that a test starts, stops and wakes by itself: queues of their own, a toolset, quick heartbeats."""
+    """The environment of workers that a test starts, stops and wakes: queues of their own, a toolset, quick heartbeats."""
     return fault_env | {
         "REDIS_URL": fault_redis.url.removesuffix("0") + "2",
         "ASSENT_TOOLSETS": TOOLSET,
@@ -194,7 +179,7 @@ def shift_env(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Pa
 
 @pytest.fixture(scope="session")
 def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, Worker]]:
-    """A turns worker, a tools worker, and one that takes over from both. The first looks too seldom at its leases."""
+    """A turns worker, a tools worker, and a worker that takes over from both. The first looks too seldom at its leases."""
     with ExitStack() as stack:
         envs = {"turns": shift_env | {"ASSENT_WATCH_SECONDS": "20"}, "tools": shift_env, "all": shift_env}
         workers = {name: Worker.start(name, env, fault_folder) for name, env in envs.items()}
@@ -207,7 +192,7 @@ def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, W
 
 @pytest.fixture
 def workers(shift: dict[str, Worker]) -> Iterator[dict[str, Worker]]:
-    """The shift, awake but for the worker that is to take over."""
+    """The shift, in which only the worker that takes over sleeps."""
     for worker in shift.values():
         if worker.process.running.poll() is not None:
             worker.process.start()  # Celery's worker ends when its Redis becomes a replica, as it does in another test
@@ -220,7 +205,7 @@ def workers(shift: dict[str, Worker]) -> Iterator[dict[str, Worker]]:
 
 @pytest.fixture
 def ledger(clean_database: DatabaseUrls, fault_folder: Path) -> Ledger:
-    """What the functions of the toolset note down; agents can name the toolset."""
+    """The ledger of the toolset's functions. The toolset is announced."""
     announce_effects()
     return Ledger(fault_folder / "effects")
 
@@ -235,7 +220,7 @@ def journeys(
     fault_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[], Journey]]:
-    """Makes conversations with the workers of a test; their hints go to these, and the beat beats in this process."""
+    """Makes sessions for the workers of a test, which get the hints. The beat beats in this process."""
     from workers import enqueue
 
     fault_redis.heal()
@@ -244,11 +229,11 @@ def journeys(
     use_redis(monkeypatch, shift_env["REDIS_URL"])
     stage = Stage()
 
-    def another() -> Journey:
+    def new_journey() -> Journey:
         journey = Journey(stage, clock, Armed(fault_folder / "armed"), fault_folder / "workdirs")
         journey.beats = True
         return journey
 
-    yield another
+    yield new_journey
     monkeypatch.undo()
     forget()

@@ -1,4 +1,4 @@
-"""A Redis that a test may kill, fill, empty and freeze: nobody else's messages are in it."""
+"""A Redis of its own for a test, which may kill, fill, empty and freeze it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from deploy.folder import free_port
 
 
 class OwnRedis:
-    """The embedded server, and what can happen to it."""
+    """The embedded server, and the faults of a Redis."""
 
     def __init__(self, embedded: Redis, process: Process) -> None:
         self.embedded, self.process = embedded, process
@@ -29,33 +29,33 @@ class OwnRedis:
         self.process.kill()
 
     def start(self) -> None:
-        """Start it again with what it had written down."""
+        """Start the server again with its data."""
         self.process.start()
         self.ready()
 
-    def say(self, *words: Any) -> Any:
-        """One command."""
+    def execute(self, *words: Any) -> Any:
+        """Run one command."""
         with redis.Redis.from_url(self.url, socket_timeout=5) as client:
             return client.execute_command(*words)  # type: ignore[no-untyped-call]
 
     def heal(self) -> None:
-        """As it was, and empty: whatever a failed test left behind."""
+        """Undo all faults, and delete all data."""
         if self.process.running.poll() is not None:
             self.process.start()
         self.ready()
-        self.say("REPLICAOF", "NO", "ONE")
-        self.say("CONFIG", "SET", "maxmemory", "0")
-        self.say("FLUSHALL")
+        self.execute("REPLICAOF", "NO", "ONE")
+        self.execute("CONFIG", "SET", "maxmemory", "0")
+        self.execute("FLUSHALL")
 
 
 @contextmanager
 def own_redis(folder: Path) -> Iterator[OwnRedis]:
-    """A Redis until the block ends."""
+    """Run a Redis until the block ends."""
     embedded = Redis(folder / "redis", free_port(), lambda _: "of-this-test-only")
     if embedded.server is None:
         pytest.skip("needs a real redis-server")
     embedded.prepare()
     with running([str(embedded.server), str(embedded.data / "redis.conf")], {}, folder / "redis.log") as process:
-        found = OwnRedis(embedded, process)
-        found.ready()
-        yield found
+        server = OwnRedis(embedded, process)
+        server.ready()
+        yield server

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import psutil
 from crashes.invariants import Seen, check_invariants, look
-from crashes.journey import bash, spell
-from crashes.processes import LOOK_PACE, wait_for
+from crashes.journey import EFFECT, spell
+from crashes.processes import HOUSE, LOOK_PACE, wait_for
 from doors.served import message
 from faults.own_redis import OwnRedis
 from faults.proxy import Proxy
@@ -25,16 +25,14 @@ from deploy.supervisor import Child, Supervisor
 from models.session.approval import Approval
 from models.settings.variables import environment_of
 
-HOUSE = Path(__file__).parents[2]
 RUNS = ("web", "turns", "tools", "sweeps", "beat")
-EFFECT = bash("echo effect >> effects")
 SCRIPT = f"{EFFECT}\nthen\nsay Done."
 POST_SECONDS = 1.0
-"""What a POST may take, whatever became of Redis."""
+"""The longest time that a POST may take, whatever the state of Redis."""
 
 
 class Plant:
-    """The running house: a supervisor's children, and the links between them and the servers."""
+    """A supervisor's children, and the links between them and the servers."""
 
     def __init__(self, folder: Path, env: dict[str, str], redis: OwnRedis, to_redis: Proxy, to_postgres: Proxy) -> None:
         self.folder, self.redis, self.to_redis, self.to_postgres = folder, redis, to_redis, to_postgres
@@ -47,7 +45,7 @@ class Plant:
 
     @contextmanager
     def running(self) -> Iterator["Plant"]:
-        """Everything is up until the block ends."""
+        """Run all processes until the block ends."""
         with self.log.open("w") as output:
             self.supervisor = Supervisor(HOUSE, output=output)
             processes = parse_procfile((HOUSE / "Procfile").read_text()).processes
@@ -73,16 +71,16 @@ class Plant:
             return False
 
     def process(self, name: str) -> psutil.Process:
-        """One of the children."""
+        """The child of this name."""
         return psutil.Process(self.supervisor.pids[name])
 
-    def said_since(self, mark: int, pattern: str) -> "re.Match[str] | None":
-        """What the processes have said after `mark`, a length of the log."""
+    def output_since(self, mark: int, pattern: str) -> "re.Match[str] | None":
+        """The first match of the pattern in the log after `mark`, a length of the log."""
         return re.search(pattern, self.log.read_text()[mark:])
 
     @property
     def mark(self) -> int:
-        """How long the log is now."""
+        """The length of the log."""
         return len(self.log.read_text())
 
 
@@ -96,31 +94,31 @@ class Crowd:
         """Seconds of the slowest POST."""
 
     def begin(self, count: int, script: str = SCRIPT, **policies: Any) -> list[str]:
-        """New sessions, each with a first message."""
-        begun = []
+        """Create sessions, each with a first message. Returns their ids."""
+        session_ids = []
         for _ in range(count):
             session_id = self.stage.session(**(policies or {"bash": "always_allow"}))
             self.sessions.append(session_id)
-            begun.append(session_id)
+            session_ids.append(session_id)
             self.post(session_id, message(f"Session {session_id}\n{script}"))
-        return begun
+        return session_ids
 
     def post(self, session_id: str, *events: dict[str, Any]) -> None:
-        """A POST that must be answered in time, and well."""
+        """Post events. The response must be a 200."""
         before = time.monotonic()
-        answer = self.caller.post(f"/v1/sessions/{session_id}/events", json={"events": list(events)})
-        assert answer.status_code == 200, answer.text
+        response = self.caller.post(f"/v1/sessions/{session_id}/events", json={"events": list(events)})
+        assert response.status_code == 200, response.text
         self.slowest = max(self.slowest, time.monotonic() - before)
 
-    def decide(self, approval: Approval, **said: Any) -> httpx.Response:
-        """A person's decision, which must be answered in time."""
+    def decide(self, approval: Approval, **decision: Any) -> httpx.Response:
+        """Decide as a person. Returns the response."""
         before = time.monotonic()
-        answer = self.caller.post(f"/v1/approvals/{approval.id}/decision", json=said)
+        response = self.caller.post(f"/v1/approvals/{approval.id}/decision", json=decision)
         self.slowest = max(self.slowest, time.monotonic() - before)
-        return answer
+        return response
 
     def until(self, condition: Callable[[Seen], Any], seconds: float, sessions: list[str] | None = None) -> list[Seen]:
-        """Wait until all sessions are so; the promises hold at the end."""
+        """Wait until the condition holds for all sessions. Returns their rows, whose invariants are checked."""
         deadline = time.monotonic() + seconds
         for session_id in sessions or self.sessions:
             while not condition(seen := look(self.stage.workspace_id, session_id)):
@@ -129,18 +127,18 @@ class Crowd:
         return [check_invariants(self.stage.workspace_id, session_id) for session_id in sessions or self.sessions]
 
     def finished(self, seconds: float) -> list[Seen]:
-        """All runs come to their end in time, each with its effect, once."""
-        found = self.until(lambda seen: seen.session.status == "idle" and seen.turns, seconds)
-        for seen in found:
+        """Wait until all runs end in time. Returns their rows. Each run has had its effect once."""
+        sessions = self.until(lambda seen: seen.session.status == "idle" and seen.turns, seconds)
+        for seen in sessions:
             assert seen.session.stop_reason == {"type": "end_turn"}, spell(seen)
             assert self.effects(seen.session.id) == 1
-        return found
+        return sessions
 
-    def asked(self, seconds: float = 20) -> list[Approval]:
-        """The question of each session."""
+    def questions(self, seconds: float = 20) -> list[Approval]:
+        """Wait until each session asks a person. Returns the approvals."""
         return [seen.pending[0] for seen in self.until(lambda seen: seen.pending, seconds)]
 
     def effects(self, session_id: str) -> int:
-        """How often its tool took effect, seen from outside."""
+        """How often a session's tool took effect, by the tool's own file."""
         file = self.plant.workdirs / session_id / "files" / "effects"
         return file.read_text().count("effect\n") if file.exists() else 0

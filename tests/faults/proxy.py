@@ -1,7 +1,7 @@
-"""A TCP proxy of the test's own, whose link can be cut as networks cut it: without a word.
+"""A TCP proxy whose link can be cut as networks cut links: without closing the connections.
 
-A silent connection is not closed and not even acknowledged: a socket filter drops what comes before TCP sees it (Linux, no
-privileges needed), so that time-outs, keepalives and retransmissions meet what they would meet on a cut cable.
+A silent connection is not even acknowledged. A socket filter drops all packets before TCP sees them (Linux, without privileges),
+so time-outs, keepalives and retransmissions work as on a cut cable.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class _Link:
 
 
 class Proxy:
-    """Listens on `port` of loopback and forwards to another one."""
+    """Listens on `port` of loopback and forwards to another port."""
 
     def __init__(self, to_port: int) -> None:
         self._to = to_port
@@ -40,26 +40,26 @@ class Proxy:
         self._call(self._serve())
 
     def cut(self) -> None:
-        """From now on nothing passes and nothing is answered, on old connections and new ones."""
+        """Silence all connections, old and new ones, from now on."""
         self._drop(self._socket)
         self.forget()
 
     def forget(self) -> None:
-        """The connections that there are go silent for good, on both ends unnoticed; new ones work."""
+        """Silence the present connections for good, unnoticed at both ends. New connections work."""
         self._call(self._forget())
 
     def heal(self) -> None:
-        """New connections work. Those that were cut stay as they are, as behind a router that forgot them."""
-        with contextlib.suppress(FileNotFoundError):  # it was well
+        """Let new connections work. Silent ones stay silent, as behind a router that forgot them."""
+        with contextlib.suppress(FileNotFoundError):  # not cut
             self._socket.setsockopt(socket.SOL_SOCKET, _DETACH, 0)
 
     @property
     def silent(self) -> int:
-        """How many connections were silenced and not noticed yet by who listens behind the proxy."""
+        """The number of silent connections that the server behind the proxy has not closed yet."""
         return sum(not link.speaks.is_set() for link in self._links)
 
     def close(self) -> None:
-        """End it with all of its connections."""
+        """Close the proxy with all of its connections."""
         self._call(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
@@ -113,7 +113,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def proxied(to_port: int) -> Iterator[Proxy]:
-    """A proxy until the block ends."""
+    """Run a proxy until the block ends."""
     proxy = Proxy(to_port)
     try:
         yield proxy

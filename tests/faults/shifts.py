@@ -1,4 +1,4 @@
-"""Workers of one queue beside each other, as a deploy or a takeover has them, and what can be done to them."""
+"""Workers beside each other, as in a deploy or a takeover, which tests start, stop and wake."""
 
 import contextlib
 import re
@@ -11,17 +11,13 @@ from typing import Any
 import psutil
 import sqlalchemy as sa
 from crashes.invariants import Seen
+from crashes.journey import pid_of
 from crashes.processes import READY, TOOLS, TURNS, WORKER, Process, wait_for
 
 ALL = [*WORKER, "-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps"]
 KINDS = {"turns": [*TURNS, "--include", "faults.preload"], "tools": TOOLS, "all": ALL}
 START_SECONDS = 60
-"""Several start at a time, and each loads for seconds."""
-
-
-def pid_of(worker: str | None) -> int:
-    """The process that a row's worker is; 0 for none."""
-    return int((worker or "0").rpartition(":")[2])
+"""Long, because several workers start at a time, and each loads for seconds."""
 
 
 @dataclass
@@ -33,12 +29,12 @@ class Worker:
 
     @classmethod
     def start(cls, name: str, env: dict[str, str], folder: Path) -> "Worker":
-        """Start one; it is called by its kind and a word more, as `tools-1`."""
-        words = [*KINDS[name.partition("-")[0]], "-n", f"{name}@%h"]
-        return cls(name, Process(words, env, folder / f"{name}.log"))
+        """Start a worker. Its name is its kind and a suffix: `tools-1`."""
+        command = [*KINDS[name.partition("-")[0]], "-n", f"{name}@%h"]
+        return cls(name, Process(command, env, folder / f"{name}.log"))
 
     def ready(self) -> "Worker":
-        """Wait until it consumes."""
+        """Wait until the worker consumes. Returns the worker."""
 
         def consumes() -> object:
             assert self.process.running.poll() is None, self.log[-3000:]
@@ -48,44 +44,44 @@ class Worker:
         return self
 
     def sleep(self) -> None:
-        """SIGSTOP, all of it: nothing of it does anything until it is woken."""
-        for one in self.process.family:
+        """Send SIGSTOP to all of its processes."""
+        for process in self.process.family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.suspend()
+                process.suspend()
 
     def wake(self) -> None:
-        """SIGCONT, all of it."""
-        for one in self.process.family:
+        """Send SIGCONT to all of its processes."""
+        for process in self.process.family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.resume()
+                process.resume()
 
     def ask_to_end(self) -> None:
-        """SIGTERM to its main process, as supervisors do."""
+        """Send SIGTERM to its main process, as supervisors do."""
         self.process.running.send_signal(signal.SIGTERM)
 
     @property
     def pids(self) -> set[int]:
-        """Of all of its processes."""
-        return {one.pid for one in self.process.family}
+        """The ids of all of its processes."""
+        return {process.pid for process in self.process.family}
 
     def has(self, worker: str | None) -> bool:
-        """Whether a row's worker is a process of this one."""
+        """True if a row's worker is a process of this worker."""
         return pid_of(worker) in self.pids
 
     @property
     def log(self) -> str:
-        """All that it has said."""
+        """The whole log."""
         return self.process.log.read_text()
 
     @property
     def under_way(self) -> set[str]:
-        """The queue messages that it has taken and not done with."""
-        taken, done = (set(re.findall(rf"Task \S+\[(\S+)\] {word}", self.log)) for word in ("received", "(?:succeeded|raised)"))
-        return taken - done
+        """The ids of the tasks that the worker has received and not ended."""
+        received, ended = (set(re.findall(rf"Task \S+\[(\S+)\] {word}", self.log)) for word in ("received", "(?:succeeded|raised)"))
+        return received - ended
 
 
 def photograph(seen: Seen) -> dict[str, list[dict[str, Any]]]:
-    """Every column of every row of a session, to be compared."""
+    """Every column of every row of a session, to compare with later ones."""
     tables: dict[str, Iterable[Any]] = {
         "session": [seen.session],
         "turns": seen.turns,

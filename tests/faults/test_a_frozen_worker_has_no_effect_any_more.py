@@ -1,4 +1,4 @@
-"""I2: a worker that is frozen past its lease has no effect any more, whatever a person decided meanwhile, and when it wakes."""
+"""I2: a worker that is frozen past its lease has no effect any more, whatever a person decides before it wakes."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ SCRIPT = bash(f"echo begun; (setsid bash -c '{WAITS.replace('effect', 'other')}'
 
 @pytest.fixture(scope="module")
 def zombie(shift_env: dict[str, str], fault_folder: Path) -> Iterator[Worker]:
-    """A tools worker under leases that end soon."""
+    """A tools worker whose leases end soon."""
     worker = Worker.start("tools-short", shift_env | {"ASSENT_LEASE_SECONDS": str(LEASE_SECONDS)}, fault_folder)
     yield worker.ready()
     worker.process.stop()
@@ -27,12 +27,12 @@ def zombie(shift_env: dict[str, str], fault_folder: Path) -> Iterator[Worker]:
 def stop(worker: Worker, tree: list[psutil.Process]) -> None:
     os.killpg(worker.process.running.pid, signal.SIGSTOP)
     for process in tree:
-        with suppress(psutil.NoSuchProcess):  # a `sleep` that is over
+        with suppress(psutil.NoSuchProcess):  # a `sleep` that has ended
             process.suspend()
 
 
 def wake(worker: Worker, tree: list[psutil.Process]) -> None:
-    """The deepest first: a command gets a head start on its keeper."""
+    """Wake the deepest process first, which gives a command a head start on its keeper."""
     for process in reversed(tree):
         with suppress(psutil.NoSuchProcess):
             process.resume()
@@ -40,7 +40,7 @@ def wake(worker: Worker, tree: list[psutil.Process]) -> None:
 
 
 @pytest.mark.parametrize(("stopped", "outcome", "effects"), [("group", "rerun", 1), ("tree", "give_up", 0)])
-def test_what_it_was_doing_never_takes_effect(
+def test_a_frozen_worker_s_call_never_takes_effect(
     journeys: Callable[[], Journey],
     workers: dict[str, Worker],
     zombie: Worker,
@@ -48,13 +48,13 @@ def test_what_it_was_doing_never_takes_effect(
     outcome: str,
     effects: int,
 ) -> None:
-    """The worker is stopped with its process group, and its command would go on; or with its whole tree, keeper and command too."""
+    """SIGSTOP reaches the worker's process group, so that the command runs on, or its whole tree with keeper and command."""
     other = workers["all"]
     workers["tools"].sleep()
     journey = journeys().begin(bash="always_allow")
     journey.say(SCRIPT, "then", "say Done.")
-    found = journey.until(lambda seen: [a for a in seen.attempts if "begun" in (a.output or "")])
-    assert zombie.has(found.calls[0].worker)
+    seen = journey.until(lambda seen: [a for a in seen.attempts if "begun" in (a.output or "")])
+    assert zombie.has(seen.calls[0].worker)
     tree = zombie.process.family if stopped == "tree" else []
     stop(zombie, tree)
     try:
@@ -67,4 +67,4 @@ def test_what_it_was_doing_never_takes_effect(
         wake(zombie, tree)
     journey.until(lambda seen: seen.attempts[0].late_result)
     assert journey.effects() == effects
-    assert journey.effects("other") <= effects, "what it left in the background may end before it comes to its effect"
+    assert journey.effects("other") <= effects, "the process in the background may be ended before its effect"

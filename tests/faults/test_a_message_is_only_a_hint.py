@@ -1,4 +1,4 @@
-"""Faults 10, 11 and 12: queue messages come five times, or not at all, or late and in any order. Rows decide, not messages."""
+"""Faults 10, 11 and 12: queue messages arrive five times, never, or late and in any order. Rows decide, not messages."""
 
 import random
 import time
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from crashes.invariants import Seen, check_invariants, look
-from crashes.journey import bash, spell, sweep_here
+from crashes.journey import EFFECT, spell, sweep_here
 from crashes.processes import LOOK_PACE, wait_for
 from faults.carrier import Carrier, Message, five_times, three_of_ten_lost
 from own_database import Clock
@@ -15,18 +15,16 @@ from rows.stage import Stage
 
 from models.errors import Conflict
 
-EFFECT = bash("echo effect >> effects")
-
 
 @pytest.fixture(scope="session")
 def workdirs(fault_folder: Path) -> Path:
-    """Where the tools work."""
+    """The folder in which tools work."""
     return fault_folder / "workdirs"
 
 
 @pytest.fixture
 def effects(workdirs: Path) -> Callable[[str], int]:
-    """How often a session's tool took effect, seen from outside."""
+    """How often a session's tool took effect, by the tool's own file."""
 
     def count(session_id: str) -> int:
         file = workdirs / session_id / "files" / "effects"
@@ -36,7 +34,7 @@ def effects(workdirs: Path) -> Callable[[str], int]:
 
 
 def until(stage: Stage, session_id: str, condition: Callable[[Seen], object]) -> Seen:
-    """Wait until a session is so. Its promises hold at each look."""
+    """Wait until the condition holds for a session. Returns its rows, whose invariants are checked at each look."""
     deadline = time.monotonic() + 25
     while not condition(seen := check_invariants(stage.workspace_id, session_id)):
         assert time.monotonic() < deadline, spell(seen)
@@ -45,7 +43,7 @@ def until(stage: Stage, session_id: str, condition: Callable[[Seen], object]) ->
 
 
 def idle(seen: Seen) -> bool:
-    """The run is over."""
+    """True if the run is over."""
     return seen.session.status == "idle"
 
 
@@ -68,10 +66,8 @@ def test_every_message_five_times_runs_everything_once(carrier: Carrier, stage: 
     assert all(copies == 5 for _, copies in carrier.arrived)
 
 
-def test_what_is_lost_of_messages_is_made_good_by_the_sweeps(
-    carrier: Carrier, stage: Stage, clock: Clock, effects: Callable[[str], int]
-) -> None:
-    """Fault 11 (I1): 30 % never arrive. What was lost is sent again by the next two sweeps, which are 10 s, until all is done."""
+def test_sweeps_send_lost_messages_again(carrier: Carrier, stage: Stage, clock: Clock, effects: Callable[[str], int]) -> None:
+    """Fault 11 (I1): 30 % never arrive. The next two sweeps, within 10 s, send a lost message again, until all is done."""
     sent: list[tuple[int, str, int]] = []
     sweeps = 0
     lose = three_of_ten_lost(seed=11)
@@ -87,12 +83,12 @@ def test_what_is_lost_of_messages_is_made_good_by_the_sweeps(
     while waiting := [seen for s in sessions if not idle(seen := look(stage.workspace_id, s))]:
         assert sweeps < 60, "sweeps do not help"
         if not any(row.status == "running" for seen in waiting for row in (*seen.turns, *seen.calls)):
-            clock.advance(5)  # no more: a lease must not run out under a worker that is at work
+            clock.advance(5)  # not longer, or the lease of a living worker would run out
             sweeps += 1
             sweep_here()
         time.sleep(LOOK_PACE)
     lost = [row_id for at, row_id, copies in sent if not copies]
-    assert len(lost) >= 8, "enough was lost to show anything"
+    assert len(lost) >= 8, "enough messages were lost"
     for row_id in set(lost):
         hints = [(at, copies) for at, other, copies in sent if other == row_id]
         if not hints[0][1]:
@@ -105,23 +101,23 @@ def test_what_is_lost_of_messages_is_made_good_by_the_sweeps(
 def test_messages_a_minute_late_and_in_any_order_release_nothing(
     carrier: Carrier, stage: Stage, clock: Clock, effects: Callable[[str], int]
 ) -> None:
-    """Fault 12 (I4, I6): a call that was allowed, then cancelled, or whose question expired, never runs when its message comes."""
+    """Fault 12 (I4, I6): a late message does not run a call that was cancelled after its allow, or whose approval expired."""
     sessions = [stage.session(bash="always_ask", approval={"timeout_seconds": 30}) for _ in range(9)]
     for session_id in sessions:
         stage.message(session_id, f"{session_id}\n{EFFECT}\nthen\nsay Done.")
-    asked = {s: until(stage, s, lambda seen: seen.pending).pending[0] for s in sessions}
+    approvals = {s: until(stage, s, lambda seen: seen.pending).pending[0] for s in sessions}
     carrier.hold()
-    allowed, stopped, forgotten = sessions[:3], sessions[3:6], sessions[6:]
+    allowed, stopped, undecided = sessions[:3], sessions[3:6], sessions[6:]
     for session_id in (*allowed, *stopped):
-        stage.decide(asked[session_id], result="allow")
+        stage.decide(approvals[session_id], result="allow")
     for session_id in stopped:
         stage.send(session_id, {"type": "user.interrupt"})
         stage.message(session_id, f"Again, {session_id}\nsay Other.")
     for _ in range(12):
         clock.advance(5)
         sweep_here()
-    assert all(stage.approvals(s)[0].status == "expired" for s in forgotten)
-    wait_for("all is held", lambda: len(carrier.held or []) >= 9)
+    assert all(stage.approvals(s)[0].status == "expired" for s in undecided)
+    wait_for("all messages are held", lambda: len(carrier.held or []) >= 9)
     assert not any(effects(s) for s in sessions), "nothing runs without its message"
     dice = random.Random(12)
     carrier.rule = lambda _: dice.choice((1, 2))
@@ -131,4 +127,4 @@ def test_messages_a_minute_late_and_in_any_order_release_nothing(
         assert effects(session_id) == (session_id in allowed)
     for session_id in allowed:
         with pytest.raises(Conflict):
-            stage.decide(asked[session_id], result="deny")
+            stage.decide(approvals[session_id], result="deny")

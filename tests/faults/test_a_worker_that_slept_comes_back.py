@@ -1,4 +1,4 @@
-"""Fault 6: a worker is stopped past its lease and comes back. What it has to say touches no row but its own attempt's (I2, I7)."""
+"""Fault 6: a worker is stopped past its lease and comes back. Its report changes only its own attempt's row (I2, I7)."""
 
 from collections.abc import Callable
 
@@ -15,20 +15,20 @@ SLEEPS_IN_VAIN = bash("echo begun; until [ -e go ]; do sleep 0.02; done; echo ef
 
 @pytest.fixture
 def journey(journeys: Callable[[], Journey]) -> Journey:
-    """One conversation."""
+    """One session."""
     return journeys()
 
 
-def sleeps_past_its_lease(journey: Journey, worker: Worker) -> None:
-    """Stop the worker in the middle of a call; when its time is over, it still sleeps. Another worker is there from now on."""
-    found = journey.until(lambda seen: [a for a in seen.attempts if "beg" in (a.output or "")])
-    assert worker.has(found.calls[0].worker)
+def sleep_past_lease(journey: Journey, worker: Worker) -> None:
+    """Stop the worker in the middle of a call, and let its lease run out."""
+    seen = journey.until(lambda seen: [a for a in seen.attempts if "beg" in (a.output or "")])
+    assert worker.has(seen.calls[0].worker)
     worker.sleep()
     journey.clock.advance(LEASE)
 
 
-def comes_back(journey: Journey, worker: Worker) -> Seen:
-    """Wake the worker, and wait until it has told its result. Nothing but the first attempt and the audit is other than before."""
+def come_back(journey: Journey, worker: Worker) -> Seen:
+    """Wake the worker, and wait for its late result. Only the first attempt and the audit change. Returns the rows."""
     before = photograph(journey.look())
     worker.wake()
     after = journey.until(lambda seen: seen.attempts[0].late_result)
@@ -44,13 +44,13 @@ def comes_back(journey: Journey, worker: Worker) -> Seen:
     return after
 
 
-@pytest.mark.parametrize("settled_first", [False, True], ids=["it-comes-first", "a-person-comes-first"])
-def test_a_result_that_comes_too_late_is_kept_beside(
+@pytest.mark.parametrize("settled_first", [False, True], ids=["the-result-first", "the-person-first"])
+def test_a_late_result_is_stored_with_the_attempt_alone(
     journey: Journey, ledger: Ledger, workers: dict[str, Worker], settled_first: bool
 ) -> None:
-    """I2: a person settles what became of it, whatever the worker says afterwards."""
+    """I2: a person settles the outcome, whatever the worker reports before or after."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "wait after"), "then", "say Done.")
-    sleeps_past_its_lease(journey, workers["tools"])
+    sleep_past_lease(journey, workers["tools"])
     workers["all"].wake()
     unknown = journey.until_asked("unknown_outcome")
     assert unknown.attempt_told
@@ -59,7 +59,7 @@ def test_a_result_that_comes_too_late_is_kept_beside(
     if settled_first:
         journey.stage.decide(unknown, outcome="happened", content=NEW)
         journey.until_idle()
-    seen = comes_back(journey, workers["tools"])
+    seen = come_back(journey, workers["tools"])
     assert (seen.attempts[0].late_result or {})["content"] == [{"type": "text", "text": "done at attempt 1"}]
     if not settled_first:
         journey.stage.decide(unknown, outcome="happened", content=NEW)
@@ -69,13 +69,13 @@ def test_a_result_that_comes_too_late_is_kept_beside(
     assert ledger.effects(journey.session_id) == 1
 
 
-def test_a_command_that_has_not_come_to_its_effect_never_does(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I2: its worker notices first that the call is not its own any more, and ends it; so it runs where a person says again."""
+def test_a_command_that_slept_before_its_effect_never_has_it(journey: Journey, workers: dict[str, Worker]) -> None:
+    """I2: the worker notices first that it lost the call, and ends the command. The call runs again when a person says so."""
     journey.begin(bash="always_allow").say(SLEEPS_IN_VAIN, "then", "say Done.")
-    sleeps_past_its_lease(journey, workers["tools"])
+    sleep_past_lease(journey, workers["tools"])
     workers["all"].wake()
     unknown = journey.until_asked("unknown_outcome")
-    seen = comes_back(journey, workers["tools"])
+    seen = come_back(journey, workers["tools"])
     assert "cancelled" in str(seen.attempts[0].late_result)
     (journey.workdirs / journey.session_id / "files" / "go").touch()
     assert journey.effects() == 0
@@ -85,15 +85,15 @@ def test_a_command_that_has_not_come_to_its_effect_never_does(journey: Journey, 
     assert journey.effects() == 1
 
 
-def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: Ledger, workers: dict[str, Worker]) -> None:
-    """I3: the other worker's result counts; both ran under one key, and took effect once."""
+def test_an_idempotent_call_has_run_at_another_worker(journey: Journey, ledger: Ledger, workers: dict[str, Worker]) -> None:
+    """I3: the other worker's result counts. Both runs have one key, and one effect."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", "wait before"), "then", "say Done.")
-    sleeps_past_its_lease(journey, workers["tools"])
+    sleep_past_lease(journey, workers["tools"])
     workers["all"].wake()
     seen = journey.until_idle()
     assert workers["all"].has(seen.calls[0].worker)
     ledger.open_gate(journey.session_id)
-    comes_back(journey, workers["tools"])
+    come_back(journey, workers["tools"])
     seen = journey.until_idle()
     assert not seen.approvals
     assert seen.result() == [{"type": "text", "text": "done at attempt 2"}]
@@ -102,15 +102,15 @@ def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: 
     assert ledger.effects(journey.session_id) == 1
 
 
-def test_a_reply_that_comes_too_late_is_not_written(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I7: the turn was answered by another worker, once; its first worker finds its fence gone, and reports only its usage."""
+def test_a_late_reply_is_not_stored(journey: Journey, workers: dict[str, Worker]) -> None:
+    """I7: another worker stores the only reply. The first worker's fence is stale, and it reports only its usage."""
     journey.begin().say("say 30 tokens at 60/s")
     seen = journey.until(lambda seen: seen.turns and seen.turns[0].status == "running")
     assert workers["turns"].has(seen.turns[0].worker)
     workers["turns"].sleep()
     interrupted = workers["turns"].under_way
     assert interrupted
-    assert not journey.look().of("agent.message"), "it was stopped in the middle"
+    assert not journey.look().of("agent.message"), "the worker was stopped in the middle of its reply"
     journey.clock.advance(LEASE)
     workers["all"].wake()
     seen = journey.until_idle()
@@ -118,7 +118,7 @@ def test_a_reply_that_comes_too_late_is_not_written(journey: Journey, workers: d
     assert [(t.status, t.attempt, t.losses) for t in seen.turns] == [("done", 2, 1)]
     before = photograph(seen)
     workers["turns"].wake()
-    wait_for("it is done with the turn", lambda: not interrupted & workers["turns"].under_way)
+    wait_for("the first worker ends the turn", lambda: not interrupted & workers["turns"].under_way)
     after = journey.until_idle()
     now = photograph(after)
     del before["session"][0]["usage"], now["session"][0]["usage"]

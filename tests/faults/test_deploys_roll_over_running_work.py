@@ -1,4 +1,4 @@
-"""Fault 7: a deploy, or, in the slow run, five: SIGTERM ends workers, others are there, work goes on (I1, I2)."""
+"""Fault 7: a deploy, or five in the slow run: SIGTERM ends workers beside others, and work goes on (I1, I2)."""
 
 import re
 import time
@@ -25,12 +25,12 @@ SCRIPT = (
     "say 40 tokens at 40/s",
 )
 LONGEST_SECONDS = app.conf.worker_soft_shutdown_timeout + 5
-"""A deploy ends what has not ended by then."""
+"""Seconds after which a deploy kills a worker."""
 
 
 @pytest.fixture
 def deploy(shift_env: dict[str, str], fault_folder: Path) -> Iterator[Callable[[int], tuple[Worker, Worker]]]:
-    """Starts the workers of a release; all are ended with the test."""
+    """Starts the workers of a release, which end with the test."""
     with ExitStack() as stack:
 
         def start(release: int) -> tuple[Worker, Worker]:
@@ -44,26 +44,26 @@ def deploy(shift_env: dict[str, str], fault_folder: Path) -> Iterator[Callable[[
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("deploys", [1, pytest.param(5, marks=[pytest.mark.slow])])
-def test_nothing_is_lost_or_doubled_or_unknown(
+def test_a_deploy_loses_and_doubles_nothing_and_leaves_no_outcome_unknown(
     journeys: Callable[[], Journey],
     ledger: Ledger,
     workers: dict[str, Worker],
     deploy: Callable[[int], tuple[Worker, Worker]],
     deploys: int,
 ) -> None:
-    """Each worker goes within its soft shutdown, lets what it runs finish, and every message is answered.
+    """Each worker finishes its work and ends within its soft shutdown, and every message is answered.
 
-    The shift is the release that is there beside the one that goes.
+    The shift is the release that stays.
     """
     crowd = Crowd(journeys)
     for release in range(1, deploys + 1):
         old = deploy(release)
         for worker in old:
             worker.ready()
-        asked = {worker.name: asked_to_end(worker, crowd) for worker in old}
+        times = {worker.name: end_at_work(worker, crowd) for worker in old}
         for worker in old:
             wait_for(f"{worker.name} ends", lambda w=worker: w.process.running.poll() is not None, LONGEST_SECONDS)
-            assert time.monotonic() - asked[worker.name] < LONGEST_SECONDS
+            assert time.monotonic() - times[worker.name] < LONGEST_SECONDS
             assert worker.process.running.returncode == 0, worker.log[-2000:]
             assert not re.search(r"exited with|Traceback", worker.log), worker.log[-3000:]
     for journey in crowd.all:
@@ -77,26 +77,26 @@ def test_nothing_is_lost_or_doubled_or_unknown(
 
 
 class Crowd:
-    """Sessions, ever more of them."""
+    """A growing number of sessions."""
 
     def __init__(self, journeys: Callable[[], Journey]) -> None:
         self.all: list[Journey] = []
-        self._another = journeys
+        self._new_journey = journeys
 
     def grow(self) -> None:
-        """One session more."""
-        self.all.append(self._another().begin(servers=SERVERS, till="always_allow", bash="always_allow"))
+        """Begin another session."""
+        self.all.append(self._new_journey().begin(servers=SERVERS, till="always_allow", bash="always_allow"))
         self.all[-1].say(f"Session {self.all[-1].session_id}", *SCRIPT)
 
     def keeps(self, pids: set[int]) -> bool:
-        """Whether one of these processes runs a turn or a call of one of them."""
+        """True if one of these processes runs a turn or a call of a session."""
         running = "SELECT worker FROM turn WHERE status = 'running' UNION ALL SELECT worker FROM tool_call WHERE status = 'running'"
         with transaction(self.all[0].stage.workspace_id) as db:
             return any(pid_of(worker) in pids for (worker,) in db.rows(running))
 
 
-def asked_to_end(worker: Worker, crowd: Crowd) -> float:
-    """SIGTERM while it is in the middle of something. When that was."""
+def end_at_work(worker: Worker, crowd: Crowd) -> float:
+    """Send SIGTERM in the middle of some work. Returns the time."""
     deadline, grow, pids = time.monotonic() + 30, 0.0, worker.pids
     while not crowd.all or not crowd.keeps(pids):
         assert time.monotonic() < deadline, f"{worker.name} has nothing to do"

@@ -1,4 +1,4 @@
-"""Fault 15: the link to Redis goes silent without being closed, again and again; then all is finished within 40 s (I1)."""
+"""Fault 15: the link to Redis goes silent without being closed, again and again. Then all runs end within 40 s (I1)."""
 
 import time
 
@@ -9,27 +9,27 @@ from faults.plant import POST_SECONDS, Crowd, Plant
 FLAPS = 10
 
 
-def test_a_post_is_answered_in_time_while_redis_says_nothing(plant: Plant, crowd: Crowd) -> None:
-    """Its own connection to Redis is dead and nobody said so: no POST waits for an answer; once none came, none is asked."""
+def test_a_post_is_answered_in_time_while_redis_is_silent(plant: Plant, crowd: Crowd) -> None:
+    """The API's connection to Redis is dead without being closed. No POST waits for Redis."""
     crowd.begin(2)
     plant.to_redis.cut()
     crowd.begin(4)
     assert plant.to_redis.silent
     assert crowd.slowest < POST_SECONDS
-    assert [seen.session.status for seen in crowd.until(lambda seen: seen.turns, 1)] != []
+    crowd.until(lambda seen: seen.turns, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_all_runs_finish_within_40_seconds_of_ten_flaps(plant: Plant, crowd: Crowd) -> None:
-    """Each flap silences the connections that there are for good; the last one also keeps new ones from being made for a while."""
+    """Each flap silences the present connections for good. The last one also prevents new connections for a while."""
     for _ in range(FLAPS):
         crowd.begin(2)
         plant.to_redis.forget()
     plant.to_redis.cut()
     cut = time.monotonic()
     crowd.begin(2)
-    wait_for("it lasts", lambda: time.monotonic() - cut > 10, 11)
+    wait_for("the cut lasts", lambda: time.monotonic() - cut > 10, 11)
     plant.to_redis.heal()
     crowd.finished(40)
     assert crowd.slowest < POST_SECONDS

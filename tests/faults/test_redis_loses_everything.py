@@ -1,26 +1,26 @@
-"""Faults 13 and 16: Redis is emptied, is full, takes no writes. Every session comes to its end (I1), decisions commit (I4)."""
+"""Faults 13 and 16: Redis is emptied, full or read-only. Every run ends (I1), and decisions commit (I4)."""
 
 import pytest
 from faults.plant import POST_SECONDS, Crowd, Plant
 
 
 def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None:
-    """Fault 13: emptied again and again, while messages come and while they wait to be read."""
+    """Fault 13: Redis is emptied again and again, while messages are sent and wait."""
     for _ in range(4):
         crowd.begin(2)
-        plant.redis.say("FLUSHALL")
+        plant.redis.execute("FLUSHALL")
     crowd.finished(40)
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
 def test_decisions_commit_while_redis_takes_no_writes(plant: Plant, crowd: Crowd, fault: str) -> None:
-    """Fault 16: each decision and each message is answered with 200 in time, and all runs end once Redis is well again."""
+    """Fault 16: each decision and each message gets a 200 in time, and all runs end once Redis is healed."""
     crowd.begin(6, bash="always_ask")
-    approvals = crowd.asked()
+    approvals = crowd.questions()
     if fault == "full":
-        plant.redis.say("CONFIG", "SET", "maxmemory", "1")
+        plant.redis.execute("CONFIG", "SET", "maxmemory", "1")
     else:
-        plant.redis.say("REPLICAOF", "127.0.0.1", "1")
+        plant.redis.execute("REPLICAOF", "127.0.0.1", "1")
     for approval in approvals:
         assert crowd.decide(approval, result="allow").status_code == 200
     crowd.begin(2, "say Hello.")

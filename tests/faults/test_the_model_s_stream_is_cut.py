@@ -1,7 +1,4 @@
-"""Fault 20: the model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes.
-
-Over both wires.
-"""
+"""Fault 20: the model's stream ends inside a tool call. On both wires no part of it is stored or run; the turn is retried."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,7 +21,7 @@ def served() -> Iterator[CutModel]:
 
 @pytest.fixture(scope="module")
 def asking(served: CutModel, shift_env: dict[str, str], fault_folder: Path) -> Iterator[None]:
-    """A worker for turns that asks the model."""
+    """A turns worker that asks the model."""
     key = {"api_key_env": "ANTHROPIC_API_KEY"}
     openai = key | {"name": "openai", "kind": "openai", "base_url": f"{served.url}/v1", "models": ["llama-*"]}
     anthropic = key | {"name": "anthropic", "kind": "anthropic", "base_url": served.url, "models": ["*"]}
@@ -38,7 +35,7 @@ def asking(served: CutModel, shift_env: dict[str, str], fault_folder: Path) -> I
 
 @pytest.fixture
 def model(served: CutModel, asking: None, workers: dict[str, Worker]) -> CutModel:
-    """It will cut each first try. No other worker runs turns."""
+    """The model, which cuts each first reply. No other worker runs turns."""
     workers["turns"].sleep()
     served.tries.clear()
     served.whole.clear()
@@ -47,8 +44,8 @@ def model(served: CutModel, asking: None, workers: dict[str, Worker]) -> CutMode
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], model: CutModel, place: str) -> None:
-    """I5 I7: whatever cut it, the turn is tried again, and one whole call is asked about and run, once."""
+def test_no_part_of_a_call_is_stored_as_a_call(journeys: Callable[[], Journey], model: CutModel, place: str) -> None:
+    """I5 I7: after each way of a cut the turn is tried again, and one whole call waits for a person and runs once."""
     model.place = place
     ways = [(wire, way) for wire in PLACES[place] for way in WAYS]
     crowd = {(wire, way): journeys().begin(model=MODELS[wire], bash="always_ask") for wire, way in ways}
@@ -57,14 +54,14 @@ def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], 
     for way, journey in crowd.items():
         seen = journey.until(lambda seen, way=way: model.tries.get(way) == 2 and seen.turns[0].status == "running")
         assert (seen.calls, seen.approvals, seen.replies) == ([], [], {})
-        assert not [e for e in seen.events if e.type.startswith("agent.")], "nothing of it is said"
+        assert not [e for e in seen.events if e.type.startswith("agent.")], "no part of the reply is published"
         (error,) = seen.of("session.error")
         assert error.body["error"]["retry_status"] == {"type": "retrying"}
     model.whole.set()
     for way, journey in crowd.items():
-        asked = journey.until_asked()
+        approval = journey.until_asked()
         assert journey.effects() == 0
-        journey.stage.decide(asked, result="allow")
+        journey.stage.decide(approval, result="allow")
         seen = journey.until_idle()
         assert [row.input for row in seen.inputs.values()] == [{"command": COMMAND}]
         assert [(t.status, t.attempt) for t in seen.turns] == [("done", 2), ("done", 1)], spell(seen)

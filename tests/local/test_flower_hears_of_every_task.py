@@ -28,7 +28,7 @@ def test_each_task_has_an_event_when_it_is_received_started_and_done(
     worker = patched_early(WORKER) if pool == "gevent" else WORKER
     command = [*worker, "-P", pool, "-c", CONCURRENCY[pool], "-Q", "sweeps"]
     with running(command, {"REDIS_URL": clean_redis}, tmp_path / "log") as process, app.connection(clean_redis) as connection:
-        process.said(r"\S+@\S+ ready\.")
+        process.wait_for_output(r"\S+@\S+ ready\.")
         receiver = app.events.Receiver(connection, handlers=dict.fromkeys(KINDS, keep))
         with receiver.consumer_context(wakeup=False) as (listening, *_):
             sent: set[str] = set()

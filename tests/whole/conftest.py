@@ -1,4 +1,4 @@
-"""Everything real at once: the API as it is served, workers as production runs them, the official SDK, MCP servers, a toolset."""
+"""Everything real at once: a served API, workers that run as in production, the official SDK, MCP servers and a toolset."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ ALLOW = {"type": "always_allow"}
 
 @dataclass(frozen=True)
 class House:
-    """Where everything is."""
+    """The addresses of everything."""
 
     api: str
     mcp: str
@@ -51,7 +51,7 @@ def mcp_url(folder: Path) -> Iterator[str]:
 def house(
     folder: Path, mcp_url: str, database_urls: DatabaseUrls, cleaner: Cleaner, servers: dict[str, str], worker_number: int
 ) -> Iterator[House]:
-    """All of it, with a toolset in Python and an MCP server of the operator's over stdio."""
+    """Everything, with a toolset in Python and an operator's MCP server over stdio."""
     cleaner.clean()
     config = folder / "mcp.json"
     stdio = {"command": sys.executable, "args": [str(MCP_SERVER), "stdio"]}
@@ -82,7 +82,7 @@ def house(
             running(BEAT, env, folder / "beat.log"),
         ):
             for worker in (turns, tools):
-                worker.said(READY)
+                worker.wait_for_output(READY)
             with psycopg.connect(database_urls.admin, autocommit=True) as db:
                 both = "SELECT 1 FROM toolset WHERE name IN ('local', 'orders') HAVING count(*) = 2"
                 wait_for("the toolsets are announced", lambda: db.execute(both).fetchone(), seconds=60)
@@ -112,31 +112,31 @@ class Talk:
     session_id: str
 
     def say(self, *lines: str) -> None:
-        """A message; its lines are the stand-in's script."""
+        """Post a message, whose lines are the stand-in's script."""
         content = [{"type": "text", "text": "\n".join(lines)}]
         self.sdk.beta.sessions.events.send(self.session_id, events=[{"type": "user.message", "content": content}])  # type: ignore[list-item, typeddict-item]
 
-    def decide(self, **said: Any) -> None:
-        """A person's decision about the last question."""
-        self.sdk.post(f"/v1/approvals/{self.asked.id}/decision", body=said, cast_to=object)
+    def decide(self, **decision: Any) -> None:
+        """Decide the last approval, as a person."""
+        self.sdk.post(f"/v1/approvals/{self.approval.id}/decision", body=decision, cast_to=object)
 
     def until(self, status: str) -> "Talk":
-        """Wait until the session is so."""
+        """Wait until the session has this status."""
         wait_for(f"the session is {status}", lambda: self.stage.read(self.session_id).status == status, 40)
         return self
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        """Its events of one type, as the SDK gives them."""
-        found = self.sdk.beta.sessions.events.list(self.session_id, limit=1000)
-        return [event.to_dict() for event in found if event.type == kind]
+        """The session's events of one type, as the SDK returns them."""
+        events = self.sdk.beta.sessions.events.list(self.session_id, limit=1000)
+        return [event.to_dict() for event in events if event.type == kind]
 
     def results(self) -> list[str]:
-        """The texts of its toolsets' results, in order."""
+        """The texts of the results of toolsets, in order."""
         return [event["content"][0]["text"] for event in self.events("agent.mcp_tool_result")]
 
     @property
-    def asked(self) -> Approval:
-        """The last question."""
+    def approval(self) -> Approval:
+        """The last approval."""
         return self.stage.approvals(self.session_id)[-1]
 
 
@@ -145,13 +145,13 @@ Begin = Callable[..., Talk]
 
 @pytest.fixture
 def begin(house: House) -> Iterator[Begin]:
-    """Begins sessions in a workspace of the test's own: `begin(shop="assent:orders")`, with policies by `policies`."""
+    """Begins sessions in a new workspace: `begin(shop="assent:orders")`. `policies` are those of the servers, by name."""
     stage = Stage()
-    # It tries again, as its users' do: a connection that rested for 2 s may be closed just when it is used again.
+    # The SDK keeps its retries: the server may close a connection that rested for 2 s just when it is used again.
     with Anthropic(api_key=key(stage), base_url=house.api, _strict_response_validation=True) as sdk:
         environment = next(iter(sdk.beta.environments.list())).id
 
-        def go(
+        def begin_session(
             policies: dict[str, Any] | None = None,
             *,
             agent: dict[str, Any] | None = None,
@@ -165,8 +165,10 @@ def begin(house: House) -> Iterator[Begin]:
                 for name in servers
             ]
             toolsets.append({"type": "agent_toolset_20260401", "default_config": {"permission_policy": bash or ALLOW}})
-            named: list[Any] = [{"type": "url", "name": name, "url": url} for name, url in servers.items()]
-            made = sdk.beta.agents.create(name="Whole", model=model, tools=toolsets, mcp_servers=named, extra_body=agent or {})
-            return Talk(sdk, stage, sdk.beta.sessions.create(agent=made.id, environment_id=environment).id)
+            mcp_servers: list[Any] = [{"type": "url", "name": name, "url": url} for name, url in servers.items()]
+            created = sdk.beta.agents.create(
+                name="Whole", model=model, tools=toolsets, mcp_servers=mcp_servers, extra_body=agent or {}
+            )
+            return Talk(sdk, stage, sdk.beta.sessions.create(agent=created.id, environment_id=environment).id)
 
-        yield go
+        yield begin_session

@@ -1,6 +1,6 @@
-"""R23 to R31 with everything real, which starts once for the whole file.
+"""R23 to R31 with everything real: each model wire, a Python toolset, MCP servers over both transports, and people's decisions.
 
-One approval on each wire; a Python toolset, MCP servers over both transports, and what people decide about their calls.
+Everything starts once for the whole file.
 """
 
 import json
@@ -19,7 +19,7 @@ MODELS: dict[str, Any] = {
     "llama-whole": "open",
     "away-whole": "open",
 }
-"""By model: the provider that answers. The last one never answers itself."""
+"""The provider that replies, by model. The last model's own provider never replies."""
 
 
 @pytest.mark.parametrize(("model", "provider"), MODELS.items())
@@ -33,13 +33,13 @@ def test_a_call_waits_for_a_person_and_its_result_reaches_the_model(begin: Begin
     assert [event["content"][0]["text"] for event in talk.events("agent.message")] == ["I will.", "The end."]
     switches = [event.body for event in talk.stage.events(talk.session_id, "model.fallback")]
     assert [switch["to"] for switch in switches] == [{"provider": "open", "model": "llama-whole"}] * 2 * (model == "away-whole")
-    [spoken] = [block for block in talk.stage.history(talk.session_id)[1]["content"] if block["type"] == "tool_use"]
-    assert set(spoken["provider_data"]) == {provider}
+    [tool_use] = [block for block in talk.stage.history(talk.session_id)[1]["content"] if block["type"] == "tool_use"]
+    assert set(tool_use["provider_data"]) == {provider}
     talk.stage.check(talk.session_id)
 
 
-def test_a_call_of_each_kind_in_one_turn(house: House, begin: Begin) -> None:
-    """Side by side, each by the name of its server, and the model gets each result."""
+def test_calls_of_each_kind_run_in_one_turn(house: House, begin: Begin) -> None:
+    """Each call has the name of its server, and the model gets each result."""
     talk = begin(
         {"shop": ALLOW, "local": ALLOW, "far": ALLOW}, shop="assent:orders", local="assent:local", far=house.mcp, git="assent:git"
     )
@@ -63,15 +63,15 @@ def test_a_call_of_each_kind_in_one_turn(house: House, begin: Begin) -> None:
     talk.stage.check(talk.session_id)
 
 
-def test_what_the_author_of_a_toolset_allows_asks_for_and_denies(house: House, begin: Begin) -> None:
-    """Small refunds run, large ones never do, and a person decides about those between; the effect is in the shop, once."""
+def test_a_toolset_s_author_allows_asks_for_and_denies_calls(house: House, begin: Begin) -> None:
+    """Small refunds run, large ones never do, and a person decides the others. The shop has each refund once."""
     talk = begin(shop="assent:orders")
     lines = [
         f'call mcp__shop__refund {{"order_id": "1002", "amount_cents": {cents}, "reason": "late"}}' for cents in (500, 2000, 60000)
     ]
     talk.say(*lines, "then", "say Done.")
     talk.until("waiting")
-    assert talk.asked.prompt == "Refund 2000 cents of order 1002: late"
+    assert talk.approval.prompt == "Refund 2000 cents of order 1002: late"
     talk.decide(result="allow", updated_input={"order_id": "1002", "amount_cents": 1500, "reason": "late"})
     talk.until("idle")
     with psycopg.connect(house.shop) as shop:
@@ -86,7 +86,7 @@ def test_what_the_author_of_a_toolset_allows_asks_for_and_denies(house: House, b
 
 
 def test_the_same_question_to_the_shop_is_answered_from_the_cache(begin: Begin) -> None:
-    """The event says so, and no attempt is made."""
+    """The result's event names the first call, and there is no attempt."""
     talk = begin(shop="assent:orders")
     look = 'call mcp__shop__find_orders {"customer": "Lovelace"}'
     talk.say(look, "then", look, "then", "say Done.")
@@ -98,13 +98,13 @@ def test_the_same_question_to_the_shop_is_answered_from_the_cache(begin: Begin) 
 
 
 def test_a_server_s_question_waits_for_a_person_and_not_on_a_connection(house: House, begin: Begin) -> None:
-    """The form and the page are an approval; the call goes on with the answers, under its own id."""
+    """The form and the page are one approval. The call goes on with the answers, under its own id."""
     talk = begin({"far": ALLOW}, far=house.mcp)
     talk.say("call mcp__far__ask {}", "then", "say Done.")
     talk.until("waiting")
-    assert talk.asked.kind == "question"
-    assert (talk.asked.questions or {})["form"]["message"] == "Which colour?"
-    assert talk.stage.get(Attempt, talk.asked.tool_call_id, 1).outcome == "asked"
+    assert talk.approval.kind == "question"
+    assert (talk.approval.questions or {})["form"]["message"] == "Which colour?"
+    assert talk.stage.get(Attempt, talk.approval.tool_call_id, 1).outcome == "asked"
     answers = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
     talk.decide(result="allow", answers=answers)
     talk.until("idle")
@@ -113,20 +113,20 @@ def test_a_server_s_question_waits_for_a_person_and_not_on_a_connection(house: H
 
 
 def test_a_result_that_is_too_long_is_read_in_parts(house: House, begin: Begin) -> None:
-    """Its ends are shown, and the agent gets a tool for the rest."""
+    """The result shows its beginning and end, and the agent gets a tool for the rest."""
     talk = begin()
     talk.say('call bash {"command": "seq 1 60000"}', "then", "say Next.")
     talk.until("idle")
     [long] = talk.events("agent.tool_result")
     assert "bytes left out; read_result" in str(long["content"])
-    asked = json.dumps({"call_id": long["tool_use_id"], "search": "^30000$"})
-    talk.say(f"call mcp__session__read_result {asked}", "then", "say Done.")
+    arguments = json.dumps({"call_id": long["tool_use_id"], "search": "^30000$"})
+    talk.say(f"call mcp__session__read_result {arguments}", "then", "say Done.")
     talk.until("idle")
     assert "30000" in talk.results()[0]
 
 
-def test_a_server_that_is_away_is_an_error_of_the_sdk_s_and_the_session_lives_on(begin: Begin) -> None:
-    """Tried again as often as a model would be; a message later finds it as it is then."""
+def test_a_server_that_is_away_is_an_error_event_and_the_session_lives_on(begin: Begin) -> None:
+    """The connection is tried as often as a model. A later message uses the servers of then."""
     talk = begin(gone="http://127.0.0.1:9/mcp")
     talk.say("say Hello.")
     talk.until("idle")
@@ -141,14 +141,14 @@ def test_a_server_that_is_away_is_an_error_of_the_sdk_s_and_the_session_lives_on
     assert talk.events("agent.message")[0]["content"][0]["text"] == "Hello again."
 
 
-def test_a_tool_that_a_server_has_learnt_can_be_called_at_once(house: House, begin: Begin) -> None:
-    """`list_changed`: the listing is asked for anew, long before it would be too old."""
+def test_a_server_s_new_tool_can_be_called_at_once(house: House, begin: Begin) -> None:
+    """After `list_changed` the listing is fetched again, long before it would be too old."""
     talk = begin({"far": ALLOW}, far=house.mcp)
     talk.say("call mcp__far__grow {}", "then", "say Grown.")
     talk.until("idle")
     with psycopg.connect(house.shop, autocommit=True) as db:
-        heard = "SELECT 1 FROM listing WHERE workspace_id = %s AND changed_at IS NOT NULL"
-        wait_for("the server is heard", lambda: db.execute(heard, [talk.stage.workspace_id]).fetchone())
+        query = "SELECT 1 FROM listing WHERE workspace_id = %s AND changed_at IS NOT NULL"
+        wait_for("the change is stored", lambda: db.execute(query, [talk.stage.workspace_id]).fetchone())
     talk.say("call mcp__far__new {}", "then", "say Done.")
     talk.until("idle")
     assert talk.results() == ["grown", "new"]
