@@ -47,7 +47,7 @@ def claims_of(issuer: Issuer, code: str, begun: Json) -> Json:
             token = oauth.fetch_token(metadata["token_endpoint"], code=code, code_verifier=begun["verifier"])
             claims = _verified(issuer, token["id_token"], _get(metadata["jwks_uri"], issuer), begun["nonce"])
             if "userinfo_endpoint" in metadata and not {"email", issuer.groups_claim} <= claims.keys():
-                more = oauth.get(metadata["userinfo_endpoint"]).raise_for_status().json()
+                more = _object(oauth.get(metadata["userinfo_endpoint"]))
                 claims = more | claims if more.get("sub") == claims["sub"] else claims
     except (OAuthError, httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
         raise Denied(403, f"{issuer.name} does not vouch for you ({type(error).__name__}). Begin again.") from error
@@ -76,6 +76,8 @@ def _metadata(issuer: Issuer) -> Json:
     metadata = _get(f"{issuer.issuer_url.rstrip('/')}/.well-known/openid-configuration", issuer)
     if metadata.get("issuer") != issuer.issuer_url:
         raise Denied(403, f"{issuer.name}: its metadata name another issuer. Set issuer_url to the issuer's exact name.")
+    if missing := {"authorization_endpoint", "token_endpoint", "jwks_uri"} - metadata.keys():
+        raise Denied(403, f"{issuer.name}: its metadata have no {min(missing)}. Set issuer_url to an issuer of OpenID Connect.")
     return metadata
 
 
@@ -98,7 +100,14 @@ def _verified(issuer: Issuer, id_token: str, keys: Json, nonce: str) -> Json:
 
 def _get(url: str, issuer: Issuer) -> Json:
     try:
-        document: Json = httpx.get(url, timeout=SECONDS).raise_for_status().json()
+        return _object(httpx.get(url, timeout=SECONDS))
     except (httpx.HTTPError, ValueError) as error:
         raise Denied(503, f"{issuer.name} does not answer ({type(error).__name__}). Try again in a moment.") from error
+
+
+def _object(response: httpx.Response) -> Json:
+    """Return the JSON object of a response. Raises httpx.HTTPError, or ValueError for anything else."""
+    document = response.raise_for_status().json()
+    if not isinstance(document, dict):
+        raise ValueError("no JSON object")
     return document

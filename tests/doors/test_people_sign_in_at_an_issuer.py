@@ -4,7 +4,9 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -53,11 +55,42 @@ def _answers(url: str) -> bool:
         return False
 
 
+class Misconfigured(BaseHTTPRequestHandler):
+    """Two servers that are no issuers: `/list` has a list in place of metadata, `/bare` metadata without endpoints."""
+
+    def do_GET(self) -> None:
+        bare = {"issuer": f"http://{self.headers['host']}/bare"}
+        body = json.dumps([1] if self.path.startswith("/list/") else bare).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Write no log."""
+
+
 @pytest.fixture(scope="module")
-def house(provider: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of an API server that trusts the provider."""
+def misconfigured() -> Iterator[str]:
+    """The URL below which `Misconfigured` serves."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Misconfigured) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def house(
+    provider: str, misconfigured: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The URL of an API server that trusts the provider, and two servers that are none."""
     corp = {"name": "corp", "issuer_url": provider, "audiences": ["assent"], "roles": ROLES, "groups": ["book-club"]}
-    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
+    others = [corp | {"name": name, "issuer_url": f"{misconfigured}/{name}"} for name in ("list", "bare")]
+    env = {
+        "ASSENT_ISSUERS": json.dumps([corp, *others]),
+        "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE,
+        "ASSENT_ISSUER_SECRETS": SECRETS,
+    }
     with served(tmp_path_factory.mktemp("issuers") / "log", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", **env) as url:
         yield url.replace("127.0.0.1", "localhost")
 
@@ -205,6 +238,16 @@ def test_a_refusal_of_the_issuer_is_shown(house: str, stage: Stage) -> None:
         assert "access_denied" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "says"), [("list", 503, "list does not answer"), ("bare", 403, "have no authorization_endpoint")]
+)
+def test_a_server_that_is_no_issuer_is_named(house: str, stage: Stage, name: str, code: int, says: str) -> None:
+    with Visitor(house) as browser:
+        refused = browser.get(f"/sign-in/oidc/{name}")
+    assert refused.status_code == code
+    assert says in refused.text
+
+
 def test_an_unknown_issuer_is_not_found(house: str, stage: Stage) -> None:
     with Visitor(house) as browser:
         assert browser.get("/sign-in/oidc/other").status_code == 404
@@ -215,7 +258,11 @@ def test_a_token_for_another_audience_is_refused(
 ) -> None:
     """The client id is ours, and the configured audience is another."""
     corp = {"name": "corp", "issuer_url": provider, "audiences": ["another"], "client_id": "assent", "roles": ROLES}
-    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
+    env = {
+        "ASSENT_ISSUERS": json.dumps([corp]),
+        "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE,
+        "ASSENT_ISSUER_SECRETS": SECRETS,
+    }
     account(provider, groups=["finance"])
     with (
         served(tmp_path_factory.mktemp("audience") / "log", **env) as url,
