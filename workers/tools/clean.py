@@ -119,7 +119,7 @@ def bounded(content: list[Block], limit: int, whole_limit: int, call_id: str | N
 
 
 def _hint(whole: str, before: int, text: str, share: int, whole_limit: int, call_id: str) -> str:
-    """How to read on after the cut of a text that begins at character `before` of the whole."""
+    """A hint for the model how to read on after the cut of a text, which begins at character `before` of the whole."""
     room = max(share - _NOTE_BYTES - _HINT_BYTES - len(call_id), 0)
     seen = before + len(first(text, room - room // 2))
     if len(whole[:seen].encode()) > whole_limit // 2 - _NOTE_BYTES:  # the stored text is cut there, too
@@ -171,13 +171,13 @@ def _in_base64(kind: str, source: Block, name: str) -> Block:
         return _text(f"[{name} left out: it is not valid base64]")
     media_type = _media_type(kind, raw)
     if media_type is None:
-        known = f"{', '.join(_MEDIA_MARKS)}" if kind == "image" else _PDF
+        known = ", ".join(_MEDIA_MARKS) if kind == "image" else _PDF
         return _text(f"[{name} left out: its bytes are none of {known}]")
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def _media_type(kind: str, raw: bytes) -> str | None:
-    """The kind by the first bytes: a tool's own statement may be wrong."""
+    """The media type by the first bytes, as a tool's own statement may be wrong; None for an unknown type."""
     if kind == "document":
         return _PDF if b"%PDF-" in raw[:1024] else None
     return next((name for name, (at, marks) in _MEDIA_MARKS.items() if raw[at : at + 8].startswith(marks)), None)

@@ -33,19 +33,18 @@ _SLACK_SECONDS = 60.0
 _CANCEL_SECONDS = 5.0
 """How long a server may take to answer a call that was cancelled."""
 _PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.05, 0.25
-"""The wait before a call is repeated for a server that asked for that alone."""
+"""The first and the longest wait before a call is repeated because the server asked for that, without a question for people."""
 _MAX_PAGES = 100
 _NOT_FOUND = 404
 """Before version 2026-07-28: the server has forgotten the connection's session, for example because it restarted."""
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
-
 
 Listener = Callable[[str], object]
 """Called in a thread of its own, with the address of a server that says that its tools changed."""
 
 
 def mcp_tool(server: Server, entry: Mapping[str, Any], *listeners: Listener) -> Tool:
-    """The tool that a listing's entry describes. Running it calls the server, whose changes `listeners` hear of."""
+    """The tool that a listing's entry describes. Each run calls the server. Changes of its tools go to `listeners`."""
 
     def run(context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
         future = in_thread(_Call(server, entry, context, input, listeners).run)
@@ -170,7 +169,7 @@ class _Call:
                 return reply
 
     async def _send(self, link: Link, responses: types.InputResponses | None, state: str | None, *, begun: bool) -> Reply:
-        """One request. `begun`: an earlier one has reached the server."""
+        """Send one request. `begun`: an earlier request of this call has reached the server."""
         self._exchange = link.exchange = Exchange(self._context.output, sent=begun)
         params = types.CallToolRequestParams(
             name=self._entry["name"],

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTEN_SECONDS = 2.0
-"""How long a new connection waits until the server reports changes of its tools: the first call may be such a change."""
+"""How long a new connection waits until the server reports changes of its tools: the first call may cause a change."""
 _MAX_IDLE = 100
 _CLOSE_SECONDS = 20.0
 _lock = threading.Lock()
@@ -86,7 +86,7 @@ class Connections:
 
     def __init__(self) -> None:
         self._idle: dict[_Connection, tuple[str, str]] = {}
-        """By server and workspace, the one that waits longest first."""
+        """The server and workspace of each. The one that waits longest comes first."""
 
     @asynccontextmanager
     async def link(self, server: Server, workspace_id: str, changed: Callable[[], None], *, new: bool) -> AsyncIterator[Link]:
@@ -161,7 +161,7 @@ class _Connection:
             self._task.cancel()
 
     async def close(self) -> None:
-        """Close."""
+        """End the task and wait until the connection is closed."""
         self.end()
         await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS)
 

@@ -145,8 +145,8 @@ class Child:
                 self._log(frame, context)
             elif self._leash.over:
                 if begun:
-                    raise OutcomeUnknown(f"its process ended before it did ({self._how()})")
-                self._leash.ended()  # unless the process may be alive, and begin
+                    raise OutcomeUnknown(f"its process ended before the call did ({self._how()})")
+                self._leash.ended()  # OutcomeUnknown if the process may be alive: it may still begin the call
                 raise NotBegun
 
     @property

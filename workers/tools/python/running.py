@@ -153,11 +153,11 @@ def _take(toolset: str, context: ToolContext) -> Child:
 
 
 def _refuse_changed(toolset: str, entry: dict[str, Any], child: Child) -> None:
-    """The code that runs must be the code that was listed, and so judged and shown. Errors: ToolError."""
-    now = child.tools.get(entry["name"])
-    if now is None or any(entry.get(key) != now[key] for key in _SAME):
+    """Refuse a tool that changed after its listing: the policy and people judged the listed tool. Errors: ToolError."""
+    current = child.tools.get(entry["name"])
+    if current is None or any(entry.get(key) != current[key] for key in _SAME):
         child.close()
-        change = "has changed" if now else "is gone"
+        change = "has changed" if current else "is gone"
         raise ToolError(f"its code {change} since the worker listed it; whoever runs the worker of {toolset} must start it again")
 
 
