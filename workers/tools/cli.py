@@ -33,7 +33,7 @@ def tools() -> None:
 @as_json
 def tools_list(as_json: bool) -> None:
     """List the tools of a worker with this environment, and the reasons why other toolsets cannot be used."""
-    toolsets, problems = _all()
+    toolsets, problems = _toolsets()
     if as_json:
         click.echo(json.dumps({"toolsets": toolsets, "problems": problems}, indent=1))
     else:
@@ -94,7 +94,7 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
     sys.exit(1 if result.is_error else 0)
 
 
-def _all() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+def _toolsets() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     from workers.tools.python import running
 
     toolsets, problems = running.describe()
@@ -110,7 +110,7 @@ def _worker_tools() -> "dict[str, list[Tool]]":
 
 
 def _entry(tool: str) -> dict[str, Any]:
-    toolsets, problems = _all()
+    toolsets, problems = _toolsets()
     toolset, _, name = tool.partition(".")
     entry = next((entry for entry in toolsets.get(toolset, []) if entry["name"] == name), None)
     if entry is None:

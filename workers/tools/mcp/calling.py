@@ -86,7 +86,7 @@ class _Call:
         if not call.done():
             await self._stop(call)
         call.cancel()
-        await asyncio.wait({call})  # with it, its connection is closed: from now on nothing more is sent
+        await asyncio.wait({call})  # its end closes the connection: from now on nothing more is sent
         if not call.cancelled():
             return call.result()
         if not self._exchange.sent:
@@ -107,7 +107,7 @@ class _Call:
     async def _stop(self, call: "asyncio.Task[ToolResult]") -> None:
         """Tell the server that the call is cancelled, and wait a little: the server may still say how the call ended.
 
-        From 2026-07-28 on, over HTTP, closing the connection tells it.
+        From 2026-07-28 on, over HTTP, the end of the connection cancels the call.
         """
         link = self._link
         if link is None or not self._exchange.sent or (link.modern and self._server.url is not None):
@@ -158,7 +158,7 @@ class _Call:
         while True:
             reply = await self._send(link, responses or None, state, begun=begun)
             if isinstance(reply.error, MCPError) and reply.error.code == types.HEADER_MISMATCH and link.modern and not listed:
-                # The server rejected the call unread: our headers must repeat what the tool's schema marks.
+                # The server rejected the call unread: our headers must repeat the fields that the tool's schema marks.
                 listed = True
                 await self._list(link)
             elif isinstance(reply.answer, types.InputRequiredResult) and not reply.answer.input_requests:

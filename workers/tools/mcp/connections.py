@@ -167,7 +167,7 @@ class _Connection:
 
     async def _hold(self) -> None:
         try:
-            async with connect(self._server, self._changed) as link, _changes_heard(link):
+            async with connect(self._server, self._changed) as link, _changes_reported(link):
                 self._opened.set_result(link)
                 await self._ended.wait()
         except Exception as error:  # noqa: BLE001 - the SDK raises its own errors, in groups
@@ -178,24 +178,24 @@ class _Connection:
 
 
 @asynccontextmanager
-async def _changes_heard(link: Link) -> AsyncIterator[None]:
+async def _changes_reported(link: Link) -> AsyncIterator[None]:
     """Have a server report changes of its tools during the block. Before 2026-07-28 servers report them unasked."""
     tools = link.session.server_capabilities and link.session.server_capabilities.tools
     if not (link.modern and tools and tools.list_changed):
         yield
         return
-    heard = asyncio.Event()
-    listening = asyncio.create_task(_listen(link, heard))
+    acknowledged = asyncio.Event()
+    listening = asyncio.create_task(_listen(link, acknowledged))
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(heard.wait(), _LISTEN_SECONDS)
+        await asyncio.wait_for(acknowledged.wait(), _LISTEN_SECONDS)
     yield
     listening.cancel()
     await asyncio.wait({listening})
 
 
-async def _listen(link: Link, heard: asyncio.Event) -> None:
+async def _listen(link: Link, acknowledged: asyncio.Event) -> None:
     with contextlib.suppress(MCPError, RuntimeError, anyio.ClosedResourceError):
         async with listen(link.session, tools_list_changed=True) as changes:
-            heard.set()
+            acknowledged.set()
             async for _ in changes:
-                pass  # the session's message handler has the change, too
+                pass  # the session's message handler also gets each change

@@ -206,7 +206,7 @@ def end_all(command: int) -> tuple[int | None, int]:
 
     A subreaper without a child has no descendant: an orphan becomes its child at once.
     """
-    for pid in (command, *processes.children(command)):  # a sandbox's first process must run to die, and all others die with it
+    for pid in (command, *processes.children(command)):  # a sandbox's first process needs the processor to die; then all others die
         quietly(prioritize, pid)
     quietly(os.killpg, command, signal.SIGKILL)  # the whole group at once, so that no member can fork
     quietly(os.kill, command, signal.SIGKILL)  # the command may not lead its group yet
