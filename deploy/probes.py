@@ -34,7 +34,7 @@ class ShellProbe:
 
     def __init__(self) -> None:
         # A process of its own keeps the tools' imports out of this one.
-        program = "import sys; from workers.tools.sandbox.bubblewrap import shell_ready; sys.exit(shell_ready() is not None)"
+        program = "import sys; from workers.tools.sandbox.bubblewrap import shell_problem; sys.exit(shell_problem() is not None)"
         self._process = subprocess.Popen(  # noqa: S603 - no input in it
             [sys.executable, "-c", program],
             env={**environment_of("tools", os.environ), "ASSENT_SHELL": "bubblewrap"},

@@ -55,7 +55,7 @@ def main() -> None:
     while True:
         try:
             current: dict[str, list[dict[str, Any]]] = {}
-            for source in (sources.at_hand, sources.listed):  # a slow MCP server must not hold up the other toolsets
+            for source in (sources.local_toolsets, sources.mcp_toolsets):  # a slow MCP server must not hold up the other toolsets
                 toolsets = source()
                 toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) != tools})
                 toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) == tools}, only_seen=True)

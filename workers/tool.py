@@ -66,7 +66,7 @@ def list_changed(address: str) -> None:
     """Handle a changed MCP server: list and announce an operator's server; mark a client's listing as stale for the next turn."""
     if not address.startswith(OURS):
         toolset.mark_stale(address)
-    elif (tools := sources.listed_anew(address)) is not None:
+    elif (tools := sources.mcp_entries(address)) is not None:
         toolset.announce({address.removeprefix(OURS): tools})
 
 

@@ -67,7 +67,7 @@ def test_a_worker_s_toolsets_are_announced_though_the_announcer_dies(
     journey.until_crashed()
     assert announcing(crashing_worker)
     with transaction() as db:
-        assert toolset.names(db) == sorted([effects.name, *sources.OF_THE_HOUSE])
+        assert toolset.names(db) == sorted([effects.name, *sources.WORKER_TOOLSETS])
     journey.say(call("charge"), "then", "say Done.")
     seen = journey.until_idle()
     assert ledger.effects(journey.session_id) == len(seen.attempts) == 1

@@ -85,7 +85,7 @@ def confirmation(call_id: str, result: str = "allow", **more: Any) -> dict[str, 
 
 def entry_of(address: str | None, tool: str) -> Entry | None:
     """The entry of a built-in tool. The stage's worker has no toolsets, though other tests of this process may have some."""
-    built_in = address is None or address.removeprefix(OURS) in sources.OF_THE_HOUSE
+    built_in = address is None or address.removeprefix(OURS) in sources.WORKER_TOOLSETS
     return sources.entry_of(address, tool) if built_in else None
 
 

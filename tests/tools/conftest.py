@@ -74,7 +74,7 @@ def bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shells under bubblewrap, as in production. Skips, saying so, where it does not work."""
     monkeypatch.setenv("ASSENT_SHELL", "bubblewrap")
     settings.cache_clear()
-    if problem := sandbox.shell_ready():
+    if problem := sandbox.shell_problem():
         pytest.skip(f"NOT TESTED, the sandbox: {problem}")
 
 

@@ -49,7 +49,7 @@ def _work(calls: tuple[Call, ...], seconds: float, lease_seconds: float | None, 
     os.environ.update(variables)
     root = workdir.session_root("sesn_1")
     if lease_seconds is not None:
-        assert bubblewrap.shell_ready() is None
+        assert bubblewrap.shell_problem() is None
         assert guarding.mark()
         lease_clock.extend(lease_clock.now() + lease_seconds)
 

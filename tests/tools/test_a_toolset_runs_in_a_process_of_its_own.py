@@ -446,7 +446,7 @@ def test_a_toolset_that_there_is_not_is_told(kit):
 def test_the_command_line_says_that_nobody_knows(kit):
     done = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
     assert done.exit_code == 2
-    assert "the outcome is unknown: its process ended before it did (exit code 0)" in done.output
+    assert "the outcome is unknown: its process ended before the call did (exit code 0)" in done.output
 
 
 WORKER = """

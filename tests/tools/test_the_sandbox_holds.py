@@ -29,7 +29,7 @@ def test_without_bubblewrap_no_shell_runs(call, files, no_bubblewrap):
     assert result.is_error
     assert MISSING in text(result)
     assert not list(files.iterdir())
-    assert MISSING in (sandbox.shell_ready() or "")
+    assert MISSING in (sandbox.shell_problem() or "")
 
 
 def test_a_bubblewrap_that_does_not_work_counts_as_missing(call, files, no_bubblewrap):
@@ -40,7 +40,7 @@ def test_a_bubblewrap_that_does_not_work_counts_as_missing(call, files, no_bubbl
 
 
 def test_a_bare_shell_is_ready_without_it():
-    assert sandbox.shell_ready() is None
+    assert sandbox.shell_problem() is None
 
 
 def test_production_refuses_a_bare_shell(call, files, monkeypatch):

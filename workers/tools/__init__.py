@@ -1,1 +1,1 @@
-"""Tools that workers run: the built-in ones, Python toolsets and MCP servers. Knows nothing of approvals, nor of any row."""
+"""Tools that workers run: the built-in ones, Python toolsets and MCP servers. They know no approvals and no rows."""

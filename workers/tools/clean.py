@@ -119,7 +119,7 @@ def bounded(content: list[Block], limit: int, whole_limit: int, call_id: str | N
 
 
 def _hint(whole: str, before: int, text: str, share: int, whole_limit: int, call_id: str) -> str:
-    """How to read on after the cut of a text that begins at character `before` of the whole."""
+    """A hint for the model how to read on after the cut of a text, which begins at character `before` of the whole."""
     room = max(share - _NOTE_BYTES - _HINT_BYTES - len(call_id), 0)
     seen = before + len(first(text, room - room // 2))
     if len(whole[:seen].encode()) > whole_limit // 2 - _NOTE_BYTES:  # the stored text is cut there, too
@@ -140,7 +140,7 @@ def readable_blocks(content: list[Block]) -> list[Block]:
         if readable["type"] != "text":
             pieces, size = pieces + 1, size + len(readable["source"]["data"])
             if pieces > _MEDIA_PIECES or size > _MEDIA_BYTES:
-                readable = _text(
+                readable = text_block(
                     f"[{_named(block)} left out: more than {_MEDIA_PIECES}, or than {_MEDIA_BYTES} bytes, in one result]"
                 )
         blocks.append(readable)
@@ -150,13 +150,13 @@ def readable_blocks(content: list[Block]) -> list[Block]:
 def _readable_block(block: Block) -> Block:
     kind, source = block.get("type"), block.get("source")
     if kind == "text":
-        return _text(str(block.get("text", "")))
+        return text_block(str(block.get("text", "")))
     if kind not in ("image", "document") or not isinstance(source, dict):
-        return _text(f"[{_named(block)} left out: only text, images and documents can be shown]")
+        return text_block(f"[{_named(block)} left out: only text, images and documents can be shown]")
     if kind == "document" and source.get("type") == "text":
-        return _text(str(source.get("data", "")))
+        return text_block(str(source.get("data", "")))
     if source.get("type") != "base64":
-        return _text(f"[{_named(block)} left out: only base64 data can be shown]")
+        return text_block(f"[{_named(block)} left out: only base64 data can be shown]")
     return _in_base64(str(kind), source, _named(block))
 
 
@@ -164,20 +164,20 @@ def _in_base64(kind: str, source: Block, name: str) -> Block:
     most = _IMAGE_BYTES if kind == "image" else _DOCUMENT_BYTES
     data = "".join(str(source.get("data", ""))[: 2 * most].split())
     if len(data) > most:
-        return _text(f"[{name} left out: it has more than {most} bytes in base64]")
+        return text_block(f"[{name} left out: it has more than {most} bytes in base64]")
     try:
         raw = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return _text(f"[{name} left out: it is not valid base64]")
+        return text_block(f"[{name} left out: it is not valid base64]")
     media_type = _media_type(kind, raw)
     if media_type is None:
-        known = f"{', '.join(_MEDIA_MARKS)}" if kind == "image" else _PDF
-        return _text(f"[{name} left out: its bytes are none of {known}]")
+        known = ", ".join(_MEDIA_MARKS) if kind == "image" else _PDF
+        return text_block(f"[{name} left out: its bytes are none of {known}]")
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def _media_type(kind: str, raw: bytes) -> str | None:
-    """The kind by the first bytes: a tool's own statement may be wrong."""
+    """The media type by the first bytes, as a tool's own statement may be wrong; None for an unknown type."""
     if kind == "document":
         return _PDF if b"%PDF-" in raw[:1024] else None
     return next((name for name, (at, marks) in _MEDIA_MARKS.items() if raw[at : at + 8].startswith(marks)), None)
@@ -190,5 +190,6 @@ def _named(block: Block) -> str:
     return f"{named} ({str(media_type)[:80]})" if media_type else named
 
 
-def _text(text: str) -> Block:
+def text_block(text: str) -> Block:
+    """A content block of type `text`."""
     return {"type": "text", "text": text}

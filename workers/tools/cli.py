@@ -33,14 +33,14 @@ def tools() -> None:
 @as_json
 def tools_list(as_json: bool) -> None:
     """List the tools of a worker with this environment, and the reasons why other toolsets cannot be used."""
-    toolsets, problems = _all()
+    toolsets, problems = _toolsets()
     if as_json:
         click.echo(json.dumps({"toolsets": toolsets, "problems": problems}, indent=1))
     else:
         for name, entries in toolsets.items():
             click.echo(name if name == BUILTIN else f"{name}  (assent:{name})")
             for entry in entries:
-                click.echo(f"  {entry['name']}  {_effect(entry)}, {_policy(name, entry)}: {_first(entry['description'])}")
+                click.echo(f"  {entry['name']}  {_effect(entry)}, {_policy(name, entry)}: {_first_sentence(entry['description'])}")
     for problem in problems:
         click.echo(f"not used: {problem}", err=True)
     sys.exit(1 if problems else 0)
@@ -77,8 +77,8 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
         shown = mask(input, known.input_schema).shown
         click.echo(fill(known.prompt or "Run {tool}", known.name, shown), err=True)
         click.confirm(f"{tool} {json.dumps(shown, ensure_ascii=False)}: it writes. Run it?", abort=True, err=True)
-    with tempfile.TemporaryDirectory() as nowhere:
-        context = _context(known, call_id, workdir or Path(nowhere))
+    with tempfile.TemporaryDirectory() as temporary:
+        context = _context(known, call_id, workdir or Path(temporary))
         try:
             result = known.run(context, input)
         except OutcomeUnknown as unknown:
@@ -94,23 +94,23 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
     sys.exit(1 if result.is_error else 0)
 
 
-def _all() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+def _toolsets() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     from workers.tools.python import running
 
     toolsets, problems = running.describe()
-    return {name: [tool.described for tool in tools] for name, tools in _house().items()} | toolsets, problems
+    return {name: [tool.described for tool in tools] for name, tools in _worker_tools().items()} | toolsets, problems
 
 
-def _house() -> "dict[str, list[Tool]]":
+def _worker_tools() -> "dict[str, list[Tool]]":
     """The tools of every worker, which run in the worker itself."""
     from workers.tools import sources
     from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
-    return {BUILTIN: list(AGENT_TOOLSET.values()), **{name: list(tools) for name, tools in sources.OF_THE_HOUSE.items()}}
+    return {BUILTIN: list(AGENT_TOOLSET.values()), **{name: list(tools) for name, tools in sources.WORKER_TOOLSETS.items()}}
 
 
 def _entry(tool: str) -> dict[str, Any]:
-    toolsets, problems = _all()
+    toolsets, problems = _toolsets()
     toolset, _, name = tool.partition(".")
     entry = next((entry for entry in toolsets.get(toolset, []) if entry["name"] == name), None)
     if entry is None:
@@ -124,7 +124,7 @@ def _tool(tool: str) -> "Tool":
     from workers.tools.python import running
 
     toolset, _, name = tool.partition(".")
-    if known := next((known for known in _house().get(toolset, []) if known.name == name), None):
+    if known := next((known for known in _worker_tools().get(toolset, []) if known.name == name), None):
         return known
     return running.toolset_tool(toolset, _entry(tool), receive=lambda traceback: click.echo(traceback, err=True))
 
@@ -158,7 +158,7 @@ def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
 
 def _printed(tool: str, context: "ToolContext") -> dict[str, str]:
     """The tool's output, unless the output is its result."""
-    return {} if tool.partition(".")[0] in _house() else context.output.texts()
+    return {} if tool.partition(".")[0] in _worker_tools() else context.output.texts()
 
 
 def _show(result: "ToolResult", as_json: bool) -> None:
@@ -172,8 +172,7 @@ def _show(result: "ToolResult", as_json: bool) -> None:
         click.echo(json.dumps(result.structured, indent=1, ensure_ascii=False))
 
 
-def _first(description: str) -> str:
-    """The first sentence."""
+def _first_sentence(description: str) -> str:
     return description.partition("\n")[0].partition(". ")[0].rstrip(".")
 
 
@@ -191,4 +190,4 @@ def _policy(toolset: str, entry: dict[str, Any]) -> str:
     policy = entry["policy"] or {"type": f"always_{settings().default_permission if toolset == BUILTIN else 'ask'}"}
     if "default" in policy:
         return f"{len(policy.get('rules', []))} rules, else {outcomes[policy['default']]}"
-    return f"{outcomes[policy['type'].removeprefix('always_')]}"
+    return outcomes[policy["type"].removeprefix("always_")]

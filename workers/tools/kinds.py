@@ -141,10 +141,9 @@ class Tool:
     def described(self) -> dict[str, Any]:
         """The tool as JSON, for processes that show it to a model but do not run it: an entry of `models.workspace.toolset`."""
         entry = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "run"}
-        policy = dict(self.policy) if self.policy else None
         return entry | {
             "cache": asdict(self.cache) if self.cache else None,
-            "policy": policy,
+            "policy": dict(self.policy) if self.policy else None,
             "annotations": dict(self.annotations),
         }
 

@@ -1,4 +1,4 @@
-"""What is known of a tool that did not return: its output so far, in bounded memory, or that the outcome is unknown."""
+"""The output of a running tool, in bounded memory, and the error for a call with an unknown outcome."""
 
 import codecs
 import threading
@@ -62,7 +62,7 @@ class OutputSoFar:
         return self._texts(self._limit, self._limit - reserve)
 
     def whole(self) -> dict[str, str]:
-        """The same within the limit of the stored text."""
+        """`stdout` and `stderr`, without empty ones, each and together within the limit of the stored text."""
         return self._texts(self._whole_limit, self._whole_limit)
 
     def _texts(self, limit: int, together: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from workers.tools.python import running
 
 log = logging.getLogger(__name__)
 
-OF_THE_HOUSE: dict[str, tuple[Tool, ...]] = {"git": GIT_TOOLS, "session": (READ_RESULT,)}
+WORKER_TOOLSETS: dict[str, tuple[Tool, ...]] = {"git": GIT_TOOLS, "session": (READ_RESULT,)}
 """Toolsets of every tools worker."""
 
 Entry = Mapping[str, Any]
@@ -23,7 +23,10 @@ _listeners: list[Callable[[str], None]] = []
 
 
 def find(name: str, address: str | None, tool: str | None, entry: Entry | None) -> Tool | None:
-    """The tool of a call: by `name` if built in, else by its toolset's `address` and its name there, described by `entry`."""
+    """The tool of a call; None if this worker has no such tool.
+
+    A built-in tool is found by `name`, another by its toolset's `address` and the name `tool` there. `entry` describes it.
+    """
     if address is None or tool is None:
         return AGENT_TOOLSET.get(name)
     if not address.startswith(OURS):
@@ -31,8 +34,8 @@ def find(name: str, address: str | None, tool: str | None, entry: Entry | None) 
 
         return _by_mcp(servers.for_url(address), entry)
     toolset = address.removeprefix(OURS)
-    if toolset in OF_THE_HOUSE:
-        return next((known for known in OF_THE_HOUSE[toolset] if known.name == tool), None)
+    if toolset in WORKER_TOOLSETS:
+        return next((known for known in WORKER_TOOLSETS[toolset] if known.name == tool), None)
     if entry is None:
         return None
     if toolset in described()[0]:
@@ -43,7 +46,7 @@ def find(name: str, address: str | None, tool: str | None, entry: Entry | None) 
 def has(address: str) -> bool:
     """True if this worker has the toolset or MCP server of an `assent:` address."""
     toolset = address.removeprefix(OURS)
-    return toolset in OF_THE_HOUSE or toolset in described()[0] or toolset in _servers()
+    return toolset in WORKER_TOOLSETS or toolset in described()[0] or toolset in _servers()
 
 
 def serves(address: str | None, workspace_id: str) -> bool:
@@ -65,7 +68,7 @@ def entry_of(address: str | None, tool: str) -> Entry | None:
     if not address.startswith(OURS):
         return None
     toolset = address.removeprefix(OURS)
-    tools = [known.described for known in OF_THE_HOUSE.get(toolset, ())] + described()[0].get(toolset, [])
+    tools = [known.described for known in WORKER_TOOLSETS.get(toolset, ())] + described()[0].get(toolset, [])
     return next((entry for entry in tools if entry["name"] == tool), None)
 
 
@@ -80,23 +83,23 @@ def listen(changed: Callable[[str], None]) -> None:
     _listeners[:] = [changed]
 
 
-def listed_anew(address: str) -> list[dict[str, Any]] | None:
-    """The current tools of an MCP server of the operator; None if the server does not answer."""
+def mcp_entries(address: str) -> list[dict[str, Any]] | None:
+    """The current entries of an MCP server of the operator; None if the server does not answer."""
     toolset = address.removeprefix(OURS)
     entries = _listing(_servers()[toolset]) if toolset in _servers() else None
-    return None if entries is None else [_queued(toolset, entry) for entry in entries]
+    return None if entries is None else [_with_queue(toolset, entry) for entry in entries]
 
 
-def at_hand() -> dict[str, list[dict[str, Any]]]:
+def local_toolsets() -> dict[str, list[dict[str, Any]]]:
     """The toolsets that this worker announces without network, each tool with the queue of its workers."""
-    house = {name: [tool.described for tool in tools] for name, tools in OF_THE_HOUSE.items()}
-    python = {name: [_queued(name, entry) for entry in tools] for name, tools in described()[0].items()}
-    return house | python
+    own = {name: [tool.described for tool in tools] for name, tools in WORKER_TOOLSETS.items()}
+    python = {name: [_with_queue(name, entry) for entry in tools] for name, tools in described()[0].items()}
+    return own | python
 
 
-def listed() -> dict[str, list[dict[str, Any]]]:
-    """The current tools of the MCP servers, without servers that do not answer."""
-    entries = {name: listed_anew(OURS + name) for name in _servers()}
+def mcp_toolsets() -> dict[str, list[dict[str, Any]]]:
+    """The current entries of the operator's MCP servers, by name, without servers that do not answer."""
+    entries = {name: mcp_entries(OURS + name) for name in _servers()}
     return {name: tools for name, tools in entries.items() if tools is not None}
 
 
@@ -106,7 +109,7 @@ def queues() -> list[str]:
 
 
 def preload() -> None:
-    """Import the MCP client before the pool forks, if there are MCP servers. Otherwise each process would import it for 2 s."""
+    """Import the MCP client if there are MCP servers. Call it before the pool forks: an import in each process takes 2 s."""
     if _servers():
         from workers.tools.mcp import calling  # noqa: F401
 
@@ -116,7 +119,7 @@ def queue_of(toolset: str) -> str:
     return f"tools.{toolset}"
 
 
-def _queued(toolset: str, entry: dict[str, Any]) -> dict[str, Any]:
+def _with_queue(toolset: str, entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "queue": entry.get("queue") or queue_of(toolset)}
 
 
@@ -132,8 +135,8 @@ def _listing(server: Any) -> list[dict[str, Any]] | None:
 
     try:
         return listing(server)
-    except Unreachable as away:
-        log.warning("MCP server %s: %s", server.name, away.message)
+    except Unreachable as error:
+        log.warning("MCP server %s: %s", server.name, error.message)
     except Exception as error:  # noqa: BLE001 - the other servers still have their tools
         log.error("MCP server %s: its tools cannot be used (%s)", server.name, type(error).__name__)
     return None

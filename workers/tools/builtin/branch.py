@@ -66,7 +66,7 @@ class _Repository:
 
 
 def _create_branch(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    if problem := bubblewrap.shell_ready():
+    if problem := bubblewrap.shell_problem():
         raise ToolError(problem)
     name, start = fields["name"], fields.get("from") or None
     for field, value in (("name", name), ("from", start or "x")):
@@ -81,24 +81,24 @@ def _create_branch(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         raise ToolError(f"from: {start!r} is no commit, branch or tag of this repository")
     existing = repository.commit(f"refs/heads/{name}")
     if existing is None:
-        return _new(repository, name, start, current, target)
+        return _new_branch(repository, name, start, current, target)
     if existing != target:
         place = f"at {target[:12]}, where it should begin" if target else "where it should begin"
         raise ToolError(f"the branch {name} exists already, at {existing[:12]}, not {place}; nothing was changed")
     if current != name:
-        _switched(repository, "switch", "--quiet", "--no-guess", name)
+        _switch(repository, "switch", "--quiet", "--no-guess", name)
     return text_result(f"the branch {name} is there already, at {existing[:12]}; switched to it")
 
 
-def _new(repository: _Repository, name: str, start: str | None, current: str | None, target: str | None) -> ToolResult:
+def _new_branch(repository: _Repository, name: str, start: str | None, current: str | None, target: str | None) -> ToolResult:
     if target is None and current == name:
         return text_result(f"on the branch {name} already, which has no commit yet")
     # The commit, not the name: git would make the new branch follow a remote branch.
-    _switched(repository, "switch", "--quiet", "--no-track", "--create", name, *([target] if start and target else []))
+    _switch(repository, "switch", "--quiet", "--no-track", "--create", name, *([target] if start and target else []))
     return text_result(f"created the branch {name}{f' at {target[:12]}' if target else ''} and switched to it")
 
 
-def _switched(repository: _Repository, *words: str) -> None:
+def _switch(repository: _Repository, *words: str) -> None:
     code, _, errors = repository.git(*words)
     if code == 0:
         return

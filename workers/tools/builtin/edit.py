@@ -12,7 +12,7 @@ from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 @dataclass(frozen=True)
 class Change:
-    """What an edit makes of a file."""
+    """A file's content before and after an edit."""
 
     before: bytes
     after: bytes
@@ -22,7 +22,7 @@ class Change:
 
 
 def change(place: paths.Place, fields: dict[str, Any]) -> Change:
-    """Return what the edit would make of the file as it is. Raises ToolError if the edit does not fit the file."""
+    """The change that an edit would make to the file as it is now. Errors: ToolError if the edit does not fit the file."""
     old, new = encode(fields["old_string"], "old_string"), encode(fields["new_string"], "new_string")
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")

@@ -17,7 +17,7 @@ from workers.tools.sandbox.quota import DEEP
 _ENTRIES = 50_000
 _SHOWN = 200
 _ALTERNATIVES = 64
-_PATTERN = 1_000
+_PATTERN_CHARACTERS = 1_000
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 Pattern = list[str]
@@ -52,11 +52,11 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
     """
     matches: list[tuple[float, str]] = []
     deadline = time.monotonic() + context.seconds
-    at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
+    states_at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
     seen = 0
     for path, folders, files, fd in os.fwalk(".", dir_fd=folder):
         context.require_time(deadline)
-        states = at.pop(path, frozenset())
+        states = states_at.pop(path, frozenset())
         down: set[str] = set()
         for name in folders + files:
             seen += 1
@@ -72,12 +72,13 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
                     matches.append((status.st_mtime, full + "/" * stat.S_ISDIR(status.st_mode)))
             if any(done < len(patterns[n]) for n, done in after):
                 down.add(name)
-                at[f"{path}/{name}"] = after
+                states_at[f"{path}/{name}"] = after
         folders[:] = [name for name in folders if name in down] if path.count("/") < DEEP else []
     return matches, True
 
 
 def _step(patterns: list[Pattern], states: States, name: str) -> States:
+    """The states after an entry of this name, in a folder with `states`; empty if no pattern can match."""
     after = set()
     for n, done in states:
         if done == len(patterns[n]):
@@ -104,8 +105,8 @@ def _ahead(patterns: list[Pattern], states: set[tuple[int, int]]) -> States:
 
 def _patterns(text: str) -> list[Pattern]:
     """The pattern's alternatives, each as its components."""
-    if len(text) > _PATTERN:
-        raise ToolError(f"pattern: has more than {_PATTERN} characters")
+    if len(text) > _PATTERN_CHARACTERS:
+        raise ToolError(f"pattern: has more than {_PATTERN_CHARACTERS} characters")
     alternatives: list[Pattern] = []
     todo = [text]
     while todo:

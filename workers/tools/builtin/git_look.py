@@ -56,7 +56,7 @@ class _Unreadable(Exception):
 def _directories(files: Path) -> Iterator[Path]:
     """The git directories that a command in any folder of the files would use. Errors: _Unreadable."""
     left = settings().workdir_files
-    for at, folders, others in os.walk(files, onerror=_unreadable):
+    for at, folders, others in os.walk(files, onerror=_raise_unreadable):
         left -= len(folders) + len(others)
         if left < 0:
             raise _Unreadable
@@ -129,6 +129,6 @@ def _text(place: Path) -> str:
         raise _Unreadable from None
 
 
-def _unreadable(error: OSError) -> None:
+def _raise_unreadable(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
         raise _Unreadable

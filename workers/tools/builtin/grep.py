@@ -31,9 +31,8 @@ def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             return text_result(*context.output.whole().values(), f"{error}; narrow the pattern or the path", is_error=True)
         finally:
             os.close(start)
-    notes += [f"[... {search.long_lines} lines were searched only in their first {_LINE_BYTES} bytes ...]"] * (
-        search.long_lines > 0
-    )
+    if search.long_lines:
+        notes.append(f"[... {search.long_lines} lines were searched only in their first {_LINE_BYTES} bytes ...]")
     matches = context.output.whole().get("stdout", "")
     return text_result((matches + "\n".join(notes)).rstrip("\n") or "no matches")
 

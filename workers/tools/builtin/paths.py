@@ -59,12 +59,12 @@ def located(workdir: Path, path: str, judged: Judged | None = None, *, make_fold
     """
     shown = escape_controls(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
-        place = (judged or {}).get(path)
-        if isinstance(place, ToolError):
-            raise place
-        walk = _Walk(workdir, shown, follows=place is None)
+        target = (judged or {}).get(path)
+        if isinstance(target, ToolError):
+            raise target
+        walk = _Walk(workdir, shown, follows=target is None)
         stack.callback(walk.close)
-        name = walk.go(_components(workdir, path if place is None else place, shown), make_folders)
+        name = walk.go(_components(workdir, path if target is None else target, shown), make_folders)
         yield Place(walk.here, name, shown)
 
 

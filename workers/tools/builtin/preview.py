@@ -45,5 +45,5 @@ def _difference(before: bytes, after: bytes) -> dict[str, Any]:
 
 
 def _text(data: bytes) -> str:
-    # NUL is what Postgres does not store.
+    # Postgres stores no NUL.
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")

@@ -9,8 +9,8 @@ from workers.tools.builtin import paths
 from workers.tools.clean import decode
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
-_PIECE = 65_536
-_SNIFF = 8_192
+_PIECE_BYTES = 65_536
+_SNIFF_BYTES = 8_192
 
 
 def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
@@ -18,7 +18,7 @@ def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         paths.located(context.workdir, fields["file_path"], context.judged) as place,
         os.fdopen(paths.open_file(place), "rb") as file,
     ):
-        if b"\0" in file.read(_SNIFF):
+        if b"\0" in file.read(_SNIFF_BYTES):
             raise ToolError(f"{place.shown}: is a binary file ({_size(file)} bytes); only text can be read")
         file.seek(0)
         if fields.get("view_range"):
@@ -45,7 +45,7 @@ def _lines(file: BinaryIO, start: int, end: int, *, shown: str) -> bytes:
         raise ToolError(f"view_range [{start}, {end}]: the end is before the start")
     limit = settings().tool_output_bytes
     line, kept, at_start = 1, bytearray(), True
-    while (end < 1 or line <= end) and (piece := file.readline(_PIECE)):
+    while (end < 1 or line <= end) and (piece := file.readline(_PIECE_BYTES)):
         if line >= start:
             kept += piece
         if len(kept) > limit:

@@ -10,7 +10,7 @@ from assent import ToolError
 from models.settings import settings
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox import bubblewrap, git, quota, workdir
-from workers.tools.sandbox.bubblewrap import shell_ready
+from workers.tools.sandbox.bubblewrap import shell_problem
 from workers.tools.sandbox.keeper import DIRECTORY_FD
 from workers.tools.sandbox.leash import Command, Ended, Walls, run_kept
 
@@ -27,11 +27,11 @@ _ENVIRONMENT = {
 }
 """A command's environment, beside HOME and the variables for git."""
 
+_NO_GROWTH = "ulimit -f 0; "
 # However the command ends (at its end, by `exit`, by `set -e`), the shell writes its directory. A command that replaces
 # the shell by `exec`, or has an EXIT trap of its own, does not change the directory of the next call.
 # After SIGTERM the shell waits for its child and then exits.
 # All on one line, so that line numbers in error messages are the command's own.
-_NO_GROWTH = "ulimit -f 0; "
 _WRITE_DIRECTORY = f'printf "\\0" >&{DIRECTORY_FD}; builtin pwd -P >&{DIRECTORY_FD}'
 _SCRIPT = (
     f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_WRITE_DIRECTORY}' EXIT; "
@@ -51,7 +51,7 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         raise ToolError("command is required")
     if "\0" in text:
         raise ToolError("command: must not contain NUL")
-    if problem := shell_ready():
+    if problem := shell_problem():
         raise ToolError(problem)
     try:
         script = text.encode()
@@ -69,7 +69,7 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, files: dict[int, bytes]) -> Command:
-    """A command in the session's folder, inside the sandbox of the current settings. Call `shell_ready` first."""
+    """A command in the session's folder, inside the sandbox of the current settings. Call `shell_problem` first."""
     limits = settings()
     sandboxed = limits.shell == "bubblewrap"
     if sandboxed:

@@ -33,19 +33,18 @@ _SLACK_SECONDS = 60.0
 _CANCEL_SECONDS = 5.0
 """How long a server may take to answer a call that was cancelled."""
 _PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.05, 0.25
-"""The wait before a call is repeated for a server that asked for that alone."""
+"""The first and the longest wait before a call is repeated because the server asked for that, without a question for people."""
 _MAX_PAGES = 100
 _NOT_FOUND = 404
 """Before version 2026-07-28: the server has forgotten the connection's session, for example because it restarted."""
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
-
 
 Listener = Callable[[str], object]
 """Called in a thread of its own, with the address of a server that says that its tools changed."""
 
 
 def mcp_tool(server: Server, entry: Mapping[str, Any], *listeners: Listener) -> Tool:
-    """The tool that a listing's entry describes. Running it calls the server, whose changes `listeners` hear of."""
+    """The tool that a listing's entry describes. Each run calls the server. Changes of its tools go to `listeners`."""
 
     def run(context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
         future = in_thread(_Call(server, entry, context, input, listeners).run)
@@ -87,7 +86,7 @@ class _Call:
         if not call.done():
             await self._stop(call)
         call.cancel()
-        await asyncio.wait({call})  # with it, its connection is closed: from now on nothing more is sent
+        await asyncio.wait({call})  # its end closes the connection: from now on nothing more is sent
         if not call.cancelled():
             return call.result()
         if not self._exchange.sent:
@@ -108,7 +107,7 @@ class _Call:
     async def _stop(self, call: "asyncio.Task[ToolResult]") -> None:
         """Tell the server that the call is cancelled, and wait a little: the server may still say how the call ended.
 
-        From 2026-07-28 on, over HTTP, closing the connection tells it.
+        From 2026-07-28 on, over HTTP, the end of the connection cancels the call.
         """
         link = self._link
         if link is None or not self._exchange.sent or (link.modern and self._server.url is not None):
@@ -159,7 +158,7 @@ class _Call:
         while True:
             reply = await self._send(link, responses or None, state, begun=begun)
             if isinstance(reply.error, MCPError) and reply.error.code == types.HEADER_MISMATCH and link.modern and not listed:
-                # The server rejected the call unread: our headers must repeat what the tool's schema marks.
+                # The server rejected the call unread: our headers must repeat the fields that the tool's schema marks.
                 listed = True
                 await self._list(link)
             elif isinstance(reply.answer, types.InputRequiredResult) and not reply.answer.input_requests:
@@ -170,7 +169,7 @@ class _Call:
                 return reply
 
     async def _send(self, link: Link, responses: types.InputResponses | None, state: str | None, *, begun: bool) -> Reply:
-        """One request. `begun`: an earlier one has reached the server."""
+        """Send one request. `begun`: an earlier request of this call has reached the server."""
         self._exchange = link.exchange = Exchange(self._context.output, sent=begun)
         params = types.CallToolRequestParams(
             name=self._entry["name"],

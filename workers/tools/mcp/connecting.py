@@ -1,4 +1,4 @@
-"""The SDK's client session over HTTP or over the pipes of a command, in the newest version of the protocol that both sides speak.
+"""The SDK's client session over HTTP or over the pipes of a command, in the newest protocol version that both sides speak.
 
 From version 2026-07-28 on, a server that has a question for people answers the call with the question, and Assent repeats the call
 with the answers: that can wait for days. Before that version, the question comes while the call runs, and a worker would have to
@@ -103,7 +103,7 @@ async def _session(link: Link, stack: AsyncExitStack, changed: Callable[[], None
         dispatcher=_Dispatcher(link, *await _streams(link, stack)),
         client_info=_CLIENT,
         log_level="info",
-        elicitation_callback=_cancel,  # declares that questions are taken
+        elicitation_callback=_cancel,  # with it, the SDK declares that this client takes questions
         logging_callback=show_log,
         message_handler=notice_change,
     )
@@ -145,7 +145,7 @@ async def _forward(link: Link, messages: Any, forwarded: Any) -> None:
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass
     finally:
-        link.over = True  # before a request that waits learns of the end
+        link.over = True  # set before a waiting request gets the error
         forwarded.close()
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTEN_SECONDS = 2.0
-"""How long a new connection waits until the server reports changes of its tools: the first call may be such a change."""
+"""How long a new connection waits until the server reports changes of its tools: the first call may cause a change."""
 _MAX_IDLE = 100
 _CLOSE_SECONDS = 20.0
 _lock = threading.Lock()
@@ -86,7 +86,7 @@ class Connections:
 
     def __init__(self) -> None:
         self._idle: dict[_Connection, tuple[str, str]] = {}
-        """By server and workspace, the one that waits longest first."""
+        """The server and workspace of each. The one that waits longest comes first."""
 
     @asynccontextmanager
     async def link(self, server: Server, workspace_id: str, changed: Callable[[], None], *, new: bool) -> AsyncIterator[Link]:
@@ -161,13 +161,13 @@ class _Connection:
             self._task.cancel()
 
     async def close(self) -> None:
-        """Close."""
+        """End the task and wait until the connection is closed."""
         self.end()
         await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS)
 
     async def _hold(self) -> None:
         try:
-            async with connect(self._server, self._changed) as link, _changes_heard(link):
+            async with connect(self._server, self._changed) as link, _changes_reported(link):
                 self._opened.set_result(link)
                 await self._ended.wait()
         except Exception as error:  # noqa: BLE001 - the SDK raises its own errors, in groups
@@ -178,24 +178,24 @@ class _Connection:
 
 
 @asynccontextmanager
-async def _changes_heard(link: Link) -> AsyncIterator[None]:
+async def _changes_reported(link: Link) -> AsyncIterator[None]:
     """Have a server report changes of its tools during the block. Before 2026-07-28 servers report them unasked."""
     tools = link.session.server_capabilities and link.session.server_capabilities.tools
     if not (link.modern and tools and tools.list_changed):
         yield
         return
-    heard = asyncio.Event()
-    listening = asyncio.create_task(_listen(link, heard))
+    acknowledged = asyncio.Event()
+    listening = asyncio.create_task(_listen(link, acknowledged))
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(heard.wait(), _LISTEN_SECONDS)
+        await asyncio.wait_for(acknowledged.wait(), _LISTEN_SECONDS)
     yield
     listening.cancel()
     await asyncio.wait({listening})
 
 
-async def _listen(link: Link, heard: asyncio.Event) -> None:
+async def _listen(link: Link, acknowledged: asyncio.Event) -> None:
     with contextlib.suppress(MCPError, RuntimeError, anyio.ClosedResourceError):
         async with listen(link.session, tools_list_changed=True) as changes:
-            heard.set()
+            acknowledged.set()
             async for _ in changes:
-                pass  # the session's message handler has the change, too
+                pass  # the session's message handler also gets each change

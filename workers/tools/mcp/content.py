@@ -8,6 +8,7 @@ from typing import Any
 import mcp_types as types
 
 from models.pure.storable import is_deep
+from workers.tools.clean import text_block
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _PDF = "application/pdf"
@@ -29,14 +30,14 @@ def blocks(result: types.CallToolResult) -> list[dict[str, Any]]:
     """A result's content. Structured data becomes a text block if the result has none."""
     content = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(block["type"] == "text" for block in content):
-        content.append(_text(json.dumps(result.structured_content, ensure_ascii=False)))
+        content.append(text_block(json.dumps(result.structured_content, ensure_ascii=False)))
     return content
 
 
 def _block(block: types.ContentBlock) -> dict[str, Any]:
     match block:
         case types.TextContent():
-            return _text(block.text)
+            return text_block(block.text)
         case types.ImageContent():
             return _media("image", block.mime_type, block.data, "an image")
         case types.AudioContent():
@@ -44,12 +45,12 @@ def _block(block: types.ContentBlock) -> dict[str, Any]:
         case types.EmbeddedResource():
             return _resource(block.resource)
     size = f", {block.size} bytes" if block.size is not None else ""
-    return _text(f"[a link to {block.uri} ({block.name}{size}), which was not read]")
+    return text_block(f"[a link to {block.uri} ({block.name}{size}), which was not read]")
 
 
 def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> dict[str, Any]:
     if isinstance(resource, types.TextResourceContents):
-        return _text(resource.text)
+        return text_block(resource.text)
     kind = "document" if resource.mime_type == _PDF else "image"
     return _media(kind, resource.mime_type or "unknown", resource.blob, f"the resource {resource.uri}")
 
@@ -63,7 +64,9 @@ def _media(kind: str, media_type: str, data: str, description: str) -> dict[str,
 
 def _left_out(description: str, media_type: str, data: str) -> dict[str, Any]:
     size = _size(data)
-    return _text(f"[{description} of type {media_type}, {'not readable' if size is None else f'{size} bytes'}, which was left out]")
+    return text_block(
+        f"[{description} of type {media_type}, {'not readable' if size is None else f'{size} bytes'}, which was left out]"
+    )
 
 
 def _size(data: str) -> int | None:
@@ -71,7 +74,3 @@ def _size(data: str) -> int | None:
         return len(base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):
         return None
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}

@@ -1,4 +1,4 @@
-"""The HTTP client for a server. It notes each request's delivery in the link's `Exchange`.
+"""The HTTP client for a server. It records each request's delivery in the link's `Exchange`.
 
 A failure below HTTP reaches the SDK as status 503: the SDK ends the whole connection at an exception, but only the one request at
 an error status.

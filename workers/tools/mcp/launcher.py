@@ -1,11 +1,11 @@
-"""Runs one MCP server: `python -I -S launcher.py PARENT FOLDER MARK command ...`. The server has this program's
-standard streams.
+"""Runs one MCP server: `python -I -S launcher.py PARENT FOLDER MARK command ...`.
 
-The SDK's client ends only the server's process group. This program ends all processes that came of the server, also those with a
-session of their own: when the server exits, when the SDK sends SIGTERM, and when the worker (PARENT) dies. By MARK the worker's
-sentinel knows this process, and kills everything below when the worker's lease ends. FOLDER holds `keeper.py`.
+The server has this program's standard streams. The SDK's client ends only the server's process group. This program ends all
+descendants of the server, also those with a session of their own: when the server exits, when the SDK sends SIGTERM, and when
+the worker (PARENT) dies. The worker's sentinel finds this process by MARK, and kills its descendants when the worker's lease ends.
+FOLDER holds `keeper.py`.
 
-`tests/mcp_servers/test_servers_die_with_their_worker.py` passes without this program once the SDK does all of that.
+Remove this program once `tests/mcp_servers/test_servers_die_with_their_worker.py` passes without it.
 """
 
 from __future__ import annotations
@@ -49,4 +49,4 @@ if __name__ == "__main__":
     try:
         main()
     finally:
-        os._exit(0)  # the interpreter's own farewell takes as long as its start
+        os._exit(0)  # the interpreter's normal exit takes as long as its start

@@ -1,8 +1,8 @@
-"""An open connection to a server, and what is known about the delivery of its current request.
+"""An open connection to a server, and the delivery of its current request.
 
 The SDK raises the same errors for a server's own answer and for a lost connection. Only the transport can tell them apart. So the
-transport notes here if a byte of the request left, which HTTP status came back, and if the answer came whole. Without these notes
-no call could end as "nothing began" or as the server's own error: each failed call would be `unknown`, for a person to settle.
+transport records here if a byte of the request left, which HTTP status came back, and if the answer came whole. Without these
+records no call could end as "nothing began" or as the server's own error: each failed call would be `unknown` and need a person.
 """
 
 import itertools

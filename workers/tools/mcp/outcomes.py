@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from models.pure.fitting import misfit
 from models.settings import settings
+from workers.tools.clean import text_block
 from workers.tools.kinds import Question, ToolResult, text_result
 from workers.tools.mcp.content import blocks, is_storable
 from workers.tools.mcp.links import REJECTED, Exchange, Link
@@ -68,8 +69,7 @@ def _result(entry: Mapping[str, Any], answer: types.CallToolResult) -> ToolResul
         problem = misfit(schema, data)
     if problem is None:
         return ToolResult(content, answer.is_error, data)
-    note = {"type": "text", "text": f"[the result's data was left out: {problem}]"}
-    return ToolResult([*content, note], answer.is_error)
+    return ToolResult([*content, text_block(f"[the result's data was left out: {problem}]")], answer.is_error)
 
 
 def _question(server: Server, answer: types.InputRequiredResult) -> ToolResult:

@@ -41,7 +41,7 @@ SECRETS = re.compile(
 
 _ENDS = frozenset({"returned", "refused", "lapsed", "failed"})
 _LOOK_SECONDS = 0.05
-_FRAME_SECONDS = struct.pack("ll", 10, 0)
+_FRAME_TIMEOUT = struct.pack("ll", 10, 0)
 """How long the rest of a frame may take, as the kernel's `struct timeval`."""
 _FOR_EVER = 1e9
 _living: "weakref.WeakSet[Child]" = weakref.WeakSet()
@@ -68,7 +68,7 @@ class Child:
         self._started = time.monotonic()
         ours, theirs = socket.socketpair()
         for way in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-            ours.setsockopt(socket.SOL_SOCKET, way, _FRAME_SECONDS)
+            ours.setsockopt(socket.SOL_SOCKET, way, _FRAME_TIMEOUT)
         self._frames = Connection(ours.detach())
         # The keeper hands on descriptors of its own below this number.
         fd = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, keeper.DIRECTORY_FD + 1)
@@ -118,7 +118,7 @@ class Child:
         except (OutcomeUnknown, NotBegun):
             self.close()
             raise
-        except BaseException as error:  # a signal's handler, most likely: nothing else would ever end the function
+        except BaseException as error:  # probably from a signal's handler; only `close` ends the function
             self.close()
             if isinstance(error, Exception):
                 raise OutcomeUnknown(f"the worker was interrupted ({type(error).__name__})") from error
@@ -145,8 +145,8 @@ class Child:
                 self._log(frame, context)
             elif self._leash.over:
                 if begun:
-                    raise OutcomeUnknown(f"its process ended before it did ({self._how()})")
-                self._leash.ended()  # unless the process may be alive, and begin
+                    raise OutcomeUnknown(f"its process ended before the call did ({self._how()})")
+                self._leash.ended()  # OutcomeUnknown if the process may be alive: it may still begin the call
                 raise NotBegun
 
     @property
@@ -183,7 +183,7 @@ class Child:
         return None
 
     def _send(self, frame: Frame) -> None:
-        with contextlib.suppress(OSError):  # the worker notices otherwise that the process is gone or reads nothing
+        with contextlib.suppress(OSError):  # the process is gone or reads nothing: `_receive` or a deadline ends the wait
             self._frames.send_bytes(json.dumps(frame).encode())
 
     def _how(self) -> str:

@@ -1,4 +1,4 @@
-"""Which toolsets there are: the entry points `assent.toolsets` of installed packages, and the setting ASSENT_TOOLSETS.
+"""Finds the toolsets: the entry points `assent.toolsets` of installed packages, and the setting ASSENT_TOOLSETS.
 
 The worker itself imports no toolset. The processes of toolsets look in ASSENT_TOOLSET_PATH first, then where the worker looks.
 """

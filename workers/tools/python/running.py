@@ -1,7 +1,7 @@
 """Toolsets for a worker: the listing, and the run of a call. No function of a toolset ever runs in the worker itself.
 
-Each process of a worker keeps one process per toolset, and one more for each further thread that calls it at the same time. They
-start with the first call and end after `child.IDLE_SECONDS` without one, or with a call whose outcome is unknown.
+Each process of a worker keeps one process per toolset, and one more for each further thread that calls it at the same time. A
+process starts with its first call. It ends after `child.IDLE_SECONDS` without a call, or with a call whose outcome is unknown.
 """
 
 import logging
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 ReceivesTraceback = Callable[[str], None]
 
-_SAME = ("input_schema", "effect", "idempotent", "policy", "workdir")
-"""Fields of an entry that must not have changed since somebody decided by the entry."""
+_JUDGED_FIELDS = ("input_schema", "effect", "idempotent", "policy", "workdir")
+"""Fields by which policies and people judge a tool. A call of a tool with another value is refused."""
 _idle: defaultdict[str, deque[Child]] = defaultdict(deque)
-"""By toolset, the processes that run no call. Threads take and return them without a lock: each is one step."""
+"""By toolset, the processes that run no call. Threads take and return them without a lock, as both are atomic."""
 _places: dict[str, Place] = {}
 """By toolset, its place at the last `describe`."""
 
@@ -153,11 +153,11 @@ def _take(toolset: str, context: ToolContext) -> Child:
 
 
 def _refuse_changed(toolset: str, entry: dict[str, Any], child: Child) -> None:
-    """The code that runs must be the code that was listed, and so judged and shown. Errors: ToolError."""
-    now = child.tools.get(entry["name"])
-    if now is None or any(entry.get(key) != now[key] for key in _SAME):
+    """Refuse a tool that changed after its listing: the policy and people judged the listed tool. Errors: ToolError."""
+    current = child.tools.get(entry["name"])
+    if current is None or any(entry.get(key) != current[key] for key in _JUDGED_FIELDS):
         child.close()
-        change = "has changed" if now else "is gone"
+        change = "has changed" if current else "is gone"
         raise ToolError(f"its code {change} since the worker listed it; whoever runs the worker of {toolset} must start it again")
 
 

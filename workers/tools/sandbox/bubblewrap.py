@@ -32,16 +32,16 @@ _PASSWD, _GROUP, _HOSTS, _FILTER, _GIT, _CURLRC = 248, 247, 246, 245, 244, 243
 """Descriptors from which bubblewrap reads replacements for files of /etc."""
 
 
-def shell_ready() -> str | None:
+def shell_problem() -> str | None:
     """None if shell calls can run here under the current settings, else the reason in a sentence. Probes once per process."""
     if program("bash") is None:
         return "The shell tool cannot run: bash is not installed."
     if settings().shell == "bare":
         return None if settings().environment == "development" else _BARE_IN_PRODUCTION
-    return None if _options() is not None else _WHY
+    return None if _options() is not None else _NO_BUBBLEWRAP
 
 
-_WHY = (
+_NO_BUBBLEWRAP = (
     "The shell tool cannot run: bubblewrap (bwrap) is missing or does not work here, and ASSENT_SHELL=bubblewrap "
     "refuses to run a shell without it. Install bubblewrap and allow user namespaces; in development only, ASSENT_SHELL=bare "
     "runs without any sandbox."
@@ -53,7 +53,7 @@ _BARE_IN_PRODUCTION = (
 
 
 def bash() -> str:
-    """The absolute path of bash. Call `shell_ready` first."""
+    """The absolute path of bash. Call `shell_problem` first."""
     return program("bash") or "/bin/bash"
 
 
@@ -66,9 +66,10 @@ def wrapped(argv: list[str], root: Path, cwd: Path) -> tuple[list[str], dict[int
 
 
 def process_limit() -> str:
-    """A shell statement that limits its processes in a sandbox, which the kernel counts by itself. Root has no such limit.
+    """A shell statement that limits the number of its processes; empty without a sandbox. The kernel does not limit root.
 
-    The limit is twice the keeper's, so that the keeper ends the command first and tells the reason.
+    The kernel counts a sandbox's processes apart from all others. The limit is twice the keeper's, so that the
+    keeper ends the command first and reports the reason.
     """
     return f"ulimit -u {2 * settings().shell_processes}; " if settings().shell == "bubblewrap" else ""
 
@@ -100,8 +101,8 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
             words += ["--ro-bind", str(folder), str(folder)]
     for name in (*_ETC, *(_ETC_NETWORK if network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    stands_in = ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE))
-    for fd, place in (*stands_in, (_CURLRC, f"{CURL_HOME}/.curlrc")):
+    replacements = ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE))
+    for fd, place in (*replacements, (_CURLRC, f"{CURL_HOME}/.curlrc")):
         words += ["--ro-bind-data", str(fd), place]
     # Inside, root still owns all of /proc, and bubblewrap leaves much of /proc writable. The folders that bubblewrap
     # makes are in memory, where no quota counts: only folders with a size may be written.

@@ -1,7 +1,7 @@
 """The worker's side of the sentinel: starts one for each process that runs tools, and sends it each new end of the leases.
 
-Ours for the promise that a tool ends with its worker's lease. A keeper cannot hold it: whoever stops the worker's tree stops the
-keepers, too.
+It keeps the promise that a tool ends with its worker's lease. A keeper cannot keep this promise: whoever stops the worker's process
+tree stops the keepers, too.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class _Guard:
 
     def ensure(self) -> None:
         """Start the sentinel unless it runs. Errors: OSError."""
-        lease_clock.tell(self.renew)
+        lease_clock.on_extend(self.renew)
         with self._lock:
             if not self._write(lease_clock.until()):
                 self._start()
@@ -63,7 +63,7 @@ class _Guard:
     def _start(self) -> None:
         sentinel_end, worker_end = os.pipe()
         try:
-            started = subprocess.run(  # noqa: S603 - Assent's own program, which forks and exits at once
+            sentinel_start = subprocess.run(  # noqa: S603 - Assent's own program, which forks and exits at once
                 python(_SENTINEL, self.mark),
                 stdin=sentinel_end,
                 stdout=subprocess.DEVNULL,
@@ -73,7 +73,7 @@ class _Guard:
                 start_new_session=True,
                 check=False,
             )
-            if started.returncode:
+            if sentinel_start.returncode:
                 raise OSError(errno.EAGAIN, "the sentinel could not be started")
         except BaseException:
             os.close(worker_end)

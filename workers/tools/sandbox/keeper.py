@@ -58,7 +58,7 @@ def main() -> None:
         return
     prctl(SET_DUMPABLE, 0)  # the command has the same user, and must not write the report through /proc
     if order.get("walls"):
-        quietly(hurry, 0)
+        quietly(prioritize, 0)
     directory_end, command_end = os.pipe()
     os.write(report, b"s")
     command = start(order, command_end)
@@ -69,17 +69,17 @@ def main() -> None:
             os.dup2(nothing, fd)
         os.write(report, b"%10d" % command)
         walls = watch.Watch(order["walls"]) if order.get("walls") else None
-        ended = look_after(command, time.monotonic() + order["seconds"], walls)
+        ended = wait_for_end(command, time.monotonic() + order["seconds"], walls)
         if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
-            tell(command, itself=not order["sandboxed"])
-            ended = "orphaned" if look_after(command, time.monotonic() + grace, walls) == "orphaned" else ended
+            terminate(command, itself=not order["sandboxed"])
+            ended = "orphaned" if wait_for_end(command, time.monotonic() + grace, walls) == "orphaned" else ended
     finally:
         status, left = end_all(command)
     if ended != "orphaned":
         os.write(report, marshal.dumps((ended, status, left, read_directory(directory_end))))
 
 
-def hurry(pid: int) -> None:
+def prioritize(pid: int) -> None:
     """Give a process real-time priority, so that a fork bomb cannot starve the keeper. Its children get normal priority.
 
     Only root may, and only root needs it: the kernel limits the number of other users' processes.
@@ -163,7 +163,7 @@ def give_files(files: dict[int, bytes]) -> None:
         os.dup2(file, fd)
 
 
-def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
+def wait_for_end(command: int, deadline: float, walls: watch.Watch | None) -> str:
     """Wait until the command has to end. Returns exited, timeout, cancelled, orphaned, or `over:` and a sentence."""
     try:
         sources, pause = [0, os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
@@ -182,7 +182,7 @@ def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
             return f"over:{problem}"
 
 
-def tell(command: int, *, itself: bool) -> None:
+def terminate(command: int, *, itself: bool) -> None:
     """Send SIGTERM to all descendants; to the command too if `itself`."""
     for pid, parent in processes.descendants(os.getpid()):
         if itself or pid != command:
@@ -206,8 +206,8 @@ def end_all(command: int) -> tuple[int | None, int]:
 
     A subreaper without a child has no descendant: an orphan becomes its child at once.
     """
-    for pid in (command, *processes.children(command)):  # a sandbox's first process must run to die, and all others die with it
-        quietly(hurry, pid)
+    for pid in (command, *processes.children(command)):  # a sandbox's first process needs the processor to die; then all others die
+        quietly(prioritize, pid)
     quietly(os.killpg, command, signal.SIGKILL)  # the whole group at once, so that no member can fork
     quietly(os.kill, command, signal.SIGKILL)  # the command may not lead its group yet
     pause, deadline = 0.001, time.monotonic() + END_SECONDS

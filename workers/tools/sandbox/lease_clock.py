@@ -24,8 +24,7 @@ LAPSED = "its worker did not renew its lease in time, so that others may have th
 _until = math.inf
 """A process without a heartbeat, such as the command line, has no leases that could end."""
 
-
-_tell: Callable[[float], object] | None = None
+_notify: Callable[[float], object] | None = None
 """Sends a new end to the sentinel; None if no sentinel runs."""
 
 
@@ -38,14 +37,14 @@ def extend(until: float) -> None:
     """Move the end of the leases."""
     global _until  # noqa: PLW0603 - one heartbeat per process
     _until = until
-    if _tell:
-        _tell(until)
+    if _notify:
+        _notify(until)
 
 
-def tell(teller: Callable[[float], object] | None) -> None:
-    """Call `teller` with each new end of the leases, in this process and not in its forks."""
-    global _tell  # noqa: PLW0603 - one sentinel per process
-    _tell = teller
+def on_extend(notify: Callable[[float], object] | None) -> None:
+    """Call `notify` with each new end of the leases, in this process and not in its forks."""
+    global _notify  # noqa: PLW0603 - one sentinel per process
+    _notify = notify
 
 
 def until() -> float:
@@ -60,7 +59,7 @@ def lapsed() -> bool:
 
 def _forget() -> None:
     """In a fork: the leases and the sentinel belong to the parent."""
-    tell(None)
+    on_extend(None)
     extend(math.inf)
 
 

@@ -61,7 +61,7 @@ class Walls:
     free: int
     """Bytes that must stay free on the folder's disk."""
     processes: int
-    """And threads."""
+    """Processes and threads."""
     memory: int
     """Bytes. Shared memory counts once."""
     shallow: bool = True
@@ -93,7 +93,7 @@ class Ended:
 
 
 class Leash:
-    """One command under a keeper, which kills all when its standard input closes, on purpose or with this process."""
+    """One command under a keeper, which kills all its processes when `close` or the end of this process closes the pipe."""
 
     def __init__(self, command: Command, seconds: float, until: float = math.inf) -> None:
         """Start the command with its time limit, unless the worker's lease has ended by `until`. Errors: OSError."""
@@ -150,7 +150,7 @@ class Leash:
                 view = view[self._stdin.write(view) or 0 :]
 
     def listen(self, seconds: float, output: OutputSoFar | None, *others: Connection) -> None:
-        """Wait up to `seconds` for output, the report or `others`, and read output and report. Without `output` it is dropped."""
+        """Wait up to `seconds` for output, the report or `others`, and read both. Drops output if `output` is None."""
         ready = wait([*(pipe.fileno() for pipe in self._open.values()), *others], seconds)
         for name, pipe in list(self._open.items()):
             if pipe.fileno() not in ready:
@@ -191,7 +191,7 @@ class Leash:
 
     def close(self) -> None:
         """End the keeper, and if it died too early, the command's own process group."""
-        self._let_go()
+        self._close_pipes()
         try:
             self._keeper.wait(END_SECONDS + 1)
         except subprocess.TimeoutExpired:
@@ -203,10 +203,10 @@ class Leash:
 
     def forget(self) -> None:
         """In a fork: leave the keeper to the parent."""
-        self._let_go()
+        self._close_pipes()
         self._keeper.returncode = 0
 
-    def _let_go(self) -> None:
+    def _close_pipes(self) -> None:
         for pipe in (self._stdin, *self._open.values()):
             pipe.close()
 

@@ -1,7 +1,7 @@
 """Descendants of a process and their resources, from /proc. Keepers load this module too, so it has few imports.
 
-Ours for the promises that nothing of a call outlives it and that a command stays inside its limits. psutil is no way for a keeper:
-its import takes 24 ms, as long as the rest of a keeper's start.
+It keeps the promises that nothing of a call outlives the call and that a command stays inside its limits. A keeper cannot use
+psutil, whose import takes 24 ms, as long as the rest of a keeper's start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OPEN_FILES = 20_000
 _TMPFS = ("tmp", "dev/shm")
 
 
-def quietly_read(path: str) -> bytes:
+def read_or_empty(path: str) -> bytes:
     """A file of /proc; empty if its process is gone or belongs to another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
@@ -26,19 +26,19 @@ def quietly_read(path: str) -> bytes:
 
 def parent_of(pid: int) -> int:
     """A process's parent, 0 if it is gone."""
-    stat = quietly_read(f"/proc/{pid}/stat")
+    stat = read_or_empty(f"/proc/{pid}/stat")
     return int(stat.rpartition(b")")[2].split()[1]) if stat else 0
 
 
 def is_dead(pid: int) -> bool:
     """True if a process is gone or a zombie."""
-    stat = quietly_read(f"/proc/{pid}/stat")
+    stat = read_or_empty(f"/proc/{pid}/stat")
     return not stat or stat.rpartition(b")")[2].split()[0] in {b"Z", b"X"}
 
 
 def marked(word: bytes) -> list[int]:
     """The other processes with this word as an argument. Zombies have no command line."""
-    return [pid for pid in _pids() if pid != os.getpid() and word in quietly_read(f"/proc/{pid}/cmdline").split(b"\0")]
+    return [pid for pid in _pids() if pid != os.getpid() and word in read_or_empty(f"/proc/{pid}/cmdline").split(b"\0")]
 
 
 def descendants(*tops: int) -> list[tuple[int, int]]:
@@ -76,7 +76,7 @@ def send(pid: int, parent: int, number: int) -> None:
 
 def children(pid: int, task: str = "") -> list[int]:
     """The children of a process, or of one of its threads."""
-    return [int(child) for child in quietly_read(f"/proc/{pid}/task/{task or pid}/children").split()]
+    return [int(child) for child in read_or_empty(f"/proc/{pid}/task/{task or pid}/children").split()]
 
 
 def family(most: int) -> tuple[list[int], int]:
@@ -102,14 +102,14 @@ def family(most: int) -> tuple[list[int], int]:
 
 def memory(pids: list[int], limit: int) -> int:
     """Bytes of memory of these processes. Exact only above the limit, as the exact number costs more."""
-    most = sum(int((quietly_read(f"/proc/{pid}/statm").split() or [b"", b"0"])[1]) for pid in pids) * _PAGE
+    most = sum(int((read_or_empty(f"/proc/{pid}/statm").split() or [b"", b"0"])[1]) for pid in pids) * _PAGE
     return most if most <= limit else sum(map(_share, pids))
 
 
 def _share(pid: int) -> int:
     """The process's own anonymous pages, and its share of pages in common with other processes."""
     size = 0
-    for line in quietly_read(f"/proc/{pid}/smaps_rollup").splitlines():
+    for line in read_or_empty(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith((b"Pss_Anon:", b"Pss_Shmem:")):
             size += int(line.split()[1]) * 1024
     return size

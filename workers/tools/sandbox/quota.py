@@ -1,6 +1,6 @@
 """Bytes and files in a folder, and their limits. Keepers load this module too, so it has few imports.
 
-Ours for the promise that a command stays inside its quota: disk quotas of the kernel need root and a file system made for them.
+It keeps the promise that a command stays inside its quota. The kernel's disk quotas need root and a file system made for them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kills the processes of a worker's tools when the lease ends: a program of its own, `python -I -S sentinel.py MARK`.
 
 It keeps the promise that a frozen worker has no effect after its lease. Any process in the worker's own tree may be stopped
-together with the worker (SIGSTOP), and a command may go on before it. So the sentinel is outside of the tree: a child of init, in
-a session of its own. SIGKILL ends stopped processes, so none goes on. There is a sentinel only on Linux.
+together with the worker (SIGSTOP), and a command may be continued before that process. So the sentinel is outside of the tree: a
+child of init, in a session of its own. SIGKILL ends stopped processes, so none goes on. There is a sentinel only on Linux.
 
 Standard input comes from the worker: each `lease_clock.MESSAGE` is a new end of the lease. End of file means that the worker is
 dead. The sentinel then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers

@@ -1,6 +1,6 @@
 """Measures a running command's use of its folder, disk, memory and processes. Part of the keeper's program.
 
-Ours for the promise that a command stays inside its limits without control groups, which most containers may not make.
+It keeps the promise that a command stays inside its limits, without control groups, which most containers may not make.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ PACKAGES = frozenset({"api", "deploy", "models", "workers"})
 
 
 class OthersOnly(MetaPathFinder):
-    """Finds packages of these names everywhere but in Assent's folder, which may also hold installed packages of a team."""
+    """Finds `PACKAGES` everywhere but in Assent's folder, which may also hold installed packages of a team."""
 
     def __init__(self, home: Path) -> None:
         self._home = str(home)
@@ -32,5 +32,5 @@ class OthersOnly(MetaPathFinder):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     def _is_ours(self, spec: ModuleSpec) -> bool:
-        """True if the module lies in Assent's folder: the finder of an editable installation knows that without a path."""
+        """True if the module lies in Assent's folder, where an editable installation's finder finds it whatever the path."""
         return bool(spec.origin) and Path(str(spec.origin)).resolve().is_relative_to(Path(self._home, spec.name))

@@ -8,8 +8,8 @@
                {"log": [level, text]}
                {"returned": {...}}, {"refused": text}, {"lapsed": true} or {"failed": type, "traceback": text}   the end of the call
 
-Standard output and error belong to the functions. The process ends when the worker closes the socket, after some minutes without a
-call, and at the hands of its keeper when the worker dies.
+Standard output and error belong to the functions. The process ends when the worker closes the socket, and after some minutes
+without a call. Its keeper kills it when the worker dies.
 """
 
 import contextlib
@@ -184,7 +184,7 @@ def _serve(channel: Channel, spec: str, home: Path) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """The last line outside of Assent and of Python's own importer that an error came by."""
+    """` at FILE, line N`: an error's last line outside of Assent and of Python's own importer; empty for none."""
     ours = (str(Path(__file__).parent), "<")
     theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
     theirs = [frame for frame in theirs if frame.filename != sys.modules[Toolset.__module__].__file__]

@@ -67,8 +67,8 @@ def read(function: Callable[..., Any], context: type, masked: tuple[str, ...], w
             contexts.append(parameter.name)
         else:
             fields[parameter.name] = _field(where, parameter, hints, documented.get(parameter.name))
-    _all_known(where, "its docstring's Args", documented, [*fields, *contexts])
-    _all_known(where, "masked", masked, list(fields))
+    _require_known(where, "its docstring's Args", documented, [*fields, *contexts])
+    _require_known(where, "masked", masked, list(fields))
     numbered = {f"p{n}": field for n, field in enumerate(fields.values())}  # pydantic refuses some names, such as `_hidden`
     model = create_model("Input", __config__=ConfigDict(extra="forbid"), **numbered)
     schema = model.model_json_schema(schema_generator=_Schema)
@@ -121,7 +121,7 @@ def _bare(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _all_known(where: str, source: str, names: Iterable[str], known: list[str]) -> None:
+def _require_known(where: str, source: str, names: Iterable[str], known: list[str]) -> None:
     for name in names:
         if name not in known:
             raise ValueError(f"{where}: {source} names {name!r}, which is {_none_of(known)}")
