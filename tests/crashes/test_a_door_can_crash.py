@@ -1,4 +1,4 @@
-"""The process that takes a client's events may die before or after it has stored them: faults 4 and 29."""
+"""The process that takes a client's events may die before or after it has stored them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -21,7 +21,7 @@ def post(journey: Journey, boundary: str, event: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("boundary", RECEIVE)
 def test_a_message_is_stored_and_answered_or_not_stored(journey: Journey, boundary: str) -> None:
-    """I1, fault 4: what was committed is found by the dispatch sweep; what was not has left nothing."""
+    """The dispatch sweep finds committed rows. Nothing else is left."""
     journey.begin(bash="always_allow")
     post(journey, boundary, MESSAGE)
     if boundary == "receive.before_commit":
@@ -34,7 +34,7 @@ def test_a_message_is_stored_and_answered_or_not_stored(journey: Journey, bounda
 
 @pytest.mark.parametrize("boundary", RECEIVE)
 def test_a_decision_is_kept_once_however_often_its_client_tries(journey: Journey, boundary: str) -> None:
-    """I1 I4, faults 4 and 29: the same decision again is answered with the first one."""
+    """The same decision sent again gets the response to the first."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     asked = journey.until_asked()
     confirmation = {"type": "user.tool_confirmation", "tool_use_id": asked.tool_call_id, "result": "allow"}

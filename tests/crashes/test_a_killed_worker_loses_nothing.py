@@ -1,4 +1,4 @@
-"""Faults 1 and 5: kill -9 of whole workers, as production runs them: turns on gevent, tools on processes."""
+"""Kill -9 of whole workers, as production runs them: turns on gevent, tools on processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +52,7 @@ def journeys(stage: Stage, clock: Clock, armed: Armed, crash_folder: Path) -> li
 
 
 def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Process, armed: Armed) -> None:
-    """Fault 1: kill -9 while four replies are being written, and a fifth was given and nobody has kept it."""
+    """Kill -9 while the model writes four replies, and after it finished a fifth that is not stored yet."""
     *others, first = journeys
     for number, journey in enumerate(others):
         journey.begin().say(f"Session {number}", "say 90 tokens at 60/s", "say Done.")
@@ -74,7 +74,7 @@ def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Pr
 
 
 def test_a_shell_dies_with_its_worker_and_a_person_settles_it(journeys: list[Journey], tools: Process) -> None:
-    """Fault 5: kill -9 of a whole tools worker while a command runs: nothing of it goes on, and it is unknown."""
+    """Kill -9 of a whole tools worker while a command runs: the command ends too, and its outcome is unknown."""
     journey = journeys[0].begin(bash="always_allow")
     journey.say(bash("(setsid sleep 61 &) ; echo effect >> effects; sleep 60"), "then", "say Done.")
     wait_for("the command runs", lambda: journey.effects() and len(shells(tools)) >= 2)

@@ -54,7 +54,7 @@ def test_a_request_sent_again_with_its_key_is_done_once(
 
 @pytest.mark.parametrize("boundary", ANSWER)
 def test_a_session_that_an_sdk_creates_again_goes_its_way_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
-    """I1, faults 4 and 29: without a key, by the count of the SDK's tries. Its first message is heard."""
+    """Without an idempotency key, the SDK's retry count identifies the retry. The first message is stored once."""
     agent = journey.stage.read(journey.stage.session(bash="always_allow"))
     said = {"type": "user.message", "content": [{"type": "text", "text": f"{EFFECT}\nthen\nsay Done."}]}
     body = {"agent": agent.agent_id, "environment_id": agent.environment_id, "max_turns": 3, "initial_events": [said]}
@@ -68,7 +68,6 @@ def test_a_session_that_an_sdk_creates_again_goes_its_way_once(journey: Journey,
 
 @pytest.mark.parametrize("boundary", ANSWER)
 def test_a_decision_that_an_sdk_sends_again_lets_a_call_run_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
-    """I1 I4, faults 4 and 29."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     asked = Asked({"approval_id": journey.until_asked().id}, {"result": "allow"})
     answer = retried(journey, flask_app, "approvals.decide", asked, boundary)

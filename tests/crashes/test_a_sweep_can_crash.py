@@ -24,7 +24,7 @@ SWEEPS = (
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
 def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1, fault 4: nobody heard of the turn, and the sweep that found it dies."""
+    """The turn's hint is lost, and the sweep that finds the turn dies."""
     journey.begin()
     with monkeypatch.context() as lost:
         lost.setattr(transactions, "_send", lambda _: None)
@@ -35,7 +35,7 @@ def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, mo
 
 @pytest.mark.parametrize("boundary", of("dispatch_calls"))
 def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I2, fault 4: nobody heard of the decision, and the sweep that found it dies."""
+    """The hint of the allowed call is lost, and the sweep that finds the call dies."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     with monkeypatch.context() as lost:
@@ -48,7 +48,7 @@ def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, mo
 
 @pytest.mark.parametrize("boundary", of("rescue_turn"))
 def test_a_rescue_of_a_turn_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1 I7: the turn's worker dies, then the sweep that takes it back."""
+    """The turn's worker dies, then the sweep that queues the turn again."""
     journey.armed.at("model.after")
     journey.begin().say("say Done.")
     journey.until_crashed()
@@ -61,7 +61,7 @@ def test_a_rescue_of_a_turn_may_die_too(journey: Journey, boundary: str) -> None
 
 @pytest.mark.parametrize("boundary", of("rescue_call"))
 def test_a_rescue_of_a_call_may_die_too(journey: Journey, boundary: str) -> None:
-    """I2: the tool's worker dies, then the sweep that puts it to a person."""
+    """The call's worker dies, then the sweep that asks a person about the call."""
     journey.armed.at("effect.after")
     journey.begin(bash="always_allow").say(EFFECT, "then", "say Done.")
     journey.until_crashed()
@@ -74,7 +74,7 @@ def test_a_rescue_of_a_call_may_die_too(journey: Journey, boundary: str) -> None
 
 @pytest.mark.parametrize("boundary", of("expire_due"))
 def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1 I6: the call expires once, never runs, and the model is told."""
+    """The call expires once, never runs, and the model is told."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_asked()
     journey.clock.advance(approval_seconds())
@@ -86,7 +86,7 @@ def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
 
 @pytest.mark.parametrize("boundary", of("expire_calls"))
 def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: its call expires once, the model is told, and what it says too late is refused."""
+    """The client's call expires once, the model is told, and a late result is refused."""
     journey.begin(custom=("lookup",))
     journey.stage.change_agent(journey.session_id, lambda agent: agent["tools"][-1].update(result_timeout_seconds=60))
     journey.say('call lookup {"n": 1}', "then", "say Done.")
@@ -103,7 +103,7 @@ def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> N
 
 @pytest.mark.parametrize("boundary", of("release_waiting"))
 def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I6: nobody heard of the grant, and the sweep that found it dies; the call is allowed once, its use is counted once."""
+    """The grant's hint is lost, and the sweep that finds the grant dies. The call is allowed once, and the use counts once."""
     one, other = (f"call write {json.dumps({'file_path': name, 'content': 'effect'})}" for name in ("effects", "other"))
     journey.begin(write="always_ask").say(one, other, "then", "say Done.")
     approval = journey.until_asked()
@@ -118,7 +118,7 @@ def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monke
 
 @pytest.mark.parametrize("boundary", of("swept"))
 def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: whatever it leaves undone, the next one does."""
+    """The next sweep does what the dead one left undone."""
     journey.begin(bash="always_ask").say(EFFECT, "then", EFFECT, "then", "say Done.")
     journey.decide(result="allow", scope="session")
     journey.until_idle()
@@ -130,7 +130,7 @@ def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundar
 
 @pytest.mark.parametrize("boundary", of("remind_due"))
 def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
-    """R15: said once, whoever dies of it."""
+    """The reminder is stored once, whichever process dies."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_asked()
     journey.clock.advance(301)
@@ -143,7 +143,7 @@ def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
 
 @pytest.mark.parametrize("boundary", [*of("resume"), *of("settled")])
 def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R22: the deadline moves once, by the whole halt, and the held call reaches its client once."""
+    """The deadline moves once, by the whole halt, and the held call reaches its client once."""
     journey.begin(bash="always_ask", custom=("lookup",)).say(EFFECT, 'call lookup {"n": 1}', "then", "say Done.")
     approval = journey.until_asked()
     before = approval.expires_at
@@ -166,7 +166,7 @@ def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str, monkeypat
 
 @pytest.mark.parametrize("boundary", of("resume_at_limit"))
 def test_going_on_below_a_spend_limit_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: the question is withdrawn once, and the turn runs."""
+    """The question is withdrawn once, and the turn runs."""
     stage = journey.stage
     with transaction(stage.workspace_id) as db:
         limit = SpendLimit.put(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(0))

@@ -25,7 +25,7 @@ from models.workspace.idempotency import KEY_SECONDS, Slip
 def test_a_sealing_may_die_too(
     journey: Journey, audit_key: str, audit_heads: Path, boundary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I9: the next sweep seals what this one has not, though it remembers what it has seen before; and nothing twice."""
+    """The next sweep seals the heads that this one missed, although it remembers earlier heads, and seals none twice."""
     monkeypatch.setattr(transactions, "_send", lambda _: None)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
@@ -53,7 +53,7 @@ def test_a_sealing_may_die_too(
 
 @pytest.mark.parametrize("boundary", of("forget_answers"))
 def test_forgetting_may_die_too(journey: Journey, boundary: str) -> None:
-    """Fault 29: what is too old is gone in the end, and whose time has not come has its answer."""
+    """Old responses are deleted in the end, and younger ones stay."""
     who = journey.stage.principal
     old, young = (Slip.of(who, "POST", "/v1/agents", b"{}", key=key, retry=0) for key in ("old", "young"))
     keep(journey.stage, old)

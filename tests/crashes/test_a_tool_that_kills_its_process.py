@@ -1,4 +1,4 @@
-"""Fault 9: a tool that takes its process with it, at every attempt. It stops after three attempts at most, and says so."""
+"""A tool kills its own process at every attempt. Assent stops after three attempts at most, and reports it."""
 
 import psutil
 import pytest
@@ -19,7 +19,7 @@ def workers_live(seen: Seen) -> bool:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_what_is_not_idempotent_is_put_to_a_person_at_once(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I2: nobody waits for a lease to run out; the worker that saw it says so, and takes the next call."""
+    """Nobody waits for the lease to end: the worker that saw the death reports it, and takes the next call."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", how), "then", call("charge"), "then", "say Done.")
     unknown = journey.until_asked("unknown_outcome")
     assert unknown.attempt_told
@@ -35,7 +35,7 @@ def test_what_is_not_idempotent_is_put_to_a_person_at_once(journey: Journey, led
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_what_is_idempotent_is_tried_three_times(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I3: then the model is told, nobody is asked, and the next call runs."""
+    """After three attempts the model is told, nobody is asked, and the next call runs."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", how), "then", call("put"), "then", "say Done.")
     seen = journey.until_idle()
     assert not seen.approvals
@@ -48,7 +48,7 @@ def test_what_is_idempotent_is_tried_three_times(journey: Journey, ledger: Ledge
 
 
 def test_a_worker_that_dies_of_it_every_time_is_lost_three_times(journey: Journey, ledger: Ledger) -> None:
-    """I3: kill -9 of the pool's own process at each attempt; then it stops, says so, and the run goes on."""
+    """Kill -9 of the pool's own process at each of three attempts. Then the call fails, and the run goes on."""
     journey.armed.at("effect.before")
     journey.begin(servers=SERVERS, till="always_allow").say(call("put"), "then", "say Done.")
     journey.until_crashed()
@@ -64,7 +64,7 @@ def test_a_worker_that_dies_of_it_every_time_is_lost_three_times(journey: Journe
 
 @pytest.mark.parametrize("boundary", [name for name in OUTSIDE if name.startswith("model.")])
 def test_a_turn_whose_worker_dies_every_time_ends_the_run(journey: Journey, boundary: str) -> None:
-    """I1: tried three times, said in an error, and the next message is answered."""
+    """After three attempts the run ends with an error, and the next message is answered."""
     journey.armed.at(boundary)
     journey.begin().say("say Done.")
     journey.until_crashed()
@@ -92,7 +92,7 @@ def test_a_shell_that_eats_all_memory_is_ended_and_says_so(journey: Journey) -> 
 
 
 def test_a_shell_that_kills_its_keeper_is_put_to_a_person_at_once(journey: Journey) -> None:
-    """I2: with its keeper went the only witness; the worker goes on."""
+    """Only the keeper knew the outcome. The worker goes on."""
     journey.begin(bash="always_allow").say(bash("echo effect >> effects; kill -9 $PPID; sleep 60"), "then", "say Done.")
     journey.until_asked("unknown_outcome")
     journey.settle_unknown()

@@ -1,4 +1,4 @@
-"""Faults 2 and 3: kill -9 of a worker's process while a toolset's function runs in its runner, before and after its effect."""
+"""Kill -9 of a worker's process while a toolset's function runs in its runner, before and after its effect."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def killed(journey: Journey, ledger: Ledger, effects: int) -> Noted:
 
 @pytest.mark.parametrize("how", MOMENTS)
 def test_a_person_is_told_what_is_known_and_says_what_became_of_it(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I2: which worker, since when, and what it had printed; nothing of it goes on or again unasked."""
+    """The person sees the worker, the start and the output. Nothing of the call goes on or runs again unasked."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", how), "then", "say Done.")
     killed(journey, ledger, MOMENTS[how])
     unknown = journey.until_asked("unknown_outcome")
@@ -50,7 +50,7 @@ def test_a_person_is_told_what_is_known_and_says_what_became_of_it(journey: Jour
 
 @pytest.mark.parametrize("how", MOMENTS)
 def test_what_is_idempotent_runs_again_under_its_key(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I3: one key and one input, nobody is asked, and the function that honours its key takes effect once."""
+    """One key and one input, nobody is asked, and the function that honours its key takes effect once."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", how), "then", "say Done.")
     first = killed(journey, ledger, MOMENTS[how])
     seen = journey.until_idle()

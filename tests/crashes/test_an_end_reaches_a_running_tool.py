@@ -1,4 +1,4 @@
-"""Fault 34: the run is ended while a tool runs. It is told, then killed; its result is recorded, and nothing follows (I6)."""
+"""A run is ended while a tool runs. The tool is told, then killed. Its result is stored, and nothing follows."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_a_function_that_ignores_it_is_killed_and_its_outcome_is_unknown(journey
 
 
 def test_what_is_idempotent_does_not_run_again_after_the_end(journey: Journey, ledger: Ledger) -> None:
-    """I6: killed for ignoring it, and not put into the queue again."""
+    """A tool that ignores the end is killed, and not queued again."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", "stubborn"), *NEVER)
     running(journey, ledger)
     assert ended(journey).calls[0].status == "cancelled"

@@ -1,4 +1,4 @@
-"""Who announces toolsets, keeps a listing or hears that it changed may die before or after it has said so: it is known (I1)."""
+"""A process that announces toolsets, stores a listing or marks it stale may die before or after its commit: no change is lost."""
 
 import contextlib
 from pathlib import Path
@@ -21,7 +21,7 @@ from workers.tools import sources
 
 @pytest.mark.parametrize("boundary", of("keep_listing"))
 def test_a_listing_is_asked_for_until_it_is_kept(journey: Journey, liar: Liar, boundary: str) -> None:
-    """I1 I2: the turn that asked is taken back, and goes on with what was kept."""
+    """The turn that asked for the listing is queued again, and goes on with the stored listing."""
     journey.armed.at(boundary)
     journey.begin(servers={"far": liar.url}, far="always_allow").say("call mcp__far__act {}", "then", "say Done.")
     journey.until_crashed()
@@ -34,7 +34,7 @@ def test_a_listing_is_asked_for_until_it_is_kept(journey: Journey, liar: Liar, b
 
 @pytest.mark.parametrize("boundary", of("mark_stale"))
 def test_a_change_is_heard_of_or_found(journey: Journey, mcp_url: str, boundary: str, tmp_path: Path) -> None:
-    """I1 I2: the process that hears of it dies with the call that it runs. If it has not said so, the listing's age does."""
+    """The process that hears of the change dies with its call. If the listing was not marked stale, its age expires it."""
     learnt, go = boundary.replace(".", "_"), tmp_path / "go"
     journey.begin(servers={"far": mcp_url}, far="always_ask")
     journey.say(f'call mcp__far__grow {{"name": "{learnt}", "until": "{go}"}}', "then", "say Grown.")
@@ -57,7 +57,7 @@ def test_a_change_is_heard_of_or_found(journey: Journey, mcp_url: str, boundary:
 def test_a_worker_s_toolsets_are_announced_whoever_dies_of_it(
     journey: Journey, crashing_worker: Process, crash_folder: Path
 ) -> None:
-    """I1: its worker starts another program to announce them, each time, and their calls run."""
+    """The worker starts another announcing process after each death, and the toolsets' calls run."""
     ledger = Ledger(crash_folder / "effects")
     journey.begin(servers=SERVERS, till="always_allow")
     journey.armed.at(*of("announce"))

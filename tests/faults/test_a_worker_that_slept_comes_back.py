@@ -1,4 +1,4 @@
-"""Fault 6: a worker is stopped past its lease and comes back. What it has to say touches no row but its own attempt's (I2, I7)."""
+"""A worker is stopped past its lease and comes back. It changes no row but its own attempt's."""
 
 from collections.abc import Callable
 
@@ -48,7 +48,7 @@ def comes_back(journey: Journey, worker: Worker) -> Seen:
 def test_a_result_that_comes_too_late_is_kept_beside(
     journey: Journey, ledger: Ledger, workers: dict[str, Worker], settled_first: bool
 ) -> None:
-    """I2: a person settles what became of it, whatever the worker says afterwards."""
+    """A person settles the outcome, whatever the worker reports afterwards."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "wait after"), "then", "say Done.")
     sleeps_past_its_lease(journey, workers["tools"])
     workers["all"].wake()
@@ -70,7 +70,7 @@ def test_a_result_that_comes_too_late_is_kept_beside(
 
 
 def test_a_command_that_has_not_come_to_its_effect_never_does(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I2: its worker notices first that the call is not its own any more, and ends it; so it runs where a person says again."""
+    """The worker notices first that it lost the call, and ends it. So the call runs where a person asked for a rerun."""
     journey.begin(bash="always_allow").say(SLEEPS_IN_VAIN, "then", "say Done.")
     sleeps_past_its_lease(journey, workers["tools"])
     workers["all"].wake()
@@ -86,7 +86,7 @@ def test_a_command_that_has_not_come_to_its_effect_never_does(journey: Journey, 
 
 
 def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: Ledger, workers: dict[str, Worker]) -> None:
-    """I3: the other worker's result counts; both ran under one key, and took effect once."""
+    """The other worker's result counts; both ran under one key, and took effect once."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", "wait before"), "then", "say Done.")
     sleeps_past_its_lease(journey, workers["tools"])
     workers["all"].wake()
@@ -103,7 +103,7 @@ def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: 
 
 
 def test_a_reply_that_comes_too_late_is_not_written(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I7: the turn was answered by another worker, once; its first worker finds its fence gone, and reports only its usage."""
+    """The turn was answered by another worker, once; its first worker finds its fence gone, and reports only its usage."""
     journey.begin().say("say 30 tokens at 60/s")
     seen = journey.until(lambda seen: seen.turns and seen.turns[0].status == "running")
     assert workers["turns"].has(seen.turns[0].worker)

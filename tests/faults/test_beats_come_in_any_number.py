@@ -1,4 +1,4 @@
-"""Fault 22: three beats at once, and one frozen for ten minutes: promises about time are kept late, never twice (I4, I6)."""
+"""Three beats at once, and one frozen for ten minutes: deadlines apply late, never twice."""
 
 import sys
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def frozen(plant: Plant) -> Iterator[None]:
 def test_three_beats_expire_and_send_each_thing_once(
     plant: Plant, crowd: Crowd, clock: Clock, two_more_beats: list[Process]
 ) -> None:
-    """I4, I6: an approval that people and three beats are after has one decision; a run that was sent thrice runs once."""
+    """An approval that people and three beats settle at once has one decision. A call that was sent three times runs once."""
     crowd.begin(6, SCRIPT, bash="always_ask", approval={"timeout_seconds": TEN_MINUTES})
     asked = crowd.asked()
     for beat in two_more_beats:

@@ -1,4 +1,4 @@
-"""Fault 7: a deploy, or, in the slow run, five: SIGTERM ends workers, others are there, work goes on (I1, I2)."""
+"""One deploy, or five in the slow run: SIGTERM ends workers, new ones start, and work goes on."""
 
 import re
 import time

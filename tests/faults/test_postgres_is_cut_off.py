@@ -1,4 +1,4 @@
-"""Fault 19: the link of workers to Postgres goes silent: an error in about ten seconds, no write with a stale fence (I2, I7)."""
+"""The link of workers to Postgres goes silent: an error in about ten seconds, no write with a stale fence."""
 
 import time
 

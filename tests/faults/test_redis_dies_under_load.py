@@ -1,4 +1,4 @@
-"""Fault 14: Redis is killed under load, for 6 s, or, in the slow run, for 60: nothing accepted is lost (I1)."""
+"""Redis is killed under load, for 6 s, or, in the slow run, for 60: nothing accepted is lost."""
 
 import time
 

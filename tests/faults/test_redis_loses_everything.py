@@ -1,11 +1,11 @@
-"""Faults 13 and 16: Redis is emptied, is full, takes no writes. Every session comes to its end (I1), decisions commit (I4)."""
+"""Redis is emptied, or full and refuses writes. Every session still ends, and decisions commit."""
 
 import pytest
 from faults.plant import POST_SECONDS, Crowd, Plant
 
 
 def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None:
-    """Fault 13: emptied again and again, while messages come and while they wait to be read."""
+    """Redis is emptied again and again while messages come and while they wait to be read."""
     for _ in range(4):
         crowd.begin(2)
         plant.redis.say("FLUSHALL")
@@ -14,7 +14,7 @@ def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
 def test_decisions_commit_while_redis_takes_no_writes(plant: Plant, crowd: Crowd, fault: str) -> None:
-    """Fault 16: each decision and each message is answered with 200 in time, and all runs end once Redis is well again."""
+    """Each decision and each message is answered with 200 in time, and all runs end once Redis is well again."""
     crowd.begin(6, bash="always_ask")
     approvals = crowd.asked()
     if fault == "full":

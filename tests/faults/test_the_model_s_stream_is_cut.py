@@ -1,4 +1,4 @@
-"""Fault 20: the model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes.
+"""The model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes.
 
 Over both wires.
 """
@@ -48,7 +48,7 @@ def model(served: CutModel, asking: None, workers: dict[str, Worker]) -> CutMode
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], model: CutModel, place: str) -> None:
-    """I5 I7: whatever cut it, the turn is tried again, and one whole call is asked about and run, once."""
+    """Wherever the stream is cut, the turn is tried again, and one whole call is asked about and run, once."""
     model.place = place
     ways = [(wire, way) for wire in PLACES[place] for way in WAYS]
     crowd = {(wire, way): journeys().begin(model=MODELS[wire], bash="always_ask") for wire, way in ways}

@@ -1,4 +1,4 @@
-"""R23 to R31 with everything real, which starts once for the whole file.
+"""All features together on real processes, which start once for the whole file.
 
 One approval on each wire; a Python toolset, MCP servers over both transports, and what people decide about their calls.
 """
