@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, one after the other, each shortened to a minute or two; or one of them, as it is.
+"""`make bench` runs every benchmark, each shortened to a minute or two, or one benchmark at full length.
 
 make bench                                all of them, short
 make bench ARGS="parked"                  one, at full length
@@ -29,16 +29,16 @@ SHORT = {
     "inbox": ["--rounds", "40", "--events", "100000"],
     "deliveries": ["--count", "300", "--rounds", "1"],
 }
-"""The benchmarks, and what makes them short."""
+"""The benchmarks, and the options that make them short."""
 
 
 def main() -> int:
-    """Run what was asked for. Returns how many failed."""
+    """Run one benchmark or all. Returns 1 or more if a benchmark failed, 2 if the name is unknown."""
     name, *options = sys.argv[1:] or [""]
     if name in SHORT:
         return _run(name, options)
     if name:
-        print(__doc__, "\nThey are:", ", ".join(SHORT), file=sys.stderr)
+        print(f"unknown benchmark {name!r}; use one of", ", ".join(SHORT), file=sys.stderr)
         return 2
     return sum(_run(each, short) != 0 for each, short in SHORT.items())
 

@@ -1,8 +1,8 @@
-"""What the audit costs: `.venv/bin/python tests/benchmarks/audit.py`, with PYTHONPATH=tests.
+"""What the audit costs: `make bench ARGS="audit"`.
 
-1. An act that is hashed and inserted, beside the same insert without its hash: client CPU and time.
+1. An act that is hashed and inserted, and the same insert without a hash: client CPU and time.
 2. A whole gated cycle (message, turn, approval, decision, tool, turn), verb by verb: how much of it is hashing.
-3. A sweep that seals 10,000 sessions that changed, one that seals 10 of them, and one that finds nothing.
+3. Sweeps that seal 10,000 changed sessions, 10 changed sessions, and none.
 4. A verification of all of it, and of its export: acts per second, and memory.
 
 All in one process on an embedded Postgres with fsync on. Ratios say more than figures: the machine may be busy.
@@ -37,15 +37,15 @@ DETAILS = {"result": "allow", "rule": "ask: default", "input_sha256": "0" * 64}
 
 @dataclass
 class Carrier:
-    """Stands for a session's row."""
+    """The columns of a session's row that a chain needs."""
 
     id: str
     audit_seq: int = 0
     audit_head: str = audit.GENESIS
 
 
-def timed(act: Callable[[], object], count: int) -> tuple[float, float]:
-    """CPU and wall microseconds of each of `count` calls."""
+def microseconds(act: Callable[[], object], count: int) -> tuple[float, float]:
+    """Return the mean CPU and wall microseconds of `count` calls."""
     cpu, began = time.process_time(), time.perf_counter()
     for _ in range(count):
         act()
@@ -54,7 +54,7 @@ def timed(act: Callable[[], object], count: int) -> tuple[float, float]:
 
 @contextmanager
 def unchained() -> Iterator[None]:
-    """Acts with a constant for their hash."""
+    """Give acts a constant instead of a hash."""
     link = audit.link
     audit.link = lambda _before, _act: "0" * 64
     try:
@@ -64,7 +64,7 @@ def unchained() -> Iterator[None]:
 
 
 def acts(stage: Stage, batch: int, count: int) -> tuple[float, float]:
-    """Transactions of `batch` acts, as a session writes them: CPU and wall microseconds per act."""
+    """Write `count` transactions of `batch` acts, as a session does. Returns CPU and wall microseconds per act."""
     carrier = Carrier(ids.new("sesn"))
 
     def write() -> None:
@@ -73,43 +73,43 @@ def acts(stage: Stage, batch: int, count: int) -> tuple[float, float]:
             rows = [audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now) for _ in range(batch)]
             handle.insert_many(audit.Audit, [act for act, _ in rows])
 
-    cpu, wall = timed(write, count)
+    cpu, wall = microseconds(write, count)
     return cpu / batch, wall / batch
 
 
 def one_act(stage: Stage, repeat: int) -> None:
-    """With and without the chain, in turns; and the hashing alone."""
+    """Print the cost of an act with and without the chain, by turns, and of the hash alone."""
     print("\n1. an act, client CPU (wall) in microseconds")
     for batch in (1, 4):
-        with_it, without = [], []
+        chained_runs, plain_runs = [], []
         for _ in range(repeat):
-            with_it.append(acts(stage, batch, 200))
+            chained_runs.append(acts(stage, batch, 200))
             with unchained():
-                without.append(acts(stage, batch, 200))
-        chained, plain = ([statistics.median(part) for part in zip(*runs, strict=True)] for runs in (with_it, without))
+                plain_runs.append(acts(stage, batch, 200))
+        chained, plain = ([statistics.median(part) for part in zip(*runs, strict=True)] for runs in (chained_runs, plain_runs))
         print(
             f"  {batch} in a transaction: chained {chained[0]:.0f} ({chained[1]:.0f})  without {plain[0]:.0f} ({plain[1]:.0f})",
             end="",
         )
         print(f"  the chain adds {chained[0] - plain[0]:.0f} ({chained[0] / plain[0] - 1:+.0%} CPU)")
     carrier, now = Carrier(ids.new("sesn")), datetime.now(UTC)
-    alone, _ = timed(lambda: audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now), 5000)
+    alone, _ = microseconds(lambda: audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now), 5000)
     print(f"  hashing alone: {alone:.1f}")
 
 
 def cycle(stage: Stage) -> str:
-    """A gated cycle of a new session, without model and tool."""
+    """Write the rows of a gated cycle of a new session, without model and tool. Returns the session's id."""
     session_id = stage.session(bash="always_ask")
     stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
-    stage.confirm(session_id, asked.id)
-    stage.run_call(asked)
+    [proposed] = stage.reply(session_id, call())
+    stage.confirm(session_id, proposed.id)
+    stage.run_call(proposed)
     stage.reply(session_id, say("Done."))
     return session_id
 
 
 def one_cycle(stage: Stage, repeat: int) -> None:
-    """The rows' part of a cycle, and how much of it is spent in `link`."""
+    """Print the CPU of a cycle's rows, and the part of `link` in it."""
     took = 0.0
     link = audit.link
 
@@ -122,7 +122,7 @@ def one_cycle(stage: Stage, repeat: int) -> None:
             took += time.process_time() - began
 
     audit.link = measured
-    chained = timed(lambda: cycle(stage), 20 * repeat)[0] / 1000
+    chained = microseconds(lambda: cycle(stage), 20 * repeat)[0] / 1000
     audit.link = link
     hashing = 1000 * took / 20 / repeat
     with transactions.transaction(stage.workspace_id) as handle:
@@ -132,22 +132,21 @@ def one_cycle(stage: Stage, repeat: int) -> None:
 
 
 def sessions(stage: Stage, count: int, each: int) -> list[str]:
-    """Sessions with that many acts, chained as they would be, written in bulk."""
-    made: list[str] = []
+    """Create `count` sessions with `each` chained acts, in bulk. Returns their ids."""
     first = stage.session()
     with transactions.transaction(stage.workspace_id) as handle:
         handle.write("SET LOCAL statement_timeout = 0")
         names = ", ".join(c.name for c in sa.inspect(type(stage.read(first))).local_table.columns if c.name != "id")
         copies = "SELECT unnest(CAST(%(ids)s AS text[]))"
         copy = f"INSERT INTO session (id, {names}) {copies}, {names} FROM session WHERE id = %(first)s"
-        made = [ids.new("sesn") for _ in range(count)]
-        handle.write(copy, ids=made, first=first)
-        grow(handle, stage, made, each, Carrier)
-    return made
+        chains = [ids.new("sesn") for _ in range(count)]
+        handle.write(copy, ids=chains, first=first)
+        grow(handle, stage, chains, each, Carrier)
+    return chains
 
 
 def grow(handle: transactions.Db, stage: Stage, chains: list[str], each: int, start: Callable[[str], Carrier]) -> None:
-    """More acts for these sessions."""
+    """Append `each` acts to every chain. `start` returns a chain's present head."""
     handle.write("SET LOCAL statement_timeout = 0")
     now = clock.now(handle)
     for at in range(0, len(chains), 500):
@@ -159,13 +158,13 @@ def grow(handle: transactions.Db, stage: Stage, chains: list[str], each: int, st
         ]
         handle.insert_many(audit.Audit, [act for act, _ in rows])
         heads = [{"id": c.id, "seq": c.audit_seq, "head": c.audit_head} for c in carriers]
-        said = "jsonb_to_recordset(CAST(%(heads)s AS jsonb)) AS h (id text, seq bigint, head text)"
-        text = f"UPDATE session SET audit_seq = h.seq, audit_head = decode(h.head, 'hex') FROM {said} WHERE session.id = h.id"
+        records = "jsonb_to_recordset(CAST(%(heads)s AS jsonb)) AS h (id text, seq bigint, head text)"
+        text = f"UPDATE session SET audit_seq = h.seq, audit_head = decode(h.head, 'hex') FROM {records} WHERE session.id = h.id"
         handle.write(text, heads=json.dumps(heads))
 
 
 def sealing(stage: Stage, count: int, each: int) -> None:
-    """Sweeps over many, few and no changed sessions."""
+    """Print the cost of sweeps over many, few and no changed sessions."""
     sweep = seal_sweep.Sweep()
     sweep.run()
     chains = sessions(stage, count, each)
@@ -173,24 +172,22 @@ def sealing(stage: Stage, count: int, each: int) -> None:
     for name, some in (("all of them", []), ("10 of them", chains[:10]), ("nothing", [])):
         if some:
             with transactions.transaction(stage.workspace_id) as handle:
-                found = handle.rows(
-                    "SELECT id, audit_seq, encode(audit_head, 'hex') FROM session WHERE id = ANY(%(ids)s)", ids=some
-                )
-                heads = {row[0]: Carrier(*row) for row in found}
+                rows = handle.rows("SELECT id, audit_seq, encode(audit_head, 'hex') FROM session WHERE id = ANY(%(ids)s)", ids=some)
+                heads = {row[0]: Carrier(*row) for row in rows}
                 grow(handle, stage, some, 1, heads.__getitem__)
-        cpu, wall = timed(sweep.run, 1)
+        cpu, wall = microseconds(sweep.run, 1)
         print(f"  {name}: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
     sweep.since = None
-    cpu, wall = timed(sweep.run, 1)
+    cpu, wall = microseconds(sweep.run, 1)
     print(f"  all chains compared, nothing found: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
 
 
 def verifying(stage: Stage) -> None:
-    """The database, then its export."""
+    """Print the pace of a verification of the database, and of its export."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "export.jsonl"
         with file.open("w") as out:
-            _, wall = timed(lambda: out.writelines(auditing.export(stage.workspace_id, datetime.now(UTC))), 1)
+            _, wall = microseconds(lambda: out.writelines(auditing.export(stage.workspace_id, datetime.now(UTC))), 1)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.perf_counter()
         live = auditing.verify(stage.workspace_id, auditing.walk(stage.workspace_id), seal_key.known())
@@ -210,14 +207,14 @@ def verifying(stage: Stage) -> None:
 
 
 def main() -> None:
-    """All of it."""
+    """Measure, and print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sessions", type=int, default=10_000)
     options.add_argument("--acts", type=int, default=10)
     options.add_argument("--repeat", type=int, default=5)
     options.add_argument("--postgres-port", type=int, help="of a server for benchmarks only, instead of the embedded one")
-    asked = options.parse_args()
-    with servers(asked.postgres_port) as on:
+    chosen = options.parse_args()
+    with servers(chosen.postgres_port) as on:
         os.environ |= {"DATABASE_URL": on.postgres.url("app"), "DATABASE_SYSTEM_URL": on.postgres.url("system")}
         heads = Path(tempfile.mkdtemp()) / "heads"
         signed_heads.make(heads)
@@ -225,10 +222,10 @@ def main() -> None:
         settings.cache_clear()
         print(f"spin {spin_ms()} ms")
         stage = Stage()
-        one_act(stage, asked.repeat)
-        one_cycle(stage, asked.repeat)
+        one_act(stage, chosen.repeat)
+        one_cycle(stage, chosen.repeat)
         sealed = Stage()
-        sealing(sealed, asked.sessions, asked.acts)
+        sealing(sealed, chosen.sessions, chosen.acts)
         verifying(sealed)
         transactions.dispose()
 

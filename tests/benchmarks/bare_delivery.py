@@ -1,4 +1,4 @@
-"""A delivery with nothing around it: a Celery task that posts a body by the same HTTP client as a real delivery.
+"""A Celery task that posts a body by the HTTP client of a real delivery, and does nothing else.
 
 Imported by the workers of `benchmarks.deliveries`.
 """
@@ -13,7 +13,7 @@ from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
 
 @app.task(name="deliver.bare")
 def bare(url: str, event_id: str) -> None:
-    """Post once. The message has a URL, which a real hint never has."""
+    """Post once. The message carries the URL; a real hint carries only ids."""
     asyncio.run(_post(url, event_id))
 
 

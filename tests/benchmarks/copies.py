@@ -1,4 +1,4 @@
-"""Rows by the thousand: copies of rows that Assent itself wrote, so that a benchmark need not know the tables."""
+"""Thousands of rows, as copies of rows that Assent itself wrote: so a benchmark need not know the tables."""
 
 import psycopg
 
@@ -13,7 +13,7 @@ WHERE table_schema = 'public' AND table_name = %s AND is_generated = 'NEVER'
 def copy(db: Db, table: str, where: str, changed: dict[str, str], count: int = 1, first: int = 1) -> None:
     """Insert `count` copies of each row of `table` for which `where` holds. `changed` gives columns as SQL expressions.
 
-    They may name the columns of the `row`, and `n`, which counts from `first`. Foreign keys are not checked meanwhile.
+    The expressions may use the columns of `row`, and `n`, which counts from `first`. Foreign keys are not checked meanwhile.
     """
     columns = [str(row[0]) for row in db.execute(_COLUMNS, (table,))]
     names = ", ".join(f'"{name}"' for name in columns)
@@ -22,3 +22,10 @@ def copy(db: Db, table: str, where: str, changed: dict[str, str], count: int = 1
     source = f"(SELECT * FROM {table} WHERE {where}) AS row, generate_series({first}, {first + count - 1}) AS n"
     db.execute(f"INSERT INTO {table} ({names}) SELECT {values} FROM {source}")
     db.execute("SET session_replication_role = origin")
+
+
+def number(db: Db, statement: str, values: tuple[object, ...] = ()) -> int:
+    """Return the only value of a statement's only row, as an integer."""
+    row = db.execute(statement, values).fetchone()
+    assert row
+    return int(str(row[0]))

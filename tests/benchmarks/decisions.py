@@ -1,10 +1,10 @@
 """What an approval and what a grant add to the way from a message to its tool, beside the same call under policy allow.
 
-    python tests/benchmarks/decisions.py [--cycles 60]
+    make bench ARGS="decisions [--cycles 60]"
 
-Three agents take turns, one cycle at a time: one whose tool is allowed, one with a standing grant, one that asks and is answered at
-once. Measured is the time from posting the message to the tool's claim, in ms; read the medians' differences (targets: 50 ms for an
-approval, 5 ms for a grant) and their ratios, never the times themselves.
+Three agents take turns, one cycle at a time: a policy allows the first one's tool, a standing grant the second one's, and a person
+allows the third one's at once. Measured is the time from posting the message to the tool's claim, in ms; read the medians'
+differences (targets: 50 ms for an approval, 5 ms for a grant) and their ratios, never the times themselves.
 """
 
 import argparse
@@ -31,12 +31,12 @@ class Path(Driver):
         self.decision = decision or {}
 
     def allow(self, session_id: str, call_id: str) -> None:
-        """The decision, with what this path adds to it."""
-        said = {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": "allow", **self.decision}
-        self._post(f"/v1/sessions/{session_id}/events", {"events": [said]})
+        """Send the decision, with this path's further fields."""
+        confirmation = {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": "allow", **self.decision}
+        self._post(f"/v1/sessions/{session_id}/events", {"events": [confirmation]})
 
     def once(self) -> float:
-        """One cycle: ms from posting the message to the tool's claim."""
+        """Run one cycle. Returns the milliseconds from posting the message to the tool's claim."""
         began = time.monotonic_ns()
         mine = self.start()
         claimed, over = 0, False
@@ -53,9 +53,9 @@ class Path(Driver):
 
 def main() -> None:
     """Print the table."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--cycles", type=int, default=60)
-    cycles = asked.parse_args().cycles
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--cycles", type=int, default=60)
+    cycles = options.parse_args().cycles
     with servers() as on, house(on) as at:
         allowed = Path(at, "always_allow")
         granted = Path(at, "always_ask", {"scope": "always"})
@@ -71,9 +71,9 @@ def main() -> None:
         base = statistics.median(times["policy allows"])
         print(f"{cycles} cycles of each, one at a time; a spin takes {spin_ms():.1f} ms")
         print(f"{'':18}{'p50 ms':>9}{'p95':>9}{'adds ms':>9}{'ratio':>8}")
-        for name, found in times.items():
-            middle = statistics.median(found)
-            print(f"{name:18}{middle:9.1f}{percentile(found, 95):9.1f}{middle - base:9.1f}{middle / base:8.2f}")
+        for name, values in times.items():
+            middle = statistics.median(values)
+            print(f"{name:18}{middle:9.1f}{percentile(values, 95):9.1f}{middle - base:9.1f}{middle / base:8.2f}")
         for path in paths.values():
             path.close()
 

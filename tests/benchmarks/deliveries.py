@@ -1,15 +1,15 @@
 """How many deliveries leave per second, how soon after the commit, and does a dead endpoint slow a living one down?
 
-    python tests/benchmarks/deliveries.py [--count 1000] [--dead 10000] [--rounds 3]
+    make bench ARGS="deliveries [--count 1000] [--dead 10000] [--rounds 3]"
 
-One process `deliver` as the Procfile has it, with sweeps and beat. Beside the deliveries are bare Celery tasks in the same process,
-which post by the same HTTP client and do nothing else. Measured at the receiver:
+One process `deliver` as the Procfile has it, with sweeps and beat. Compared with bare Celery tasks in the same
+process, which post by the same HTTP client and do nothing else. Measured at the receiver:
 
 - deliveries per second of one burst, to one endpoint and to ten, from the commit to the last first byte; the ratio to bare tasks
 - ms from the commit (of a bare task: from its sending) to the request's first byte, one at a time
-- ms of a decision's transaction, alone and with 10 endpoints and 10 channels that hear of it
-- the same burst and the same delay for a living endpoint by turns alone, and from the moment on in which 10,000 deliveries wait for
-  another that has just stopped answering
+- ms of a decision's transaction, alone and with 10 endpoints and 10 channels that are told of it
+- the same burst and delay of a living endpoint, by turns alone and while 10,000 deliveries wait for an endpoint that has just
+  stopped answering
 
 Read the ratios. Fails if the living endpoint does not keep nine tenths of its rate.
 """
@@ -19,14 +19,10 @@ import os
 import statistics
 import sys
 import time
-from pathlib import Path
 
-HOUSE = Path(__file__).parents[2]
-sys.path[:0] = [str(HOUSE), str(HOUSE / "tests")]
-
-from benchmarks.delivering import Bench, Receiver, workers  # noqa: E402
-from benchmarks.house import servers  # noqa: E402
-from benchmarks.meters import percentile, spin_ms  # noqa: E402
+from benchmarks.delivering import Bench, Receiver, workers
+from benchmarks.house import servers
+from benchmarks.meters import percentile, spin_ms
 
 BOUND = 0.9
 
@@ -77,7 +73,7 @@ def _beside(bench: Bench, one: list[str], dead: list[str], chosen: argparse.Name
 
 
 def _decisions(bench: Bench, count: int = 40) -> None:
-    """Print how long a decision's transaction takes that nobody hears of, and one that 10 endpoints and 10 channels hear of."""
+    """Print how long a decision's transaction takes, alone and with 10 endpoints and 10 channels that are told of it."""
     from outbox.notified import channel
     from rows.stage import Stage, call
 

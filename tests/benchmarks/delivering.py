@@ -1,4 +1,4 @@
-"""What the benchmark of deliveries measures with: a receiver of webhooks, the processes that deliver, and what is sent to them."""
+"""The tools of the benchmark of deliveries: a receiver of webhooks, the processes that deliver, and the sender of events."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ PROCESSES = {
 
 
 class Receiver:
-    """Endpoints on loopback, which answer at once; `/dead` never, once it `is_dead`. Keeps the time of each event's first byte."""
+    """Endpoints on loopback that answer at once. Once `is_dead` is set, `/dead` never answers. Keeps each first byte's time."""
 
     def __init__(self) -> None:
         self.arrived: dict[bytes, float] = {}
@@ -58,7 +58,7 @@ class Receiver:
 
 @contextmanager
 def workers(on: Servers) -> Iterator[None]:
-    """The processes that deliver; this process writes rows and sends hints."""
+    """Run the processes that deliver. This process writes rows and sends hints."""
     from models.database.encryption import new_keys
 
     private, public = new_keys()
@@ -80,7 +80,7 @@ def workers(on: Servers) -> Iterator[None]:
 
 
 class Bench:
-    """A workspace with endpoints, and what is sent to them."""
+    """A workspace with endpoints, and the sender of their events."""
 
     def __init__(self, receiver: Receiver) -> None:
         from rows.stage import Stage
@@ -88,7 +88,7 @@ class Bench:
         from models.pure.webhook_events import EVENTS
         from workers import enqueue
 
-        assert enqueue.publisher(), "its import has hints sent after commits"
+        assert enqueue.publisher(), "importing it makes commits send hints"
         self.stage, self.receiver = Stage(), receiver
         self.types, self.bare_count = list(EVENTS), 0
 
@@ -133,7 +133,7 @@ class Bench:
             time.sleep(0.05)
 
     def die(self, kind: str) -> None:
-        """Queue all deliveries of an endpoint that answered a moment ago, and never will again."""
+        """Make all deliveries of an endpoint due. The endpoint answered a moment ago, and never will again."""
         from models.database.transactions import transaction
         from models.outbox import claims
         from models.outbox.endpoint import AT_ONCE
@@ -146,7 +146,7 @@ class Bench:
             claims.hint_next(db, endpoint_id, AT_ONCE)
 
     def rest(self, kind: str) -> None:
-        """Take all deliveries of this endpoint away for a day, and wait until none is on its way."""
+        """Postpone all deliveries of this endpoint by a day, and wait until none is running."""
         from models.database.transactions import transaction
 
         later = "UPDATE delivery SET due_at = assent_now() + interval '1 day' WHERE event_type = %(kind)s AND status = 'queued'"
@@ -160,7 +160,7 @@ class Bench:
             time.sleep(0.2)
 
     def bare(self, count: int) -> float:
-        """Send bare tasks. Returns when the first was sent."""
+        """Send bare tasks. Returns the time before the first."""
         from workers.celery import app
 
         began = time.monotonic()
@@ -170,9 +170,9 @@ class Bench:
         return began
 
     def rate(self, send: Callable[..., float], *kinds: list[str], count: int) -> float:
-        """Events per second of a burst, from the commit to the last first byte."""
+        """Return the events per second of a burst, from the commit to the last first byte."""
         return count / self.receiver.times(lambda: send(*kinds, count), count)[-1]
 
     def delays(self, send: Callable[..., float], *kinds: list[str], count: int = 50) -> list[float]:
-        """Milliseconds until the first byte, one event at a time."""
+        """Return the milliseconds from each commit to the first byte, one event at a time."""
         return [1000 * self.receiver.times(lambda: send(*kinds, 1), 1)[0] for _ in range(count)]

@@ -1,4 +1,4 @@
-"""The client of a benchmark: starts cycles, answers what parks, and reads the workers' marks. All in one closed loop."""
+"""The client of a benchmark, one closed loop: starts cycles, decides parked ones, and reads the workers' marks."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from benchmarks.house import House
 
 PROMPT = 'call glob {"pattern": "*.none"}\nthen\nsay done'
 PATIENCE_SECONDS = 120
-"""Without any mark for so long, a benchmark gives up."""
+"""A benchmark fails after this time without a mark."""
 
 Mark = tuple[str, str, str, int]
 """Kind, session, call, nanoseconds: see `benchmarks.marks`."""
 
 
 class Loop:
-    """Cycles of any system that marks `P` when one has parked and `D` when it is done."""
+    """Cycles of any system that writes the mark `P` when a cycle parks and `D` when it is done."""
 
     def __init__(self, at: House) -> None:
         self.pool = ThreadPoolExecutor(4)
@@ -33,23 +33,23 @@ class Loop:
         self.failed: list[BaseException] = []
 
     def start(self) -> str:
-        """Begin a cycle; its id."""
+        """Begin a cycle. Returns its id."""
         raise NotImplementedError
 
     def allow(self, session_id: str, call_id: str) -> None:
         """Let a parked cycle go on."""
         raise NotImplementedError
 
-    def ask(self, what: Callable[..., object], *args: str) -> None:
-        """Have a thread do it; what goes wrong with it is raised by the next `read`."""
-        self.pool.submit(what, *args).add_done_callback(self._done)
+    def submit(self, work: Callable[..., object], *args: str) -> None:
+        """Run `work` in a thread. The next `read` raises its error."""
+        self.pool.submit(work, *args).add_done_callback(self._done)
 
-    def _done(self, asked: Future[object]) -> None:
-        if error := asked.exception():
+    def _done(self, future: Future[object]) -> None:
+        if error := future.exception():
             self.failed.append(error)
 
     def read(self, seconds: float = 1) -> list[Mark]:
-        """Marks that came."""
+        """Return the marks that arrive within `seconds`."""
         if self.failed:
             raise self.failed[0]
         if not select.select([self.marks], [], [], seconds)[0]:
@@ -63,44 +63,44 @@ class Loop:
         """Run `count` whole cycles, `in_flight` at a time."""
         self.heard = time.monotonic()
         for _ in range(min(count, in_flight)):
-            self.ask(self.start)
+            self.submit(self.start)
         started, done = min(count, in_flight), 0
         while done < count:
             for kind, session_id, call_id, _ in self.read():
                 if kind == "P":
-                    self.ask(self.allow, session_id, call_id)
+                    self.submit(self.allow, session_id, call_id)
                 elif kind == "D":
                     done += 1
                     if started < count:
                         started += 1
-                        self.ask(self.start)
+                        self.submit(self.start)
 
     def park(self, count: int) -> dict[str, str]:
-        """Start `count` cycles and leave them parked: their ids, and the calls that wait."""
+        """Start `count` cycles and leave them parked. Returns the waiting call of each, by the cycle's id."""
         self.heard = time.monotonic()
         parked: dict[str, str] = {}
         for _ in range(count):
-            self.ask(self.start)
+            self.submit(self.start)
         while len(parked) < count:
             parked |= {session: call for kind, session, call, _ in self.read() if kind == "P"}
         return parked
 
     def latency(self, rate: int, seconds: int) -> list[float]:
-        """Park cycles, then let them go on at `rate` per second; ms from before that to the tool's claim."""
+        """Park cycles, then allow `rate` per second. Returns the milliseconds from each decision to the tool's claim."""
         parked = self.park(rate * seconds)
         sent: dict[str, int] = {}
-        heard: list[Mark] = []
+        marks: list[Mark] = []
         pace = random.Random(3)
         due = time.monotonic()
         for session_id, call_id in parked.items():
             while (wait := due - time.monotonic()) > 0:
-                heard += self.read(wait)
+                marks += self.read(wait)
             sent[session_id] = time.monotonic_ns()
-            self.ask(self.allow, session_id, call_id)
+            self.submit(self.allow, session_id, call_id)
             due += pace.uniform(0.75, 1.25) / rate
-        while sum(kind == "D" for kind, *_ in heard) < len(parked):
-            heard += self.read()
-        return [(at - sent[session]) / 1e6 for kind, session, _, at in heard if kind == "T"]
+        while sum(kind == "D" for kind, *_ in marks) < len(parked):
+            marks += self.read()
+        return [(at - sent[session]) / 1e6 for kind, session, _, at in marks if kind == "T"]
 
     def close(self) -> None:
         """Read no more marks."""
@@ -115,56 +115,56 @@ class Driver(Loop):
         super().__init__(at)
         self.at = at
         self.of_thread = threading.local()
-        # One tool, as the peers have.
+        # One tool, as in the peers' drivers.
         tool = {"name": "glob", "enabled": True, "permission_policy": {"type": "always_ask"}}
         toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": False}, "configs": [tool]}
         agent = self._post("/v1/agents", {"name": "Bench", "model": "claude-bench", "tools": [toolset]})
-        environment = self._answer("GET", "/v1/environments")["data"][0]
+        environment = self._request("GET", "/v1/environments")["data"][0]
         self.session = {"agent": agent["id"], "environment_id": environment["id"], "initial_events": [message(PROMPT)]}
 
     def start(self) -> str:
-        """A session with its message."""
+        """Create a session with its first message. Returns its id."""
         session_id: str = self._post("/v1/sessions", self.session)["id"]
         return session_id
 
     def allow(self, session_id: str, call_id: str) -> None:
-        """The decision."""
-        said = {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": "allow"}
-        self._post(f"/v1/sessions/{session_id}/events", {"events": [said]})
+        """Send the decision."""
+        confirmation = {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": "allow"}
+        self._post(f"/v1/sessions/{session_id}/events", {"events": [confirmation]})
 
     def say(self, session_id: str, text: str) -> None:
-        """One more message."""
+        """Send one more message."""
         self._post(f"/v1/sessions/{session_id}/events", {"events": [message(text)]})
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return self._answer("POST", path, json.dumps(body))
+        return self._request("POST", path, json.dumps(body))
 
-    def _answer(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        """By the standard library, as the peers' drivers ask: the client is not what is measured."""
+    def _request(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        """Return the JSON of a response. Uses the standard library as the peers' drivers do, so that all clients cost the same."""
         headers = {"x-api-key": self.at.key, "content-type": "application/json"}
         try:
             http = self._connection()
             http.request(method, path, body, headers)
             response = http.getresponse()
-        except (HTTPException, OSError):  # kept alive no more
+        except (HTTPException, OSError):  # the server closed the idle connection
             http = self._connection(anew=True)
             http.request(method, path, body, headers)
             response = http.getresponse()
-        said = response.read()
-        assert response.status < 300, said
-        answer: dict[str, Any] = json.loads(said)
-        return answer
+        text = response.read()
+        assert response.status < 300, text
+        payload: dict[str, Any] = json.loads(text)
+        return payload
 
     def _connection(self, *, anew: bool = False) -> HTTPConnection:
-        """This thread's."""
+        """Return this thread's connection."""
         if anew or not hasattr(self.of_thread, "http"):
             self.of_thread.http = HTTPConnection(self.at.url.removeprefix("http://"), timeout=30)
             self.of_thread.http.connect()
             self.of_thread.http.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        found: HTTPConnection = self.of_thread.http
-        return found
+        connection: HTTPConnection = self.of_thread.http
+        return connection
 
 
 def message(text: str) -> dict[str, Any]:
-    """A user's message."""
+    """Return a user's message."""
     return {"type": "user.message", "content": [{"type": "text", "text": text}]}

@@ -1,6 +1,6 @@
 """One transaction of ten statements: as `models.database.exchange` sends it, by psycopg's pipeline, and one by one.
 
-    python tests/benchmarks/exchange.py [TRANSACTIONS]
+    make bench ARGS="exchange [TRANSACTIONS]"
 
 Prints CPU per transaction, of the client and of the server's process, the least of four interleaved rounds. Compare ratios only.
 """
@@ -39,13 +39,13 @@ TABLES = """
 
 
 def exchanged(connection: Connection) -> None:
-    """Two messages."""
+    """Send the statements in two messages."""
     connection.exchange([BEGIN, *READS])
     connection.exchange([*WRITES, COMMIT])
 
 
 def pipelined(connection: Connection) -> None:
-    """psycopg's pipeline, which sends each statement by itself and waits twice."""
+    """Send each statement by psycopg's pipeline, and wait twice."""
     with connection.pipeline():
         connection.execute("BEGIN")
         for cursor in [connection.execute(read.sql, read.values) for read in READS]:
@@ -56,7 +56,7 @@ def pipelined(connection: Connection) -> None:
 
 
 def one_by_one(connection: Connection) -> None:
-    """psycopg without a pipeline."""
+    """Send each statement by psycopg, and wait for each."""
     connection.execute("BEGIN")
     for read in READS:
         connection.execute(read.sql, read.values).fetchall()
@@ -66,7 +66,7 @@ def one_by_one(connection: Connection) -> None:
 
 
 def main() -> None:
-    """Measure the three, interleaved."""
+    """Measure the three ways, interleaved, and print."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     ways: dict[str, Callable[[Connection], None]] = {"exchange": exchanged, "pipeline": pipelined, "one by one": one_by_one}
     with servers() as on:
@@ -79,16 +79,16 @@ def main() -> None:
             connection.prepare_threshold = 0
         rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
         for _ in range(4):
-            for name, found in rounds.items():
-                found.append(cost(ways[name], connections[name], count))
-    least = {name: [min(part) for part in zip(*found, strict=True)] for name, found in rounds.items()}
+            for name, costs in rounds.items():
+                costs.append(cost(ways[name], connections[name], count))
+    least = {name: [min(part) for part in zip(*costs, strict=True)] for name, costs in rounds.items()}
     for name, (client, server) in least.items():
         ratio = (client + server) / sum(least["exchange"])
         print(f"{name}: client {client:.0f} us, server {server:.0f} us of CPU per transaction, {ratio:.2f} times an exchange")
 
 
 def cost(way: Callable[[Connection], None], connection: Connection, count: int) -> tuple[float, float]:
-    """CPU microseconds per transaction, of this process and of the connection's server."""
+    """Return the CPU microseconds per transaction, of this process and of the connection's server."""
     server = psutil.Process(connection.info.backend_pid)
     for _ in range(50):
         way(connection)

@@ -1,13 +1,13 @@
-"""The gated cycle: message, model, approval, tool, model, end; through HTTP, with everything on, beside its floors and its peers.
+"""The gated cycle (message, model, approval, tool, model, end) over HTTP, compared with its floors and with other systems.
 
-    python tests/benchmarks/gated_cycle.py [--seconds 8] [--in-flight 16] [--repeat 3] [--peers FOLDER] [--profile 10]
+    make bench ARGS="gated_cycle [--seconds 8] [--in-flight 16] [--repeat 3] [--peers FOLDER] [--profile 10]"
 
 Prints, for each repetition, cycles per second and CPU per cycle of each process, write transactions and WAL; then the latency from
 a decision to the tool's start at 20 per second; then, in the same minutes on the same Postgres and Redis, its floors: the cycle's
 three Celery tasks with nothing in them, on the same workers, and its commits with a row each. `--peers` names a folder with drivers
-of other systems (`lg.py`, `dbos_peer.py`, `celery_min.py`), which are run in between, each making the same two model calls.
-The last repetition ends with a profile of so many seconds (0 for none): whose CPU a cycle is, and the fifteen functions of ours
-that take most. Compare ratios within one run, never absolutes; above 0.2 foreign cores a run says little.
+of other systems (`lg.py`, `dbos_peer.py`, `celery_min.py`), which run in between, each making the same two model calls.
+The last repetition ends with a profile of `--profile` seconds (0 for none): the owners of a cycle's CPU, and the fifteen functions
+of Assent that take most. Compare ratios within one run, never absolutes; above 0.2 foreign cores a run says little.
 """
 
 import argparse
@@ -30,7 +30,7 @@ METERED = {"postgres": "Postgres", "redis": "Redis", "beat": "beat", "driver": "
 
 
 def throughput(at: House, loop: Loop, seconds: float, in_flight: int) -> Cost:
-    """Cycles per second and what each costs."""
+    """Return the cycles per second and the cost of each."""
     loop.cycles(in_flight * 3, in_flight)
     rate = in_flight * 4 / timed(lambda: loop.cycles(in_flight * 4, in_flight))
     count = max(40, int(rate * seconds))
@@ -43,7 +43,7 @@ def throughput(at: House, loop: Loop, seconds: float, in_flight: int) -> Cost:
 
 
 def ours(at: House, driver: Driver, seconds: float, in_flight: int) -> Cost:
-    """Throughput, then latency, printed."""
+    """Measure and print throughput, then latency. Returns the cost of a cycle."""
     cost = throughput(at, driver, seconds, in_flight)
     wrote = f"{cost.write_tx:.1f} write tx, {cost.wal_bytes:.0f} B WAL per cycle, foreign cores {cost.foreign_cores:.2f}"
     print(f"  assent: {cost.rate:.1f} cycles/s, {whole(cost):.1f} ms CPU, {wrote}")
@@ -55,26 +55,26 @@ def ours(at: House, driver: Driver, seconds: float, in_flight: int) -> Cost:
 
 
 def floors(on: Servers, at: House, seconds: float, in_flight: int, commits: int) -> dict[str, Cost]:
-    """The cycle's tasks alone, and its commits alone, printed."""
+    """Measure and print the cycle's tasks alone, and its commits alone."""
     loop = BareTasks(at, on.redis_url)
-    found = {"bare Celery tasks": throughput(at, loop, seconds / 2, in_flight)}
+    costs = {"bare Celery tasks": throughput(at, loop, seconds / 2, in_flight)}
     loop.close()
-    found["bare commits"] = bare_commits(at, commits)
+    costs["bare commits"] = bare_commits(at, commits)
     for name, many in (("bare Celery tasks", 3), ("bare commits", commits)):
-        cost = found[name]
+        cost = costs[name]
         each = "  ".join(f"{process} {ms:.2f}" for process, ms in cost.cpu_ms.items() if ms >= 0.05 and process != "standin")
-        said = f"{cost.rate:.1f} cycles/s of {many}, {whole(cost):.1f} ms CPU ({each}), foreign cores {cost.foreign_cores:.2f}"
-        print(f"  {name}: {said}", flush=True)
-    return found
+        figures = f"{cost.rate:.1f} cycles/s of {many}, {whole(cost):.1f} ms CPU ({each}), foreign cores {cost.foreign_cores:.2f}"
+        print(f"  {name}: {figures}", flush=True)
+    return costs
 
 
 def whole(cost: Cost) -> float:
-    """CPU ms per cycle of all processes, without the model's."""
+    """Return the CPU milliseconds per cycle of all processes but the model's."""
     return sum(ms for name, ms in cost.cpu_ms.items() if name != "standin")
 
 
-def whose(at: House, driver: Driver, cost: Cost, seconds: int, in_flight: int) -> None:
-    """The profile, printed."""
+def print_profile(at: House, driver: Driver, cost: Cost, seconds: int, in_flight: int) -> None:
+    """Sample, and print the owners of the CPU."""
     if sampler() is None:
         print("    no profile: pip install py-spy", flush=True)
         return
@@ -85,11 +85,11 @@ def whose(at: House, driver: Driver, cost: Cost, seconds: int, in_flight: int) -
 
     sampled = {name: pid for name, pid in at.pids.items() if name not in {*METERED, "standin"}}
     shares, cycles = profile(sampled, cost.cpu_ms, seconds, work)
-    shares.print({said: cost.cpu_ms[name] for name, said in METERED.items()}, cycles)
+    shares.print({owner: cost.cpu_ms[name] for name, owner in METERED.items()}, cycles)
 
 
 def peers(on: Servers, folder: Path, seconds: float, in_flight: int) -> list[dict[str, Any]]:
-    """One throughput run of each peer that is set up, on the same servers."""
+    """Run each peer that is set up once, on the same servers. Returns their figures."""
     venvs = Path(os.environ.get("VENVS", "/tmp/peers"))
     runs = {
         "celery": ["celery_min.py", "start=http"],
@@ -103,7 +103,7 @@ def peers(on: Servers, folder: Path, seconds: float, in_flight: int) -> list[dic
         "PEERS_REDIS_URL": on.redis_url.rpartition("/")[0] + "/9",
         "PEERS_MODEL_URL": on.model_url,
     }
-    found = []
+    figures = []
     for venv, (script, *more) in runs.items():
         python = venvs / f"venv-{venv}" / "bin" / "python"
         if not python.exists():
@@ -115,12 +115,12 @@ def peers(on: Servers, folder: Path, seconds: float, in_flight: int) -> list[dic
         if done.returncode or not lines:
             print(f"  {script}: failed: {done.stderr[-300:]}", flush=True)
             continue
-        found.append(json.loads(lines[-1]))
-    return found
+        figures.append(json.loads(lines[-1]))
+    return figures
 
 
 def main() -> None:
-    """All of it, interleaved."""
+    """Measure everything, interleaved, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seconds", type=float, default=8)
     options.add_argument("--in-flight", type=int, default=16)
@@ -129,29 +129,29 @@ def main() -> None:
     options.add_argument("--peers", type=Path)
     options.add_argument("--postgres-port", type=int, help="of a server for benchmarks only, instead of the embedded one")
     options.add_argument("--redis-url", help="likewise")
-    asked = options.parse_args()
+    chosen = options.parse_args()
     rates: dict[str, list[tuple[float, float]]] = {}
-    for repetition in range(asked.repeat):
-        with servers(asked.postgres_port, asked.redis_url) as on:
+    for repetition in range(chosen.repeat):
+        with servers(chosen.postgres_port, chosen.redis_url) as on:
             print(f"\nrepetition {repetition + 1}: spin {spin_ms()} ms")
             with house(on) as at:
                 driver = Driver(at)
-                cost = ours(at, driver, asked.seconds, asked.in_flight)
-                costs = {"assent": cost} | floors(on, at, asked.seconds, asked.in_flight, round(cost.write_tx))
-                if asked.profile and repetition == asked.repeat - 1:
-                    whose(at, driver, cost, asked.profile, asked.in_flight)
+                cost = ours(at, driver, chosen.seconds, chosen.in_flight)
+                costs = {"assent": cost} | floors(on, at, chosen.seconds, chosen.in_flight, round(cost.write_tx))
+                if chosen.profile and repetition == chosen.repeat - 1:
+                    print_profile(at, driver, cost, chosen.profile, chosen.in_flight)
                 driver.close()
             for name, each in costs.items():
                 rates.setdefault(name, []).append((each.rate, whole(each)))
-            for peer in peers(on, asked.peers, asked.seconds, asked.in_flight) if asked.peers else []:
+            for peer in peers(on, chosen.peers, chosen.seconds, chosen.in_flight) if chosen.peers else []:
                 rates.setdefault(peer["system"], []).append((peer["rate"], peer["cpu_ms"]))
-                said = "{rate} cycles/s, {cpu_ms} ms CPU, {write_tx} write tx, {wal_b} B WAL".format(**peer)
-                print(f"  {peer['system']}: {said}, foreign cores {peer['foreign_cores']}", flush=True)
+                line = "{rate} cycles/s, {cpu_ms} ms CPU, {write_tx} write tx, {wal_b} B WAL".format(**peer)
+                print(f"  {peer['system']}: {line}, foreign cores {peer['foreign_cores']}", flush=True)
     compare(rates)
 
 
 def compare(rates: dict[str, list[tuple[float, float]]]) -> None:
-    """Medians of cycles per second and CPU ms, and the ratios."""
+    """Print the medians of cycles per second and CPU milliseconds, and the ratios."""
     print("\nmedians, and ratios to assent within each repetition")
     for name, runs in rates.items():
         ratio = statistics.median(mine[0] / theirs[0] for mine, theirs in zip(rates["assent"], runs, strict=False))

@@ -1,18 +1,17 @@
-"""Does a turn cost more the longer its conversation is? Through the real house: HTTP, Celery, the SDK, the stand-in model.
+"""Does a turn cost more in a longer conversation? With all of Assent running: HTTP, Celery, the SDK, the stand-in model.
 
-    python tests/benchmarks/growth.py [10 100 400] [--turns 15]
+    make bench ARGS="growth [10 100 400] [--turns 15]"
 
-For each number of messages of 1 kB: sessions that hold so many, made of copies of a real turn's rows, get one message of 1 kB more,
-one at a time, the sizes by turns. Each turn is measured in two parts, between which the model is silent for a while:
+For each size: sessions with that many messages of 1 kB, copies of a real turn's rows, get one more message of 1 kB, one session at
+a time, the sizes by turns. Each turn is measured in two parts, and the model is silent between them:
 
     read    the POST, the claim, the history read from Postgres, sent through the SDK
     write   the reply of 1 kB streamed back and kept
 
-For each: bytes of WAL; CPU ms of the house (web, turns, tools, beat, Postgres, Redis; not the model's); wall ms to the claim, and
-from it to the end without the model's silence. Medians over the turns, and in brackets the ratio to the first size. What reading
-the history costs by itself is printed beside them: one SELECT of it by psycopg, parsed and spelt as JSON again, in CPU ms of this
-process and of Postgres. WAL and the write part should be flat within 1.5; the read part grows by the reading, and by what the SDK
-makes of what was read.
+For each part: bytes of WAL; CPU ms of all processes but the model's; wall ms to the claim, and from the claim to the end without
+the model's silence. Medians over the turns, and in brackets the ratio to the first size. The last column is the least that reading
+the history costs: one SELECT by psycopg, parsed and written as JSON again, in CPU ms of this process and of Postgres. WAL and the
+write part should be flat within 1.5; the read part grows by the reading, and by the SDK's work on the messages.
 """
 
 import argparse
@@ -23,20 +22,20 @@ from dataclasses import dataclass, fields
 
 import httpx
 import psycopg
-from benchmarks.copies import Db, copy
+from benchmarks.copies import Db, copy, number
 from benchmarks.driver import Driver
 from benchmarks.house import House, house, servers
 from benchmarks.meters import exact_cpu, spin_ms
 
 SILENCE_SECONDS = 0.6
-"""Of the model, before its reply. In its second half nothing happens, so that before and after can be told apart."""
+"""How long the model is silent before its reply. In the second half nothing happens, which separates the two parts."""
 WORDS = ("river ", "stone ", "seven ", "light ", "under ", "maybe ", "north ", "paper ", "quiet ", "other ")
 PROMPT = f"delay {SILENCE_SECONDS:g}s\nsay "
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one turn."""
+    """The cost of one turn."""
 
     wal_read: float
     wal_write: float
@@ -47,30 +46,30 @@ class Cost:
 
     @property
     def wal(self) -> float:
-        """Bytes in all."""
+        """Return the bytes of both parts."""
         return self.wal_read + self.wal_write
 
     @property
     def cpu(self) -> float:
-        """Milliseconds in all."""
+        """Return the milliseconds of both parts."""
         return self.cpu_read + self.cpu_write
 
     @property
     def wall(self) -> float:
-        """Milliseconds in all."""
+        """Return the milliseconds of both parts."""
         return self.wall_to_claim + self.wall_from_claim
 
 
 COLUMNS = [*(field.name for field in fields(Cost)), "wal", "cpu", "wall"]
 
 
-def prose(number: int) -> str:
-    """A thousand characters, other ones for each number."""
-    return "".join(WORDS[(number * 7 + n * n * 3 + n // 5) % 10] for n in range(170))[: 1000 - len(PROMPT)]
+def prose(variant: int) -> str:
+    """Return a message's thousand characters, less the prompt, different for each number."""
+    return "".join(WORDS[(variant * 7 + n * n * 3 + n // 5) % 10] for n in range(170))[: 1000 - len(PROMPT)]
 
 
 class Sessions:
-    """Sessions that hold a conversation, made of one real session with one real turn."""
+    """Sessions with conversations, copied from one real session with one real turn."""
 
     def __init__(self, db: Db, driver: Driver) -> None:
         self.db = db
@@ -81,7 +80,7 @@ class Sessions:
         assert self._count("turn") == 1
 
     def make(self, name: str, messages: int) -> str:
-        """One session that holds so many messages, half of them the model's."""
+        """Create a session with that many messages, half of them the model's. Returns its id."""
         turns = messages // 2
         here = {"session_id": f"'{name}'"}
         changed = {"turn_number": str(turns), "last_seq": str(turns * self.events), "turn_id": f"'turn_{name}_{turns}'"}
@@ -96,13 +95,11 @@ class Sessions:
         return name
 
     def _count(self, table: str) -> int:
-        row = self.db.execute(f"SELECT count(*) FROM {table} WHERE session_id = %s", (self.first,)).fetchone()
-        assert row
-        return int(str(row[0]))
+        return number(self.db, f"SELECT count(*) FROM {table} WHERE session_id = %s", (self.first,))
 
 
 def reading(at: House, db: Db, session_id: str) -> float:
-    """CPU ms of reading a history and spelling it, and nothing else."""
+    """Return the CPU milliseconds of reading a history and writing it as JSON."""
     postgres = at.pids["postgres"]
     before, mine = exact_cpu(postgres), time.thread_time()
     messages = """
@@ -116,11 +113,11 @@ def reading(at: House, db: Db, session_id: str) -> float:
     return 1000 * (exact_cpu(postgres) - before + mine)
 
 
-def turn(at: House, driver: Driver, db: Db, session_id: str, number: int) -> Cost:
-    """One more message, to the end of its turn."""
+def turn(at: House, driver: Driver, db: Db, session_id: str, prompt: str) -> Cost:
+    """Send one more message, and wait for the end of its turn. Returns the cost."""
     start = _read(at, db)
     began = time.monotonic_ns()
-    driver.say(session_id, PROMPT + prose(number))
+    driver.say(session_id, prompt)
     claimed = _wait(driver, session_id, "C")
     time.sleep(max(0.0, SILENCE_SECONDS / 2 - (time.monotonic_ns() - claimed) / 1e9))
     silent = _read(at, db)
@@ -138,10 +135,9 @@ def turn(at: House, driver: Driver, db: Db, session_id: str, number: int) -> Cos
 
 
 def _read(at: House, db: Db) -> tuple[int, float]:
-    """WAL bytes, CPU seconds of the house."""
-    row = db.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").fetchone()
-    assert row
-    return int(str(row[0])), sum(exact_cpu(pid) for name, pid in at.pids.items() if name != "standin")
+    """Return the position in the WAL, and the CPU seconds of all processes but the model's."""
+    position = number(db, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
+    return position, sum(exact_cpu(pid) for name, pid in at.pids.items() if name != "standin")
 
 
 def _wait(driver: Driver, session_id: str, kind: str) -> int:
@@ -152,39 +148,39 @@ def _wait(driver: Driver, session_id: str, kind: str) -> int:
 
 
 def show(size: int, costs: list[Cost], alone: list[float], base: dict[str, float]) -> dict[str, float]:
-    """A line of the table. Returns the medians."""
-    found = {name: statistics.median(getattr(cost, name) for cost in costs) for name in COLUMNS}
-    cells = [f"{found[name]:8.0f} ({found[name] / base.get(name, found[name]):4.2f})" for name in COLUMNS]
+    """Print a line of the table. Returns the medians."""
+    medians = {name: statistics.median(getattr(cost, name) for cost in costs) for name in COLUMNS}
+    cells = [f"{medians[name]:8.0f} ({medians[name] / base.get(name, medians[name]):4.2f})" for name in COLUMNS]
     print(f"{size:8}  " + "  ".join(cells) + f"  {statistics.median(alone):10.1f}", flush=True)
-    return found
+    return medians
 
 
 def main() -> None:
-    """All sizes, by turns."""
+    """Measure all sizes, by turns, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("sizes", nargs="*", type=int, default=[10, 100, 400])
     options.add_argument("--turns", type=int, default=15, help="of each size")
-    asked = options.parse_args()
+    chosen = options.parse_args()
     with servers() as on, house(on) as at, psycopg.connect(at.admin_url, autocommit=True) as db:
         driver = Driver(at)
         driver.session["initial_events"][0]["content"][0]["text"] = PROMPT + prose(0)
         sessions = Sessions(db, driver)
-        held = {n: [sessions.make(f"sesn_bench{n}x{k}", n) for k in range(asked.turns + 2)] for n in asked.sizes}
+        held = {n: [sessions.make(f"sesn_bench{n}x{k}", n) for k in range(chosen.turns + 2)] for n in chosen.sizes}
         db.execute("VACUUM ANALYZE")
-        costs: dict[int, list[Cost]] = {n: [] for n in asked.sizes}
-        alone: dict[int, list[float]] = {n: [] for n in asked.sizes}
-        for k in range(asked.turns + 2):
-            for n in asked.sizes:
+        costs: dict[int, list[Cost]] = {n: [] for n in chosen.sizes}
+        alone: dict[int, list[float]] = {n: [] for n in chosen.sizes}
+        for k in range(chosen.turns + 2):
+            for n in chosen.sizes:
                 alone[n].append(reading(at, db, held[n][k]))
-                costs[n].append(turn(at, driver, db, held[n][k], k))
+                costs[n].append(turn(at, driver, db, held[n][k], PROMPT + prose(k)))
                 sent = httpx.get(f"{on.model_url}/standin/requests?last=1", trust_env=False).json()
                 assert len(sent["data"][0]["messages"]) == n + 1, "the model was not sent the whole conversation"
-        print(f"medians of {asked.turns} turns, spin {spin_ms()} ms; in brackets the ratio to {asked.sizes[0]} messages")
+        print(f"medians of {chosen.turns} turns, spin {spin_ms()} ms; in brackets the ratio to {chosen.sizes[0]} messages")
         print("messages  " + "  ".join(f"{name:>15}" for name in COLUMNS) + "  reading cpu")
         base: dict[str, float] = {}
-        for n in asked.sizes:
-            found = show(n, costs[n][2:], alone[n][2:], base)  # the first ones warm everything up
-            base = base or found
+        for n in chosen.sizes:
+            medians = show(n, costs[n][2:], alone[n][2:], base)  # the first ones warm everything up
+            base = base or medians
         driver.close()
 
 

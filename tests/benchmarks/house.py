@@ -1,4 +1,4 @@
-"""The whole of Assent for a benchmark: its processes and the stand-in model, on one Postgres with fsync on, and one Redis."""
+"""All of Assent for a benchmark: its processes and the stand-in model, on one Postgres with fsync on, and one Redis."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Servers:
-    """What a benchmark stands on."""
+    """The running servers."""
 
     folder: Folder
     postgres: Postgres
@@ -38,19 +38,19 @@ class Servers:
 
 @dataclass(frozen=True)
 class House:
-    """Where everything is."""
+    """The running processes of Assent: their address, a key, the pipe of marks, and their ids."""
 
     url: str
     key: str
     admin_url: str
     pipe: Path
     pids: dict[str, int]
-    """Process ids by name, the servers' too."""
+    """Process ids by name, including the servers."""
 
 
 @contextlib.contextmanager
 def servers(postgres_port: int | None = None, redis_url: str | None = None) -> Iterator[Servers]:
-    """Postgres, Redis and the stand-in model: embedded, or servers that run already, which then must be for benchmarks only.
+    """Run Postgres, Redis and the stand-in model, embedded or on servers that already run, which must be for benchmarks only.
 
     Such a Postgres listens on loopback and trusts the user `postgres`; its database `assent` is dropped.
     """
@@ -70,7 +70,7 @@ def servers(postgres_port: int | None = None, redis_url: str | None = None) -> I
                 supervisor.wait_for("Postgres", postgres.is_ready, 60)
             with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as db:
                 db.execute("DROP DATABASE IF EXISTS assent WITH (FORCE)")
-                db.execute("ALTER SYSTEM SET max_wal_size = '4GB'")  # no checkpoint, with its whole pages in the WAL, in mid-run
+                db.execute("ALTER SYSTEM SET max_wal_size = '4GB'")  # a checkpoint in mid-run would write whole pages to the WAL
                 db.execute("ALTER SYSTEM SET checkpoint_timeout = '1h'")
                 db.execute("SELECT pg_reload_conf()")
             postgres.create_roles()
@@ -85,7 +85,7 @@ def servers(postgres_port: int | None = None, redis_url: str | None = None) -> I
 
 @contextlib.contextmanager
 def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **settings: str) -> Iterator[House]:
-    """All of Assent, ready, with a workspace and a key that may do everything."""
+    """Run all of Assent, with a workspace and a key that has all scopes."""
     pipe = on.folder.path / "marks"
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
@@ -117,7 +117,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
 
 
 def environment(on: Servers) -> dict[str, str]:
-    """Return what each process of a benchmark gets."""
+    """Return the environment of each process."""
     return {
         "PATH": f"{BIN}:{os.environ['PATH']}",
         MARK: str(on.folder.path),
@@ -130,7 +130,7 @@ def environment(on: Servers) -> dict[str, str]:
 
 
 def _servers_pids(on: Servers) -> dict[str, int]:
-    """Those of Postgres and Redis, whoever started them."""
+    """Return the process ids of Postgres and Redis, whoever started them."""
     with psycopg.connect(on.postgres.url("postgres"), autocommit=True) as db, Client.from_url(on.redis_url) as client:
         return {"postgres": psutil.Process(db.info.backend_pid).ppid(), "redis": client.info("server")["process_id"]}
 
@@ -171,6 +171,6 @@ with transaction(workspace) as db:
     Workspace.create(db, "Bench")
     print(ApiKey.create(db, workspace_id=workspace, name="bench", scopes=set(SCOPES))[1])
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    time.sleep(1)  # workers that were started last are ready by then
-    return done.stdout.strip()
+    process = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    time.sleep(1)  # the workers that were started last are ready then
+    return process.stdout.strip()

@@ -1,8 +1,8 @@
-"""What an idle stream costs a web process: `python tests/benchmarks/idle_streams.py [N]`, 5,000 unless told otherwise.
+"""What an idle stream costs a web process: `make bench ARGS="idle_streams [N]"`, by default 5,000 streams.
 
 Starts a Postgres and a Redis of its own, the API as the Procfile does (one gunicorn worker on gevent), and N streams over N
 sessions, read by this process. Prints, with Redis up and then with it dead: memory per stream, CPU of the web process over 20 s in
-which nothing happens but the comments, and how long an event takes from its commit to its reader. The rest of the machine's CPU
+which only comments are sent, and how long an event takes from its commit to its reader. The CPU of other processes on the machine
 is printed too: it spoils the figures.
 """
 
@@ -18,27 +18,29 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import psycopg
+from benchmarks.copies import copy
+from benchmarks.house import ROOT
+from benchmarks.meters import machine_cpu
 
-HOUSE = Path(__file__).parents[2]
-sys.path[:0] = [str(HOUSE), str(HOUSE / "tests")]
+from deploy.folder import free_port
 
 IDLE_SECONDS = 20
 EVENTS = 400
 PER_SECOND = 20
 AT_ONCE = 50
-"""Streams that are being opened at a time."""
+"""How many streams are opened at a time."""
 
 
 @contextmanager
 def stack(folder: Path) -> Iterator[dict[str, str]]:
-    """A migrated Postgres, in a process of its own as for the tests."""
-    server = subprocess.Popen([sys.executable, str(HOUSE / "tests" / "servers.py"), str(folder), str(os.getpid())], cwd=HOUSE)
+    """Run a migrated Postgres in a process of its own, as the tests do. Yields its URLs by role."""
+    server = subprocess.Popen([sys.executable, str(ROOT / "tests" / "servers.py"), str(folder), str(os.getpid())], cwd=ROOT)
     try:
         while not (folder / "servers.json").exists():
             assert server.poll() is None, "the servers did not start"
@@ -51,9 +53,8 @@ def stack(folder: Path) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def web(count: int) -> Iterator[tuple[int, psutil.Process]]:
-    """The API's port and its worker process."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    """Run the API. Yields its port and its worker process."""
+    port = free_port()
     command = [
         sys.executable,
         "-m",
@@ -67,7 +68,7 @@ def web(count: int) -> Iterator[tuple[int, psutil.Process]]:
     command += ["--worker-connections", str(count + 1000), "--backlog", "4096", "--no-control-socket"]
     env = {name: value for name, value in os.environ.items() if name != "DATABASE_SYSTEM_URL"}  # the API refuses to hold it
     env |= {"ASSENT_STREAMS_PER_KEY": "0", "ASSENT_REQUESTS_PER_SECOND": "0"}
-    main = subprocess.Popen(command, cwd=HOUSE, env=env)
+    main = subprocess.Popen(command, cwd=ROOT, env=env)
     try:
         while True:
             with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5):
@@ -80,12 +81,9 @@ def web(count: int) -> Iterator[tuple[int, psutil.Process]]:
 
 
 def sessions(admin: str, first: str, count: int) -> list[str]:
-    """Copies of a session, as many as wanted."""
+    """Insert `count` copies of a session. Returns their ids."""
     with psycopg.connect(admin, autocommit=True) as db:
-        names = [row[0] for row in db.execute("SELECT column_name FROM information_schema.columns WHERE table_name = 'session'")]
-        kept = ", ".join(f'"{name}"' for name in names if name != "id")
-        copies = f"SELECT 'sesn_bench' || n, {kept} FROM session, generate_series(1, %s) n WHERE id = %s"
-        db.execute(f"INSERT INTO session (id, {kept}) {copies}", (count, first))
+        copy(db, "session", f"id = '{first}'", {"id": "'sesn_bench' || n"}, count)
         db.execute("ANALYZE")
     return [f"sesn_bench{number}" for number in range(1, count + 1)]
 
@@ -97,10 +95,10 @@ class Clients:
         self.port, self.key = port, key
         self.selector = selectors.DefaultSelector()
         self.heard: dict[str, float] = {}
-        """Sessions whose reader got an event, and when."""
+        """When the reader of each session got its last event."""
 
     def open(self, ids: list[str]) -> float:
-        """Open a stream on each. Returns the seconds it took."""
+        """Open a stream on each session. Returns the seconds that this took."""
         began, waiting, opening = time.monotonic(), list(reversed(ids)), set()
         while waiting or opening:
             while waiting and len(opening) < AT_ONCE:
@@ -119,35 +117,29 @@ class Clients:
         return f"GET /v1/sessions/{session_id}/events/stream HTTP/1.1\r\nhost: x\r\nx-api-key: {self.key}\r\n\r\n"
 
     def read(self, seconds: float) -> list[tuple[str, bytes]]:
-        """What came, once something has or the time is over."""
-        found = []
+        """Return the data that arrived, by session, after waiting at most `seconds` for the first."""
+        received = []
         for ready, _ in self.selector.select(seconds):
             data = ready.fileobj.recv(65536)
             assert data, "a stream has ended"
             if b"event: " in data:
                 self.heard[ready.data] = time.monotonic()
-            found.append((ready.data, data))
-        return found
+            received.append((ready.data, data))
+        return received
 
 
 def idle(clients: Clients, process: psutil.Process) -> tuple[float, float]:
-    """CPU of the web process and of everybody else but us, in percent of one core."""
-    began, mine, all_of_it, ours = time.monotonic(), sum(process.cpu_times()[:2]), busy(), time.process_time()
+    """Return the CPU of the web process and of all other processes but this one, in percent of one core."""
+    began, web_cpu, machine, own = time.monotonic(), sum(process.cpu_times()[:2]), machine_cpu(), time.process_time()
     while time.monotonic() < began + IDLE_SECONDS:
         clients.read(0.5)
     percent = 100 / (time.monotonic() - began)
-    mine, all_of_it, ours = sum(process.cpu_times()[:2]) - mine, busy() - all_of_it, time.process_time() - ours
-    return mine * percent, (all_of_it - mine - ours) * percent
+    web_cpu, machine, own = sum(process.cpu_times()[:2]) - web_cpu, machine_cpu() - machine, time.process_time() - own
+    return web_cpu * percent, (machine - web_cpu - own) * percent
 
 
-def busy() -> float:
-    """CPU seconds of the whole machine."""
-    times = psutil.cpu_times()
-    return float(sum(times) - times.idle - times.iowait)
-
-
-def latencies(clients: Clients, say: "object", ids: list[str]) -> list[float]:
-    """Seconds from commit to reader, of events on random sessions, at an even pace."""
+def latencies(clients: Clients, send: Callable[[str], object], ids: list[str]) -> list[float]:
+    """Send events on random sessions at an even pace. Returns the sorted seconds from each commit to its reader."""
     chosen = random.sample(ids, min(EVENTS, len(ids)))
     clients.heard.clear()
     sent: dict[str, float] = {}
@@ -155,7 +147,7 @@ def latencies(clients: Clients, say: "object", ids: list[str]) -> list[float]:
     for number, session_id in enumerate(chosen):
         while time.monotonic() < began + number / PER_SECOND:
             clients.read(max(began + number / PER_SECOND - time.monotonic(), 0))
-        say(session_id)  # type: ignore[operator]
+        send(session_id)
         sent[session_id] = time.monotonic()
         clients.read(0)
     deadline = time.monotonic() + 15

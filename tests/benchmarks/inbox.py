@@ -1,4 +1,4 @@
-"""Does the inbox slow down with what it shows? `python tests/benchmarks/inbox.py [--rounds 100] [--events 1000000]`.
+"""Does the inbox slow down with more rows? `make bench ARGS="inbox [--rounds 100] [--events 1000000]"`.
 
 Two workspaces, one with 20 waiting approvals and one with 1,000, each of a session of its own. A signed-in admin loads each list
 by turns, through gunicorn. Then two sessions, one with 200 events and one with a million: their newest events, and a page from
@@ -16,19 +16,15 @@ from typing import Any
 
 import httpx
 import psycopg
-
-HOUSE = Path(__file__).parents[2]
-sys.path[:0] = [str(HOUSE), str(HOUSE / "tests")]
-
-from benchmarks.copies import copy  # noqa: E402
-from benchmarks.idle_streams import say, stack, web  # noqa: E402
+from benchmarks.copies import copy
+from benchmarks.idle_streams import say, stack, web
 
 BOUND = 1.5
 COUNTS = (20, 1000)
 
 
 def queue(admin: str, stage: Any, count: int) -> None:
-    """Give the stage's workspace so many waiting approvals, copies of a real one."""
+    """Give the stage's workspace `count` waiting approvals, copies of a real one."""
     from rows.stage import call
 
     session_id = stage.session()
@@ -43,7 +39,7 @@ def queue(admin: str, stage: Any, count: int) -> None:
 
 
 def seconds(client: httpx.Client, path: str) -> float:
-    """Return how long a page takes."""
+    """Load a page. Returns the seconds that it took."""
     began = time.monotonic()
     response = client.get(path)
     assert response.status_code == 200, response.text
@@ -51,7 +47,7 @@ def seconds(client: httpx.Client, path: str) -> float:
 
 
 def history(admin: str, stage: Any, count: int) -> str:
-    """Give a new session so many events, copies of a message. Returns its id."""
+    """Create a session with `count` events, copies of a message. Returns its id."""
     session_id: str = stage.session()
     stage.message(session_id, "Tidy up.")
     with psycopg.connect(admin, autocommit=True) as db:

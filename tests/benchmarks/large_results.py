@@ -1,12 +1,12 @@
-"""What many parallel calls with large results cost each other: nothing, as the session's lock reads no payload.
+"""What parallel calls with large results cost each other: nothing, because the session's lock reads no payload.
 
-    python tests/benchmarks/large_results.py [--calls 100] [--megabytes 1]
+    make bench ARGS="large_results [--calls 100] [--megabytes 1]"
 
-One turn asks for all calls. All are claimed, then each is finished with a result of that size by a transaction of its own, as
-tools workers do, and the next turn is claimed and reads the history. Beside each finish runs a bare transaction, which locks a row
-and inserts the same result twice, as Assent does: for the model, and as an event. Prints CPU ms of this process and of Postgres,
-and the ratio to the bare transaction. If a finish read the results of the calls before it, the last tenth of them would cost many
-times the first. The next turn must read every result once.
+One turn asks for all calls. All are claimed, then each is finished with a large result in a transaction of its own, as tools
+workers do. Then the next turn is claimed and reads the history. Before each finish a bare transaction locks a row and inserts the
+same result twice, as Assent does: for the model, and as an event. Prints CPU ms of this process and of Postgres, and the ratio to
+the bare transaction. If a finish read the results of the calls before it, the last tenth of them would cost many times the first.
+The next turn must read every result once.
 """
 
 import argparse
@@ -17,29 +17,28 @@ import time
 from collections.abc import Callable
 
 import psycopg
+from benchmarks.copies import Db
 from benchmarks.house import servers
 from benchmarks.meters import exact_cpu, spin_ms
 
-Db = psycopg.Connection[tuple[object, ...]]
 _BARE = "INSERT INTO bare (result) VALUES (jsonb_build_array(jsonb_build_object('type', 'text', 'text', %s::text)))"
 
 
 class Meter:
-    """CPU of this process and of Postgres."""
+    """Measures the CPU of this process and of Postgres."""
 
     def __init__(self, postgres: int) -> None:
         self.postgres = postgres
 
     def ms(self, work: Callable[[], object]) -> float:
-        """CPU milliseconds that `work` takes."""
-        theirs, mine = exact_cpu(self.postgres), time.process_time()
+        """Return the CPU milliseconds that `work` takes."""
+        before = exact_cpu(self.postgres) + time.process_time()
         work()
-        mine = time.process_time() - mine
-        return 1000 * (exact_cpu(self.postgres) - theirs + mine)
+        return 1000 * (exact_cpu(self.postgres) + time.process_time() - before)
 
 
 def bare(db: Db, text: str) -> None:
-    """The least that storing a result under a lock can be."""
+    """Store a result under a lock, and do nothing else."""
     with db.transaction():
         db.execute("SELECT FROM bare WHERE id = 1 FOR NO KEY UPDATE")
         for _ in ("the result", "its event"):
@@ -47,7 +46,7 @@ def bare(db: Db, text: str) -> None:
 
 
 def measure(db: Db, meter: Meter, count: int, size: int) -> dict[str, list[float]]:
-    """CPU ms of each claim, finish and bare transaction, and of the next turn."""
+    """Return the CPU milliseconds of each claim, finish and bare transaction, and of the next turn."""
     from rows.stage import Stage, call  # reads the settings, which name this database
 
     stage = Stage()
@@ -76,7 +75,7 @@ def measure(db: Db, meter: Meter, count: int, size: int) -> dict[str, list[float
 
 
 def show(costs: dict[str, list[float]], count: int) -> None:
-    """The table."""
+    """Print the table."""
     base, tenth = statistics.mean(costs["bare"]), max(1, count // 10)
     lines = {
         "claim": statistics.mean(costs["claim"]),
@@ -97,15 +96,15 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--calls", type=int, default=100)
     options.add_argument("--megabytes", type=float, default=1)
-    asked = options.parse_args()
+    chosen = options.parse_args()
     with servers() as on, psycopg.connect(on.postgres.url("postgres"), autocommit=True) as db:
         os.environ |= {"DATABASE_URL": on.postgres.url("app"), "DATABASE_SYSTEM_URL": on.postgres.url("system")}
         os.environ |= {"REDIS_URL": on.redis_url, "ANTHROPIC_API_KEY": "none"}
         db.execute("CREATE TABLE bare (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, result jsonb)")
         bare(db, "warm")
         meter = Meter(on.supervisor.pids["postgres"])
-        print(f"{asked.calls} calls of one turn, each with a result of {asked.megabytes:g} MB; a spin takes {spin_ms()} ms")
-        show(measure(db, meter, asked.calls, int(asked.megabytes * 1_000_000)), asked.calls)
+        print(f"{chosen.calls} calls of one turn, each with a result of {chosen.megabytes:g} MB; a spin takes {spin_ms()} ms")
+        show(measure(db, meter, chosen.calls, int(chosen.megabytes * 1_000_000)), chosen.calls)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The least bytes that the facts of one gated cycle need in Postgres: of its log, and on disk while a person thinks.
 
-    python tests/benchmarks/least_bytes.py [--cycles 300] [--burst]
+    make bench ARGS="least_bytes [--cycles 300] [--burst]"
 
 Runs real cycles, then copies the rows of one cycle into tables without any overhead: ids of 16 bytes, hashes of 32, no nulls, no
 index but the primary key, no foreign key. A row is inserted in the transaction that created it, in its last form but for the facts
@@ -171,21 +171,21 @@ class Tables:
         self._create()
 
     def wal(self, cycles: int) -> float:
-        """Return the bytes of WAL per cycle, once the first hundred have warmed the pages."""
+        """Return the bytes of WAL per cycle, after a hundred cycles that warm the pages."""
         self.write(100)
         before = position(self.db)
         self.write(cycles)
         return (position(self.db) - before) / cycles
 
     def disk(self, sessions: int) -> float:
-        """Return the bytes on disk per session, indexes included, once the first hundred have created the files."""
+        """Return the bytes on disk per session, indexes included, after a hundred sessions that create the files."""
         self.write(100)
         before = size(self.db, "least")
         self.write(sessions)
         return (size(self.db, "least") - before) / sessions
 
     def write(self, count: int) -> None:
-        """Write so many copies, each with ids of its own, which grow as those of Assent do."""
+        """Write `count` copies, each with ids of its own, which grow as those of Assent do."""
         for salt in itertools.islice(_SALTS, count):
             for number, writes in enumerate(self.transactions):
                 with self.db.transaction():
@@ -244,7 +244,7 @@ def size(db: Db, schema: str) -> float:
 
 
 def park(db: Db, driver: Driver, count: int, batches: int) -> None:
-    """Park so many sessions, with a VACUUM after each batch."""
+    """Park `count` sessions, with a VACUUM after each batch."""
     for batch in range(batches):
         driver.park(count * (batch + 1) // batches - count * batch // batches)
         db.execute("VACUUM")

@@ -1,10 +1,10 @@
 """Does a turn cost more in a session of 10,000 turns than in one of 100? Tasks, Postgres and the stand-in model, in one process.
 
-    python tests/benchmarks/long_sessions.py [100 1000 10000] [--turns 40]
+    make bench ARGS="long_sessions [100 1000 10000] [--turns 40]"
 
-For each size: a session that has so many turns, made of copies of the rows that Assent wrote for a real session, its folds as often
-as in the real one. Then it gets so many turns more, the sizes by turns. A turn is a message of 1 kB, the requests of its tasks,
-summaries included, and a reply. The model's window is small, so that a summary comes every few turns.
+For each size: a session with that many turns, copies of the rows that Assent wrote for a real session, with as many folds per turn.
+Then each session gets `--turns` more, the sizes by turns. A turn is a message of 1 kB, the requests of its tasks, summaries
+included, and a reply. The model's window is small, so that a summary comes every few turns.
 
 For each turn: rows that Postgres read from its tables, kB sent to the model, CPU ms of this process and of Postgres, and wall ms.
 Means over the turns, since a summary makes one turn costlier than the others, and in brackets the ratio to the first size.
@@ -22,7 +22,7 @@ from pathlib import Path
 import httpx
 import psutil
 import psycopg
-from benchmarks.copies import Db, copy
+from benchmarks.copies import Db, copy, number
 from benchmarks.house import Servers, servers
 from benchmarks.meters import exact_cpu, own_cpu, spin_ms
 from rows.stage import Stage
@@ -39,7 +39,7 @@ ROWS = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_st
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one turn."""
+    """The cost of one turn."""
 
     rows: float
     kilobytes: float
@@ -48,14 +48,14 @@ class Cost:
 
 
 class Sessions:
-    """Sessions of one workspace, and what reads their costs."""
+    """The sessions of one workspace, and a meter of their turns."""
 
     def __init__(self, on: Servers, db: Db) -> None:
         self.stage, self.db, self.model_url = Stage(), db, on.model_url
         self.postgres = psutil.Process(db.info.backend_pid).ppid()
 
     def turn(self, session_id: str) -> Turn:
-        """One more message, and its turn, as its tasks run it."""
+        """Send one more message and run its turn as tasks do. Returns the turn."""
         self.stage.message(session_id, f"{PROSE}\nsay {PROSE}")
         while (turn := self._current(session_id)).status == "queued":
             task.run(turn.id, session_id, self.stage.workspace_id)
@@ -63,7 +63,7 @@ class Sessions:
         return turn
 
     def measured(self, session_id: str) -> Cost:
-        """One more turn."""
+        """Run one more turn. Returns its cost."""
         httpx.delete(f"{self.model_url}/standin/requests", trust_env=False)
         rows, cpu, began = self._rows(), exact_cpu(self.postgres) + own_cpu(), time.monotonic()
         self.turn(session_id)
@@ -72,9 +72,9 @@ class Sessions:
         return Cost(self._rows() - rows, sum(len(json.dumps(body)) for body in sent) / 1000, 1000 * cpu, 1000 * wall)
 
     def make(self, first: str, size: int) -> str:
-        """A session that has so many turns, of copies of the turns of a real one."""
-        real = self._value("SELECT count(*) FROM turn WHERE session_id = %s", first)
-        events = self._value("SELECT max(seq) FROM event WHERE session_id = %s", first)
+        """Create a session with `size` turns, copies of the turns of a real one. Returns its id."""
+        real = number(self.db, "SELECT count(*) FROM turn WHERE session_id = %s", (first,))
+        events = number(self.db, "SELECT max(seq) FROM event WHERE session_id = %s", (first,))
         copies, name, mark = size // real, f"sesn_bench{size}", f"'_{size}_' || n"
         here = {"session_id": f"'{name}'"}
         turns, seqs = f"{copies * real}", f"{copies * events}"
@@ -100,16 +100,11 @@ class Sessions:
     def _rows(self) -> int:
         time.sleep(0.02)
         self.db.execute("SELECT pg_stat_clear_snapshot()")
-        return self._value(ROWS)
-
-    def _value(self, sql: str, *values: str) -> int:
-        row = self.db.execute(sql, values).fetchone()
-        assert row
-        return int(str(row[0]))
+        return number(self.db, ROWS)
 
 
 def configure(on: Servers) -> None:
-    """Have this process use the servers, and a model with a small window."""
+    """Make this process use the servers, and a model with a small window."""
     entry = {"name": "anthropic", "kind": "anthropic", "base_url": on.model_url, "api_key_env": "BENCH_KEY", "models": ["*"]}
     file = Path(on.folder.path) / "providers.json"
     file.write_text(json.dumps({"providers": [entry | {"windows": {"*": WINDOW}}]}))
@@ -119,7 +114,7 @@ def configure(on: Servers) -> None:
 
 
 def show(size: int, costs: list[Cost], base: dict[str, float]) -> dict[str, float]:
-    """A line of the table. Returns the means."""
+    """Print a line of the table. Returns the means."""
     means = {field.name: statistics.fmean(getattr(cost, field.name) for cost in costs) for field in fields(Cost)}
     cells = [f"{value:10.1f} ({value / base.get(name, value):4.2f})" for name, value in means.items()]
     print(f"{size:8}  " + "  ".join(cells), flush=True)
@@ -127,7 +122,7 @@ def show(size: int, costs: list[Cost], base: dict[str, float]) -> dict[str, floa
 
 
 def main() -> None:
-    """All sizes, by turns."""
+    """Measure all sizes, by turns, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("sizes", nargs="*", type=int, default=[100, 1000, 10_000])
     options.add_argument("--turns", type=int, default=40, help="of each size")

@@ -1,6 +1,7 @@
-"""Imported by the workers of a benchmark (`celery --include benchmarks.marks`): marks claims, parked sessions, starts, ends.
+"""Marks claims, parked sessions, starts and ends. The workers of a benchmark import it (`celery --include benchmarks.marks`).
 
-Each is a line of 60 bytes into a pipe, about 2 µs, after the commit that makes it true. Nothing else of the workers changes.
+A mark is a line of 60 bytes in a pipe, written after the commit of its change in about 2 µs. Nothing else in the
+workers changes.
 """
 
 import os
@@ -18,16 +19,16 @@ _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)
 
 
 def say(mark: str, session_id: str, call_id: str = "-") -> None:
-    """`C` turn claimed, its history read; `P` parked; `T` tool started; `D` done."""
+    """Write a mark: `C` turn claimed and history read, `P` parked, `T` tool call claimed, `D` done."""
     os.write(_PIPE, f"{mark} {session_id} {call_id} {time.monotonic_ns()}\n".encode())
 
 
 def _claimed(verb: Any, mark: str) -> Any:
     def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
-        found = verb(db, session, *args, **kwargs)
-        if found is not None:
-            outbox(db).mark = (mark, session.id, getattr(found, "call", found).id)
-        return found
+        claimed = verb(db, session, *args, **kwargs)
+        if claimed is not None:
+            outbox(db).mark = (mark, session.id, getattr(claimed, "call", claimed).id)
+        return claimed
 
     return marked
 

@@ -1,4 +1,4 @@
-"""What a run cost: CPU of process trees from /proc, write transactions and WAL from Postgres."""
+"""Meters of a run: CPU of process trees from /proc, write transactions and WAL from Postgres."""
 
 import os
 import statistics
@@ -13,11 +13,11 @@ import psycopg
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything at one moment."""
+    """All figures at one moment."""
 
     at: float
     cpu: dict[str, float]
-    """Seconds, by the name of a process."""
+    """CPU seconds by the name of a process."""
     xids: int
     wal: int
     busy: float
@@ -32,15 +32,13 @@ class Meter:
         self.named = named
 
     def read(self) -> Reading:
-        """Now."""
+        """Return the present figures."""
         row = self.db.execute(
             "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint,"
             " pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
         ).fetchone()
         assert row
-        times = psutil.cpu_times()
-        busy = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
-        return Reading(time.monotonic(), {name: tree_cpu(pid) for name, pid in self.named.items()}, row[0], row[1], busy)
+        return Reading(time.monotonic(), {name: tree_cpu(pid) for name, pid in self.named.items()}, row[0], row[1], machine_cpu())
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,11 @@ class Cost:
     write_tx: float
     wal_bytes: float
     foreign_cores: float
-    """What others used of the machine meanwhile: above about 0.2 the run says little."""
+    """Cores that other processes used meanwhile: above about 0.2 the run says little."""
 
     @classmethod
     def between(cls, a: Reading, b: Reading, cycles: float) -> "Cost":
-        """The difference."""
+        """Return the cost per cycle of the time between two readings."""
         used = {name: b.cpu[name] - a.cpu[name] for name in a.cpu}
         seconds = b.at - a.at
         return cls(
@@ -69,7 +67,7 @@ class Cost:
 
 
 def tree_cpu(pid: int) -> float:
-    """User and system seconds of a process and its descendants, ended ones too; of this process, its own."""
+    """Return the CPU seconds of a process and its descendants, also of ended ones. For this process: its own seconds."""
     if pid == os.getpid():
         return own_cpu()
     try:
@@ -86,38 +84,44 @@ def tree_cpu(pid: int) -> float:
 
 
 def exact_cpu(pid: int) -> float:
-    """Likewise, to the nanosecond where the kernel tells, but only of threads and processes that live."""
+    """Return the same to the nanosecond where the kernel offers it, but only of living threads and processes."""
     try:
         family = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
         return sum(int(t.read_text().split()[0]) for p in family for t in Path(f"/proc/{p}/task").glob("*/schedstat")) / 1e9
-    except OSError:  # no such kernel, or one of them ended just now
+    except OSError:  # the kernel has no schedstat, or a process has just ended
         return tree_cpu(pid)
 
 
 def own_cpu() -> float:
-    """Of this process."""
+    """Return the CPU seconds of this process."""
     return sum(os.times()[:2])
 
 
+def machine_cpu() -> float:
+    """Return the CPU seconds of the whole machine."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
+
+
 def timed(work: Callable[[], object]) -> float:
-    """Seconds that something takes."""
+    """Return the seconds that `work` takes."""
     began = time.monotonic()
     work()
     return time.monotonic() - began
 
 
 def spin_ms() -> float:
-    """CPU of a fixed loop: how quick this machine is right now; lower is quicker."""
-    found = []
+    """Return the CPU milliseconds of a fixed loop, which are lower when the machine is quicker."""
+    times = []
     for _ in range(5):
         began, total = time.process_time(), 0
         for i in range(200_000):
             total += i * i
-        found.append(1000 * (time.process_time() - began))
-    return round(statistics.median(found), 1)
+        times.append(1000 * (time.process_time() - began))
+    return round(statistics.median(times), 1)
 
 
 def percentile(values: Iterable[float], p: float) -> float:
-    """The value below which `p` percent lie."""
+    """Return the value below which `p` percent lie."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))]

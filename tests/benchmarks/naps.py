@@ -1,4 +1,4 @@
-"""A toolset of one tool, which takes as long as it is told to and does nothing."""
+"""A toolset of one tool that sleeps."""
 
 import time
 
@@ -9,6 +9,6 @@ naps = Toolset("naps")
 
 @naps.tool(effect="write", idempotent=False)
 def nap(seconds: float, number: int) -> str:
-    """Take so long."""
+    """Sleep."""
     time.sleep(seconds)
     return f"{number} slept"

@@ -1,4 +1,4 @@
-"""What an open page of the inbox costs beside an idle stream: `python tests/benchmarks/open_pages.py [N]`, by default 500.
+"""What an open page of the inbox costs beside an idle stream: `make bench ARGS="open_pages [N]"`, by default 500.
 
 Opens N streams over N sessions, and then, against a fresh web process, N streams of open pages of one person. Prints for both the
 memory of one, and the CPU of the web process over 20 s in which nothing happens. Read the ratio of the memory: both are readers of
@@ -10,10 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HOUSE = Path(__file__).parents[2]
-sys.path[:0] = [str(HOUSE), str(HOUSE / "tests")]
-
-from benchmarks.idle_streams import Clients, idle, say, sessions, stack, web  # noqa: E402
+from benchmarks.idle_streams import Clients, idle, say, sessions, stack, web
 
 BOUND = 1.5
 

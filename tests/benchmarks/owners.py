@@ -1,8 +1,8 @@
-"""Whose CPU a cycle is: samples of the Python processes' stacks, each given to the innermost frame that somebody owns.
+"""The owners of a cycle's CPU: samples of the Python processes' stacks, each counted for the innermost frame that has an owner.
 
-So what the SDK calls in `json` or in gevent's sockets is the SDK's, and what we call in pydantic or `json` is ours. Counted is who
-holds the interpreter's lock, for idle threads are hard to tell from busy ones otherwise: the shares within a process, scaled to the
-CPU that it took while nobody watched. What runs without the lock, such as the kernel's part of sending, is shared out too.
+So the SDK owns its calls into `json` or gevent's sockets, and we own our calls into pydantic or `json`. Only threads that hold the
+interpreter's lock are sampled, since other idle threads look busy. The shares within a process are scaled to the CPU that it took
+without the sampler. So work without the lock, such as the kernel's part of sending, is distributed by the same shares.
 Needs py-spy (`pip install py-spy`), and the right to look into other processes (root, or CAP_SYS_PTRACE).
 """
 
@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.house import ROOT
+
 PACKAGES = {
     "SDK": ("anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "h11"),
     "Celery": ("celery", "kombu", "billiard", "vine", "amqp"),
@@ -26,7 +27,7 @@ PACKAGES = {
 OWNERS = {package: owner for owner, packages in PACKAGES.items() for package in packages}
 OURS = ("api", "models", "workers")
 NOBODY = "event loop"
-"""Of gevent and the interpreter themselves: nobody's frame was on the stack."""
+"""Of gevent and the interpreter themselves: no frame on the stack had an owner."""
 RATE = 100
 """Samples per second of each process."""
 
@@ -39,13 +40,13 @@ class Shares:
 
     by_owner: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     ours_alone: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """By function of ours, what nobody below it owns."""
+    """By function of ours, without the calls that others own."""
     ours_in_all: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """By function of ours, with all that it calls."""
     samples: int = 0
 
     def add(self, stacks: Counter[tuple[str, ...]], cpu_ms: float) -> None:
-        """A process's stacks, outermost frame first, worth `cpu_ms` together."""
+        """Add a process's stacks, outermost frame first, which are worth `cpu_ms` together."""
         total = sum(stacks.values())
         self.samples += total
         for stack, count in stacks.items():
@@ -59,7 +60,7 @@ class Shares:
                 self.ours_in_all[each] += worth
 
     def print(self, cpu_ms: dict[str, float], cycles_in_profile: int) -> None:
-        """The two tables. `cpu_ms` is of the processes that were only metered."""
+        """Print the two tables. `cpu_ms` is that of the processes that were metered and not sampled."""
         everything = self.by_owner | cpu_ms
         whole = sum(everything.values())
         print(f"    whose CPU, ms per cycle ({self.samples} samples over {cycles_in_profile} cycles):")
@@ -71,18 +72,18 @@ class Shares:
 
 
 def sampler() -> str | None:
-    """py-spy's path, if it is here."""
+    """Return py-spy's path, or None if it is not installed."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
 
 
 def profile(processes: dict[str, int], cpu_ms: dict[str, float], seconds: int, work: Callable[[], int]) -> tuple[Shares, int]:
-    """Sample `processes` for `seconds` while `work` is done again and again; it returns how many cycles it did.
+    """Sample `processes` for `seconds` while `work` runs again and again. Returns the shares and the number of cycles.
 
-    `cpu_ms` is what each process took per cycle, unwatched.
+    `work` returns the number of its cycles. `cpu_ms` is the CPU of each process per cycle, without the sampler.
     """
     program = sampler()
-    assert program, "py-spy is not here"
+    assert program, "py-spy is not installed; run pip install py-spy"
     with tempfile.TemporaryDirectory() as folder:
         words = ["record", "--nonblocking", "--gil", "--subprocesses", "--function", "--full-filenames", "--format", "raw"]
         words += ["--rate", str(RATE), "--duration", str(seconds)]
@@ -100,36 +101,36 @@ def profile(processes: dict[str, int], cpu_ms: dict[str, float], seconds: int, w
             cycles += work()
         shares = Shares()
         for watcher, name in zip(watchers, processes, strict=True):
-            said = watcher.communicate()[1]
-            assert watcher.returncode == 0, f"py-spy could not look into {name}: {said[-300:]}"
+            error = watcher.communicate()[1]
+            assert watcher.returncode == 0, f"py-spy could not sample {name}: {error[-300:]}"
             shares.add(read(Path(folder, name)), cpu_ms[name])
     return shares, cycles
 
 
 def read(file: Path) -> Counter[tuple[str, ...]]:
-    """py-spy's raw format: frames by semicolons, outermost first, then how often."""
-    found: Counter[tuple[str, ...]] = Counter()
+    """Return how often each stack occurs in a file of py-spy's raw format: frames with semicolons between, then the count."""
+    counts: Counter[tuple[str, ...]] = Counter()
     for line in file.read_text().splitlines():
         stack, _, count = line.rpartition(" ")
-        found[tuple(stack.split(";"))] += int(count)
-    return found
+        counts[tuple(stack.split(";"))] += int(count)
+    return counts
 
 
 def owner_of(frame: str) -> str | None:
-    """Who owns a frame; None for what is everybody's: the standard library, pydantic, redis, gevent, us benchmarks."""
+    """Return the owner of a frame. None for shared code: the standard library, pydantic, redis, gevent, the benchmarks."""
     if not (match := _FRAME.fullmatch(frame)):
         return None
     _, installed, inside = match["file"].rpartition("site-packages/")
     if installed:
         return OWNERS.get(re.split(r"[/.]", inside)[0])
     file = Path(match["file"])
-    if file == ROOT / "models" / "driver.py":
+    if file == ROOT / "models" / "database" / "exchange.py":
         return "database client"  # the steps of psycopg's own exchanges
     return "ours" if file.is_relative_to(ROOT) and file.relative_to(ROOT).parts[0] in OURS else None
 
 
 def named(frame: str) -> str:
-    """A frame of ours, short."""
+    """Return a short name for a frame of ours."""
     match = _FRAME.fullmatch(frame)
     assert match
     return f"{match['name']} ({Path(match['file']).relative_to(ROOT)}:{match['line']})"

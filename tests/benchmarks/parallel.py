@@ -1,10 +1,10 @@
-"""The calls of one turn run side by side on the tools processes; what a call costs beside a bare Celery task that does the same.
+"""Do the calls of one turn run side by side on the tools processes? And what does a call cost, compared with a bare Celery task?
 
-    python tests/benchmarks/parallel.py [--calls 100] [--processes 4] [--nap 0.5]
+    make bench ARGS="parallel [--calls 100] [--processes 4] [--nap 0.5]"
 
 One turn asks for all calls of a tool that takes `nap` seconds. Measured is the time from the first claim to the turn's end, over
-the rounds that it must take at least, ceil(calls / processes) naps; beside it the same for bare tasks on the same pool. Then once
-more with a tool that takes no time: what is left is what a call costs. Read the ratios.
+the least possible time, ceil(calls / processes) naps, and the same for bare tasks on the same pool. A second run has a tool that
+takes no time: it shows what a call costs. Read the ratios.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class Naps(Driver):
         self.session |= {"agent": self._post("/v1/agents", body)["id"]}
 
     def run(self, calls: int, seconds: float) -> float:
-        """Seconds from the first call's claim to the turn after the last one."""
+        """Return the seconds from the first call's claim to the claim of the next turn."""
         lines = [f'call mcp__naps__nap {{"seconds": {seconds}, "number": {n}}}' for n in range(calls)]
         self.session |= {"initial_events": [message("\n".join([*lines, "then", "say done"]))]}
         mine = self.start()
@@ -55,10 +55,10 @@ class Naps(Driver):
 
 
 class BareNaps(BareTasks):
-    """The same, of tasks with nothing around them."""
+    """The same with bare Celery tasks."""
 
     def run(self, calls: int, seconds: float) -> float:
-        """Seconds from sending them until the last has said that it is over."""
+        """Return the seconds from sending the tasks to the last one's end."""
         mine = uuid.uuid4().hex
         began = time.monotonic_ns()
         for _ in range(calls):
@@ -73,7 +73,7 @@ class BareNaps(BareTasks):
 
 @contextlib.contextmanager
 def ready(on: Servers, processes: int) -> Iterator[House]:
-    """A house whose tools workers have announced the toolset."""
+    """Run all of Assent, with tools workers that have announced the toolset."""
     with house(on, tools=processes, ASSENT_TOOLSETS="benchmarks.naps:naps") as at:
         deadline = time.monotonic() + 60
         with psycopg.connect(at.admin_url, autocommit=True) as db:
@@ -85,22 +85,24 @@ def ready(on: Servers, processes: int) -> Iterator[House]:
 
 def main() -> None:
     """Print the tables."""
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--calls", type=int, default=100)
-    asked.add_argument("--processes", type=int, default=4)
-    asked.add_argument("--nap", type=float, default=0.5)
-    said = asked.parse_args()
-    with servers() as on, ready(on, said.processes) as at:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--calls", type=int, default=100)
+    options.add_argument("--processes", type=int, default=4)
+    options.add_argument("--nap", type=float, default=0.5)
+    chosen = options.parse_args()
+    with servers() as on, ready(on, chosen.processes) as at:
         ours, bare = Naps(at), BareNaps(at, on.redis_url)
-        ours.run(said.processes * 2, 0.1)  # every process has started its toolset
-        least = math.ceil(said.calls / said.processes) * said.nap
-        print(f"{said.calls} calls of one turn on {said.processes} processes; a spin takes {spin_ms():.1f} ms")
+        ours.run(chosen.processes * 2, 0.1)  # every process has started its toolset
+        least = math.ceil(chosen.calls / chosen.processes) * chosen.nap
+        print(f"{chosen.calls} calls of one turn on {chosen.processes} processes; a spin takes {spin_ms():.1f} ms")
         print(f"{'':26}{'s':>9}{'over the least':>16}")
         for name, way in (("assent", ours), ("bare Celery tasks", bare)):
-            took = way.run(said.calls, said.nap)
-            print(f"{name + f', {said.nap} s each':26}{took:9.2f}{took / least:16.2f}")
+            took = way.run(chosen.calls, chosen.nap)
+            print(f"{name + f', {chosen.nap} s each':26}{took:9.2f}{took / least:16.2f}")
         print(f"\n{'':26}{'ms a call':>9}{'over bare':>16}")
-        costs = {name: way.run(said.calls, 0) / said.calls * 1000 for name, way in (("assent", ours), ("bare Celery tasks", bare))}
+        costs = {
+            name: way.run(chosen.calls, 0) / chosen.calls * 1000 for name, way in (("assent", ours), ("bare Celery tasks", bare))
+        }
         for name, each in costs.items():
             print(f"{name + ', no time each':26}{each:9.2f}{each / costs['bare Celery tasks']:16.1f}")
         for way in (ours, bare):

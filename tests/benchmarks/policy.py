@@ -1,4 +1,4 @@
-"""What deciding one call costs against 1,000 rules, beside writing the same input as JSON: `python tests/benchmarks/policy.py`."""
+"""What judging one call by 1,000 rules costs, compared with writing the same input as JSON: `make bench ARGS="policy"`."""
 
 import json
 import statistics
@@ -16,7 +16,7 @@ REFUND = {"amount": 250, "currency": "EUR", "customer": {"id": "c_9", "country":
 
 
 def main() -> None:
-    """A line for each kind of rules: median milliseconds of a decision, and how many times json.dumps that is."""
+    """Print, for each kind of rules, the median milliseconds of a verdict, and the ratio to json.dumps."""
     shell = [f"bash(tool{n} sub *)" for n in range(RULES - 4)] + ["bash(cd *)", "bash(git log *)", "bash(grep *)", "bash(head *)"]
     same = [f"bash(git sub{n} *)" for n in range(RULES - 3)] + ["bash(cd *)", "bash(grep *)", "bash(head *)"]
     wild = [f"bash(git * word{n} *)" for n in range(RULES)]
@@ -34,30 +34,30 @@ def main() -> None:
     show("paths that allow, none fits", "write", {"file_path": "src/x/y.py", "content": "x" * 200}, "allow", paths)
 
 
-def show(name: str, tool: str, given: dict[str, Any], effect: str, matches: list[Any]) -> None:
-    """One line."""
+def show(name: str, tool: str, payload: dict[str, Any], effect: str, matches: list[Any]) -> None:
+    """Print one line."""
     began = time.process_time()
     rules = [rule_of({"effect": effect, "match": match}) for match in matches]
     book = CompiledRules(rules)
     compiled = (time.process_time() - began) * 1e3
-    said = book.judge(tool, given).effect
-    print(f"{name:40}", timed(lambda: book.judge(tool, given), given), f"{said:6} read and compiled in {compiled:5.0f} ms")
+    verdict = book.judge(tool, payload).effect
+    print(f"{name:40}", timed(lambda: book.judge(tool, payload), payload), f"{verdict:6} read and compiled in {compiled:5.0f} ms")
 
 
-def timed(act: Callable[[], Any], given: dict[str, Any]) -> str:
-    """Its median, and the ratio."""
-    cost, floor = median(act), median(lambda: json.dumps(given))
+def timed(act: Callable[[], Any], payload: dict[str, Any]) -> str:
+    """Return the median milliseconds and the ratio as a text."""
+    cost, floor = median(act), median(lambda: json.dumps(payload))
     return f"{cost:8.4f} ms {cost / floor:7.1f} x json.dumps"
 
 
 def median(act: Callable[[], Any]) -> float:
-    """Milliseconds of the processor, of one of `ROUNDS`."""
-    found = []
+    """Return the median CPU milliseconds of `ROUNDS` calls."""
+    times = []
     for _ in range(ROUNDS):
         began = time.process_time()
         act()
-        found.append(time.process_time() - began)
-    return statistics.median(found) * 1e3
+        times.append(time.process_time() - began)
+    return statistics.median(times) * 1e3
 
 
 if __name__ == "__main__":

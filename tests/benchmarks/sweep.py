@@ -1,20 +1,20 @@
 """Do a million waiting approvals cost anything before they are due? The real sweeps, on real tables filled by SQL.
 
-    python tests/benchmarks/sweep.py [--rows 1000000] [--due 1000] [--rounds 2] [--folder DIR]
+    make bench ARGS="sweep [--rows 1000000] [--due 1000] [--rounds 2] [--folder DIR]"
 
-Twice the same: first 1,000 approvals wait and all are due, then a million wait, of which 1,000, spread over all, are due. Each
-belongs to a session, a turn and a tool call of its own: copies of those that Assent's verbs wrote, their pages
-filled to the brim to spare the disk. Prints, for both:
+Measures twice: first 1,000 approvals wait and all are due, then a million wait and 1,000 of them, spread evenly, are due. Each has
+a session, a turn and a tool call of its own: copies of rows that Assent's verbs wrote, on full pages to save disk. Prints, for
+both:
 
-    nothing due     ms that each sweep takes to find that there is nothing to do, which it does every few seconds for ever
-    find            ms of finding the first batch of what is due
+    nothing due     ms of each sweep when nothing is due; a sweep runs every few seconds
+    find            ms of finding the first batch of due approvals
     sweep           seconds of `sweep.expire_approvals`, run until nothing is due; then CPU ms per approval, here and in Postgres
     WAL             kB per approval: each is expired, its call settled, the model's next turn queued
 
-and the ratios. What is to be swept is found by indexes over nothing but the rows in question, so the ratios should be about 1. What
-grows is that the rows lie far apart: fewer of them are in Postgres's 128 MB of memory, and after a checkpoint, which comes before
-each measurement, more whole pages go to the WAL. A million rows take 3 GB below `--folder` (the system's temporary folder unless
-given) and some minutes; both are gone afterwards.
+and the ratios. Partial indexes over only the waiting rows find the due rows, so the ratios should be about 1. But in the large
+tables the due rows lie far apart: fewer of them are in Postgres's 128 MB of memory, and after the checkpoint before each
+measurement more whole pages go to the WAL. A million rows take 3 GB below `--folder` (the system's temporary folder unless given)
+and some minutes; both are gone afterwards.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 
 import psycopg
-from benchmarks.copies import Db, copy
+from benchmarks.copies import Db, copy, number
 from benchmarks.house import Servers, servers
 from benchmarks.meters import Cost as Metered
 from benchmarks.meters import Meter, spin_ms, timed
@@ -36,7 +36,7 @@ from redis import Redis
 
 BYTES_PER_ROW = 3000
 WAL_BYTES = 1_500_000_000
-"""Of disk: what must be free."""
+"""Free disk space that the WAL needs."""
 MEASURED_IDLE = ("dispatch", "rescue", "expire_approvals")
 
 _GONE_ON = """
@@ -47,7 +47,7 @@ WHERE approval.status = 'expired' AND session.status = 'running'
 
 @dataclass(frozen=True)
 class Cost:
-    """What one size of table cost."""
+    """The costs at one size of the tables."""
 
     idle_ms: dict[str, float]
     find_ms: float
@@ -58,7 +58,7 @@ class Cost:
 
 
 class Tables:
-    """A scratch database with approvals that wait, for a year unless they are made due."""
+    """A scratch database with approvals whose deadlines are in a year, unless they are made due."""
 
     def __init__(self, db: Db) -> None:
         from rows.stage import Stage, call  # reads the settings, which name this database
@@ -73,7 +73,7 @@ class Tables:
             db.execute(f"ALTER TABLE {table} SET (fillfactor = 100)")
 
     def add(self, count: int) -> None:
-        """More sessions that wait for approval."""
+        """Add sessions that wait for approval."""
         session, turn, tool_call = "'sesn_bench' || n", "'turn_bench' || n", "'sevt_bench' || n"
 
         later = "clock_timestamp() + interval '1 year'"
@@ -91,18 +91,18 @@ class Tables:
         self.count += count
 
     def make_due(self, first: int, every: int, count: int) -> None:
-        """Let the deadlines of some have passed."""
-        ids = [f"appr_bench{first + number * every}" for number in range(count)]
+        """Move the deadlines of `count` approvals into the past: number `first`, and every `every`-th after it."""
+        ids = [f"appr_bench{first + n * every}" for n in range(count)]
         self.db.execute("UPDATE approval SET expires_at = clock_timestamp() - interval '1 second' WHERE id = ANY(%s)", (ids,))
         self.expired += count
 
     def check(self) -> None:
-        """Each that was due has expired, and its session goes on."""
-        row = self.db.execute(_GONE_ON).fetchone()
-        assert row == (self.expired,), f"{row} of {self.expired} approvals were expired"
+        """Check that each due approval has expired, and that its session goes on."""
+        count = number(self.db, _GONE_ON)
+        assert count == self.expired, f"{count} of {self.expired} approvals were expired"
 
     def settle(self, on: Servers) -> None:
-        """Take away what the sweeps caused, and leave the tables as a quiet hour would."""
+        """Remove the turns and hints that the sweeps caused, and leave the tables as after a quiet hour."""
         self.db.execute("UPDATE turn SET status = 'done' WHERE status = 'queued'")
         with Redis.from_url(on.redis_url) as client:
             client.flushdb()
@@ -111,7 +111,7 @@ class Tables:
 
 
 def measure(on: Servers, tables: Tables, rounds: Sequence[Callable[[], None]], due: int) -> Cost:
-    """The sweeps with nothing due, then each round's `due` approvals swept. Medians."""
+    """Run the sweeps with nothing due, then over `due` approvals in each round. Returns the medians."""
     from models.flow import due as dues
     from workers import sweeps
 
@@ -143,11 +143,11 @@ def _ms(work: Callable[[], object]) -> float:
 
 
 def show(small: Cost, large: Cost, names: tuple[str, str]) -> None:
-    """The table, with ratios."""
+    """Print the table, with ratios."""
     lines = {f"nothing due: {name}, ms": (small.idle_ms[name], large.idle_ms[name]) for name in MEASURED_IDLE}
     lines |= {
-        "find a batch of what is due, ms": (small.find_ms, large.find_ms),
-        "sweep all that is due, s": (small.sweep_seconds, large.sweep_seconds),
+        "find a batch of due approvals, ms": (small.find_ms, large.find_ms),
+        "sweep all due approvals, s": (small.sweep_seconds, large.sweep_seconds),
         "  CPU here, ms per approval": (small.cpu_ms, large.cpu_ms),
         "  CPU of Postgres, ms per approval": (small.postgres_ms, large.postgres_ms),
         "  WAL, kB per approval": (small.wal_kb, large.wal_kb),
@@ -158,31 +158,31 @@ def show(small: Cost, large: Cost, names: tuple[str, str]) -> None:
 
 
 def options() -> argparse.Namespace:
-    """What was asked for, if the disk has room for it."""
+    """Return the command's options. Exits with an error if the disk is too small."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--due", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    asked = parser.parse_args()
-    wanted = asked.rows * BYTES_PER_ROW + WAL_BYTES
-    free = shutil.disk_usage(asked.folder).free
-    if free < wanted:
-        parser.error(f"{asked.folder} has {free >> 20} MB free of {wanted >> 20}: fewer --rows, or another --folder")
-    return asked
+    chosen = parser.parse_args()
+    needed = chosen.rows * BYTES_PER_ROW + WAL_BYTES
+    free = shutil.disk_usage(chosen.folder).free
+    if free < needed:
+        parser.error(f"{chosen.folder} has {free >> 20} MB free and needs {needed >> 20}: use fewer --rows, or another --folder")
+    return chosen
 
 
 def main() -> None:
-    """Both sizes, one after the other, on one scratch server."""
-    asked = options()
-    tempfile.tempdir = str(asked.folder)
+    """Measure both sizes on one scratch server, and print."""
+    chosen = options()
+    tempfile.tempdir = str(chosen.folder)
     with servers() as on, psycopg.connect(on.postgres.url("postgres"), autocommit=True) as db:
         db.execute("ALTER SYSTEM SET max_wal_size = '1GB'")
-        db.execute("ALTER SYSTEM SET autovacuum = off")  # it is done by hand, between the measurements
+        db.execute("ALTER SYSTEM SET autovacuum = off")  # `settle` does it between the measurements
         db.execute("SELECT pg_reload_conf()")
         os.environ |= {"DATABASE_URL": on.postgres.url("app"), "DATABASE_SYSTEM_URL": on.postgres.url("system")}
         os.environ |= {"REDIS_URL": on.redis_url, "ANTHROPIC_API_KEY": "none"}
-        tables, due = Tables(db), asked.due
+        tables, due = Tables(db), chosen.due
 
         def renew() -> None:
             if tables.count == tables.expired:
@@ -190,15 +190,14 @@ def main() -> None:
             tables.make_due(tables.expired + 1, 1, due)
 
         tables.add(due)
-        small = measure(on, tables, [renew] * asked.rounds, due)
+        small = measure(on, tables, [renew] * chosen.rounds, due)
         first = tables.count + 1
-        seconds = timed(lambda: tables.add(asked.rows))
-        rounds = [partial(tables.make_due, first + n, asked.rows // due, due) for n in range(asked.rounds)]
+        seconds = timed(lambda: tables.add(chosen.rows))
+        rounds = [partial(tables.make_due, first + n, chosen.rows // due, due) for n in range(chosen.rounds)]
         large = measure(on, tables, rounds, due)
-        row = db.execute("SELECT pg_database_size(current_database())").fetchone()
-        assert row
-        print(f"{asked.rows} rows in each of four tables made in {seconds:.0f} s, {int(str(row[0])) >> 20} MB; spin {spin_ms()} ms")
-        show(small, large, (f"{due} wait", f"{asked.rows} wait"))
+        size = number(db, "SELECT pg_database_size(current_database())")
+        print(f"{chosen.rows} rows in each of four tables made in {seconds:.0f} s, {size >> 20} MB; spin {spin_ms()} ms")
+        show(small, large, (f"{due} wait", f"{chosen.rows} wait"))
 
 
 if __name__ == "__main__":

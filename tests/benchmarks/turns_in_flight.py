@@ -1,31 +1,30 @@
 """Model calls in flight on one turns process of the whole product, at 50 tokens per second each: does every lease hold?
 
-    python tests/benchmarks/turns_in_flight.py [N ...]
+    make bench ARGS="turns_in_flight [N ...]"
 
-For each N: N sessions whose model writes for 30 s; the pace that each reply really had, leases lost, attempts beyond the
-first, how long a turn waited for its claim, and the CPU of the turns process.
+For each N: N sessions whose model writes for 30 s. Prints the real pace of the replies, lost leases, repeated attempts, how long a
+turn waited for its claim, and the CPU of the turns process.
 """
 
 import sys
 import time
 
 import psycopg
-from benchmarks.driver import Driver
+from benchmarks.driver import Driver, message
 from benchmarks.house import House, house, servers
 from benchmarks.meters import percentile, tree_cpu
 
 TOKENS, PACE = 1500, 50
 
-_FOUND = """
+_TURNS = """
 SELECT status, attempt, losses, extract(epoch FROM ended_at - started_at), extract(epoch FROM started_at - created_at)
 FROM turn WHERE session_id = ANY(%s)
 """
 
 
 def run(at: House, driver: Driver, count: int) -> None:
-    """One N."""
-    message = {"type": "user.message", "content": [{"type": "text", "text": f"say {TOKENS} tokens at {PACE}/s"}]}
-    driver.session["initial_events"] = [message]
+    """Run `count` sessions at once, and print."""
+    driver.session["initial_events"] = [message(f"say {TOKENS} tokens at {PACE}/s")]
     began, cpu = time.monotonic(), tree_cpu(at.pids["turns0"])
     sessions = set(driver.pool.map(lambda _: driver.start(), range(count)))
     open_ = set(sessions)
@@ -34,7 +33,7 @@ def run(at: House, driver: Driver, count: int) -> None:
     seconds = time.monotonic() - began
     used = 100 * (tree_cpu(at.pids["turns0"]) - cpu) / seconds
     with psycopg.connect(at.admin_url) as db:
-        rows = db.execute(_FOUND, (list(sessions),)).fetchall()
+        rows = db.execute(_TURNS, (list(sessions),)).fetchall()
     took = [float(row[3]) for row in rows if row[3] is not None]
     waited = [float(row[4]) for row in rows if row[4] is not None]
     pace = TOKENS / percentile(took, 50) if took else 0
@@ -48,7 +47,7 @@ def run(at: House, driver: Driver, count: int) -> None:
 
 
 def main() -> None:
-    """Each N in turn, on one house."""
+    """Measure each N in turn, on the same processes."""
     counts = [int(word) for word in sys.argv[1:] or ["100", "200", "300"]]
     with servers() as on, house(on, in_flight=max(counts)) as at:
         driver = Driver(at)

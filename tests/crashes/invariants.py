@@ -1,4 +1,4 @@
-"""Checks of a session's rows that hold after any transaction, named I1 to I10. They use no verdicts of the code under test."""
+"""Checks of a session's rows that hold after any transaction. They use no verdicts of the code under test."""
 
 import json
 from collections import Counter
@@ -126,7 +126,7 @@ def check_invariants(workspace_id: str, session_id: str) -> Seen:
     return seen
 
 
-def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
+def something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
     session = seen.session
     active = [t for t in seen.turns if t.status in {"queued", "running"}]
     now = [c for c in seen.calls if c.turn_id == session.turn_id]
@@ -156,7 +156,7 @@ def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
         )
 
 
-def i2_one_attempt_unless_a_person_said_again(seen: Seen) -> None:
+def one_attempt_unless_a_person_said_again(seen: Seen) -> None:
     attempts = Counter(a.tool_call_id for a in seen.attempts)
     reruns = Counter(
         a.tool_call_id for a in seen.approvals if a.status == "answered" and (a.decision or {}).get("outcome") == "rerun"
@@ -167,7 +167,7 @@ def i2_one_attempt_unless_a_person_said_again(seen: Seen) -> None:
             assert attempts[call.id] <= 1 + reruns[call.id], f"{call.name} was tried {attempts[call.id]} times"
 
 
-def i4_one_decision_per_approval(seen: Seen) -> None:
+def one_decision_per_approval(seen: Seen) -> None:
     confirmations = Counter(e.body["approval_id"] for e in seen.of("user.tool_confirmation"))
     for approval in seen.approvals:
         assert (approval.status == "pending") == (approval.decision is None) == (approval.decided_at is None)
@@ -181,8 +181,8 @@ def i4_one_decision_per_approval(seen: Seen) -> None:
     )
 
 
-def i5_shown_is_decided_is_run(seen: Seen) -> None:
-    """I3 too: all attempts at a call have one input; their key is its id."""
+def shown_is_decided_is_run(seen: Seen) -> None:
+    """Also: all attempts at a call have the same input."""
     hashes = {call.id: call.input_sha256 for call in seen.calls}
     proposed = {key: digest(row.input if row.proposed_input is None else row.proposed_input) for key, row in seen.inputs.items()}
     for call in seen.calls:
@@ -196,7 +196,7 @@ def i5_shown_is_decided_is_run(seen: Seen) -> None:
     assert all(attempt.input_sha256 == hashes[attempt.tool_call_id] for attempt in seen.attempts)
 
 
-def i6_nothing_runs_unasked(seen: Seen) -> None:
+def nothing_runs_unasked(seen: Seen) -> None:
     allowed = {
         a.tool_call_id: a.decided_at
         for a in seen.approvals
@@ -221,7 +221,7 @@ def i6_nothing_runs_unasked(seen: Seen) -> None:
         assert grant.max_uses is None or grant.uses <= grant.max_uses, "used more often than it may be"
 
 
-def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
+def checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     assert [e.seq for e in seen.events] == list(range(1, seen.session.last_seq + 1)), "events are numbered without a gap"
     assert len({e.id for e in seen.events}) == len(seen.events)
     assert [t.number for t in seen.turns] == list(range(1, seen.session.turn_number + 1)), "turns are numbered without a gap"
@@ -244,7 +244,7 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     assert sorted(seen.results) == sorted(call.id for call in settled), "a result for each call that is settled, and for no other"
 
 
-def i7_runners_may_stop_at_idle(seen: Seen) -> None:
+def runners_may_stop_at_idle(seen: Seen) -> None:
     if seen.session.status == "idle" and seen.turns:
         last = [e for e in seen.events if not e.type.startswith("user.")][-1]
         assert (last.type, last.body["stop_reason"]) == ("session.status_idle", seen.session.stop_reason), (
@@ -252,7 +252,7 @@ def i7_runners_may_stop_at_idle(seen: Seen) -> None:
         )
 
 
-def i9_the_audit_chain_verifies(seen: Seen) -> None:
+def the_audit_chain_verifies(seen: Seen) -> None:
     head = GENESIS
     for number, row in enumerate(seen.audit, 1):
         head = link(head, row)
@@ -287,14 +287,14 @@ def the_model_accepts_the_history(seen: Seen) -> None:
 
 
 PROMISES = (
-    i1_something_moves_whatever_is_not_at_rest,
-    i2_one_attempt_unless_a_person_said_again,
-    i4_one_decision_per_approval,
-    i5_shown_is_decided_is_run,
-    i6_nothing_runs_unasked,
-    i7_checkpoints_neither_fork_nor_skip,
-    i7_runners_may_stop_at_idle,
-    i9_the_audit_chain_verifies,
+    something_moves_whatever_is_not_at_rest,
+    one_attempt_unless_a_person_said_again,
+    one_decision_per_approval,
+    shown_is_decided_is_run,
+    nothing_runs_unasked,
+    checkpoints_neither_fork_nor_skip,
+    runners_may_stop_at_idle,
+    the_audit_chain_verifies,
     every_attempt_is_counted_once,
     the_model_accepts_the_history,
 )

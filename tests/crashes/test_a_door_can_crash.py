@@ -1,4 +1,4 @@
-"""Faults 4 and 29: the process that takes a client's events may die before or after it has stored them."""
+"""The process that takes a client's events may die before or after it has stored them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -21,7 +21,7 @@ def post(journey: Journey, boundary: str, event: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("boundary", RECEIVE)
 def test_a_message_is_stored_and_answered_or_not_stored(journey: Journey, boundary: str) -> None:
-    """I1, fault 4: the dispatch sweep finds a committed message; one that was not committed leaves nothing."""
+    """The dispatch sweep finds a committed message; one that was not committed leaves nothing."""
     journey.begin(bash="always_allow")
     post(journey, boundary, MESSAGE)
     if boundary == "receive.before_commit":
@@ -34,7 +34,7 @@ def test_a_message_is_stored_and_answered_or_not_stored(journey: Journey, bounda
 
 @pytest.mark.parametrize("boundary", RECEIVE)
 def test_a_decision_is_stored_once_however_often_its_client_tries(journey: Journey, boundary: str) -> None:
-    """I1 I4, faults 4 and 29: the same decision again gets the first decision as its response."""
+    """The same decision again gets the first decision as its response."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     confirmation = {"type": "user.tool_confirmation", "tool_use_id": approval.tool_call_id, "result": "allow"}

@@ -1,4 +1,4 @@
-"""The process that takes a worker's poll, ack, heartbeat or stop may die before or after its commit (I1)."""
+"""The process that takes a worker's poll, ack, heartbeat or stop may die before or after its commit."""
 
 from typing import Any
 

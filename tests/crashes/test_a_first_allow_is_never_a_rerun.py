@@ -1,4 +1,4 @@
-"""Fault 37: a client's late retry of its first allow, after the call became unknown, decides nothing (I2)."""
+"""A client's late retry of its first allow, after the call became unknown, decides nothing."""
 
 import pytest
 from crashes.journey import EFFECT, Journey

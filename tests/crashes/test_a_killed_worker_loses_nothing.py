@@ -1,4 +1,4 @@
-"""Faults 1 and 5: kill -9 of whole workers that run as in production: turns on gevent, tools on processes."""
+"""Kill -9 of whole workers that run as in production: turns on gevent, tools on processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +52,7 @@ def journeys(stage: Stage, clock: Clock, armed: Armed, crash_folder: Path) -> li
 
 
 def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Process, armed: Armed) -> None:
-    """Fault 1: kill -9 while four replies are being written, and a fifth is written but not stored."""
+    """Kill -9 while four replies are being written, and a fifth is written but not stored."""
     *others, first = journeys
     for number, journey in enumerate(others):
         journey.begin().say(f"Session {number}", "say 90 tokens at 60/s", "say Done.")
@@ -74,7 +74,7 @@ def test_turns_in_flight_survive_their_worker(journeys: list[Journey], turns: Pr
 
 
 def test_a_shell_dies_with_its_worker_and_a_person_settles_it(journeys: list[Journey], tools: Process) -> None:
-    """Fault 5: kill -9 of a whole tools worker while a command runs. No process of it goes on, and the outcome is unknown."""
+    """Kill -9 of a whole tools worker while a command runs. No process of it goes on, and the outcome is unknown."""
     journey = journeys[0].begin(bash="always_allow")
     journey.say(bash("(setsid sleep 61 &) ; echo effect >> effects; sleep 60"), "then", "say Done.")
     wait_for("the command runs", lambda: journey.effects() and len(sleeping(tools)) >= 2)

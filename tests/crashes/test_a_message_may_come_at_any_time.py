@@ -1,4 +1,4 @@
-"""Fault 38: a message that comes while the model answers, a tool runs or a person thinks is read in the next turn (I1)."""
+"""A message that comes while the model answers, a tool runs or a person thinks is read in the next turn."""
 
 from crashes.invariants import Seen
 from crashes.journey import EFFECT, Journey, bash

@@ -54,7 +54,7 @@ def test_a_request_sent_again_with_its_key_is_done_once(
 
 @pytest.mark.parametrize("boundary", ANSWER)
 def test_a_session_that_an_sdk_creates_again_is_created_and_runs_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
-    """I1, faults 4 and 29: the retry has no key, but the SDK's count of retries. The first message is answered."""
+    """The retry has no key, but the SDK's count of retries. The first message is answered."""
     agent = journey.stage.read(journey.stage.session(bash="always_allow"))
     message = {"type": "user.message", "content": [{"type": "text", "text": f"{EFFECT}\nthen\nsay Done."}]}
     body = {"agent": agent.agent_id, "environment_id": agent.environment_id, "max_turns": 3, "initial_events": [message]}
@@ -70,7 +70,6 @@ def test_a_session_that_an_sdk_creates_again_is_created_and_runs_once(journey: J
 
 @pytest.mark.parametrize("boundary", ANSWER)
 def test_a_decision_that_an_sdk_sends_again_lets_a_call_run_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
-    """I1 I4, faults 4 and 29."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     parts = RequestParts({"approval_id": journey.until_asked().id}, {"result": "allow"})
     body = retried(journey, flask_app, "approvals.decide", parts, boundary)

@@ -25,7 +25,7 @@ SWEEPS = (
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
 def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1, fault 4: the turn's hint is lost, and the sweep that finds the turn dies."""
+    """The turn's hint is lost, and the sweep that finds the turn dies."""
     journey.begin()
     with monkeypatch.context() as lost:
         lost.setattr(transactions, "_send", lambda _: None)
@@ -36,7 +36,7 @@ def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, mo
 
 @pytest.mark.parametrize("boundary", of("dispatch_calls"))
 def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I2, fault 4: the hint after a decision is lost, and the sweep that finds the call dies."""
+    """The hint after a decision is lost, and the sweep that finds the call dies."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     with monkeypatch.context() as lost:
@@ -49,7 +49,7 @@ def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, mo
 
 @pytest.mark.parametrize("boundary", of("rescue_turn"))
 def test_a_rescue_of_a_turn_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1 I7: the turn's worker dies, then the sweep that takes it back."""
+    """The turn's worker dies, then the sweep that queues the turn again."""
     journey.armed.at("model.after")
     journey.begin().say("say Done.")
     journey.until_crashed()
@@ -62,7 +62,7 @@ def test_a_rescue_of_a_turn_may_die_too(journey: Journey, boundary: str) -> None
 
 @pytest.mark.parametrize("boundary", of("rescue_call"))
 def test_a_rescue_of_a_call_may_die_too(journey: Journey, boundary: str) -> None:
-    """I2: the tool's worker dies, then the sweep that puts it to a person."""
+    """The call's worker dies, then the sweep that asks a person about the call."""
     journey.armed.at("effect.after")
     journey.begin(bash="always_allow").say(EFFECT, "then", "say Done.")
     journey.until_crashed()
@@ -75,7 +75,7 @@ def test_a_rescue_of_a_call_may_die_too(journey: Journey, boundary: str) -> None
 
 @pytest.mark.parametrize("boundary", of("expire_due"))
 def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1 I6: the call expires once, never runs, and the model is told."""
+    """The call expires once, never runs, and the model is told."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_asked()
     journey.clock.advance(settings().approval_seconds)
@@ -87,7 +87,7 @@ def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
 
 @pytest.mark.parametrize("boundary", of("expire_calls"))
 def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: the client's call expires once, the model is told, and a late result is refused."""
+    """The client's call expires once, the model is told, and a late result is refused."""
     journey.begin(custom=("lookup",))
     journey.stage.change_agent(journey.session_id, lambda agent: agent["tools"][-1].update(result_timeout_seconds=60))
     journey.say('call lookup {"n": 1}', "then", "say Done.")
@@ -104,7 +104,7 @@ def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> N
 
 @pytest.mark.parametrize("boundary", of("release_waiting"))
 def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I6: the grant's hint is lost, and the sweep that finds it dies. The call is allowed once, and its use counted once."""
+    """The grant's hint is lost, and the sweep that finds it dies. The call is allowed once, and its use counted once."""
     one, other = (f"call write {json.dumps({'file_path': name, 'content': 'effect'})}" for name in ("effects", "other"))
     journey.begin(write="always_ask").say(one, other, "then", "say Done.")
     approval = journey.until_asked()
@@ -119,7 +119,7 @@ def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monke
 
 @pytest.mark.parametrize("boundary", of("swept"))
 def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: the next sweep does what was left undone."""
+    """The next sweep does what was left undone."""
     journey.begin(bash="always_ask").say(EFFECT, "then", EFFECT, "then", "say Done.")
     journey.decide(result="allow", scope="session")
     journey.until_idle()
@@ -131,7 +131,7 @@ def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundar
 
 @pytest.mark.parametrize("boundary", of("remind_due"))
 def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
-    """R15: people are reminded once."""
+    """People are reminded once."""
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_asked()
     journey.clock.advance(301)
@@ -144,7 +144,7 @@ def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
 
 @pytest.mark.parametrize("boundary", [*of("resume"), *of("settled")])
 def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R22: the deadline moves once, by the whole halt, and the held call reaches its client once."""
+    """The deadline moves once, by the whole halt, and the held call reaches its client once."""
     journey.begin(bash="always_ask", custom=("lookup",)).say(EFFECT, 'call lookup {"n": 1}', "then", "say Done.")
     approval = journey.until_asked()
     before = approval.expires_at
@@ -167,7 +167,7 @@ def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str, monkeypat
 
 @pytest.mark.parametrize("boundary", of("resume_at_limit"))
 def test_going_on_below_a_spend_limit_may_die_too(journey: Journey, boundary: str) -> None:
-    """I1: the question is withdrawn once, and the turn runs."""
+    """The question is withdrawn once, and the turn runs."""
     stage = journey.stage
     with transaction(stage.workspace_id) as db:
         limit = SpendLimit.put(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(0))

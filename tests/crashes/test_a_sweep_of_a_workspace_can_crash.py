@@ -25,7 +25,7 @@ from models.workspace.idempotency import KEY_SECONDS, Slip
 def test_a_sweep_that_seals_may_die_too(
     journey: Journey, audit_key: str, audit_heads: Path, boundary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I9: the next sweep, which remembers earlier chains, seals the rest, and nothing twice."""
+    """The next sweep, which remembers earlier chains, seals the rest, and nothing twice."""
     monkeypatch.setattr(transactions, "_send", lambda _: None)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
@@ -51,7 +51,7 @@ def test_a_sweep_that_seals_may_die_too(
 
 @pytest.mark.parametrize("boundary", of("forget_answers"))
 def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: str) -> None:
-    """Fault 29: in the end the old response is deleted, and the young one is kept."""
+    """In the end the old response is deleted, and the young one is kept."""
     who = journey.stage.principal
     old, young = (Slip.of(who, "POST", "/v1/agents", b"{}", key=key, retry=0) for key in ("old", "young"))
     keep(journey.stage, old)

@@ -1,4 +1,4 @@
-"""Fault 9: a tool kills its process at every attempt. After three attempts at most the model or a person is told."""
+"""A tool kills its process at every attempt. After three attempts at most the model or a person is told."""
 
 import psutil
 import pytest
@@ -18,7 +18,7 @@ def workers_live(seen: Seen) -> bool:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_call_that_is_not_idempotent_is_put_to_a_person_at_once(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I2: no lease has to run out, because the worker sees the death. The worker then takes the next call."""
+    """No lease has to run out, because the worker sees the death. The worker then takes the next call."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", how), "then", call("charge"), "then", "say Done.")
     unknown = journey.until_asked("unknown_outcome")
     assert unknown.attempt_told
@@ -34,7 +34,7 @@ def test_a_call_that_is_not_idempotent_is_put_to_a_person_at_once(journey: Journ
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_an_idempotent_call_is_tried_three_times(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I3: after that the model is told, nobody is asked, and the next call runs."""
+    """After that the model is told, nobody is asked, and the next call runs."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", how), "then", call("put"), "then", "say Done.")
     seen = journey.until_idle()
     assert not seen.approvals
@@ -47,7 +47,7 @@ def test_an_idempotent_call_is_tried_three_times(journey: Journey, ledger: Ledge
 
 
 def test_a_call_that_kills_its_worker_is_tried_three_times(journey: Journey, ledger: Ledger) -> None:
-    """I3: kill -9 of the pool's own process at each attempt. Then the model is told, and the run goes on."""
+    """Kill -9 of the pool's own process at each attempt. Then the model is told, and the run goes on."""
     journey.armed.at("effect.before")
     journey.begin(servers=SERVERS, till="always_allow").say(call("put"), "then", "say Done.")
     journey.until_crashed()
@@ -63,7 +63,7 @@ def test_a_call_that_kills_its_worker_is_tried_three_times(journey: Journey, led
 
 @pytest.mark.parametrize("boundary", [name for name in OUTSIDE if name.startswith("model.")])
 def test_a_turn_whose_worker_dies_every_time_ends_the_run(journey: Journey, boundary: str) -> None:
-    """I1: after three attempts an error event says so, and the next message is answered."""
+    """After three attempts an error event says so, and the next message is answered."""
     journey.armed.at(boundary)
     journey.begin().say("say Done.")
     journey.until_crashed()

@@ -1,4 +1,4 @@
-"""Faults 2 and 3: kill -9 of a worker's process while a toolset's function runs in its runner, before and after its effect."""
+"""Kill -9 of a worker's process while a toolset's function runs in its runner, before and after its effect."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def kill_worker(journey: Journey, ledger: Ledger, effects: int) -> Noted:
 
 @pytest.mark.parametrize("how", MOMENTS)
 def test_a_person_sees_the_lost_attempt_and_settles_its_outcome(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I2: the person sees the worker, the start and the output. Nothing runs on or again without a decision."""
+    """The person sees the worker, the start and the output. Nothing runs on or again without a decision."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", how), "then", "say Done.")
     kill_worker(journey, ledger, MOMENTS[how])
     unknown = journey.until_asked("unknown_outcome")
@@ -50,7 +50,7 @@ def test_a_person_sees_the_lost_attempt_and_settles_its_outcome(journey: Journey
 
 @pytest.mark.parametrize("how", MOMENTS)
 def test_an_idempotent_call_runs_again_under_its_key(journey: Journey, ledger: Ledger, how: str) -> None:
-    """I3: one key and one input, nobody is asked, and the function that honours its key takes effect once."""
+    """One key and one input, nobody is asked, and the function that honours its key takes effect once."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", how), "then", "say Done.")
     first = kill_worker(journey, ledger, MOMENTS[how])
     seen = journey.until_idle()

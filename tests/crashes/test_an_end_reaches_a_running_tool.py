@@ -1,4 +1,4 @@
-"""Fault 34: a run is ended while a tool runs. The tool is told, then killed. Its result is stored, and nothing follows (I6)."""
+"""A run is ended while a tool runs. The tool is told, then killed. Its result is stored, and nothing follows."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_a_function_that_ignores_the_end_is_killed_and_the_model_is_told(journey
 
 
 def test_an_idempotent_call_does_not_run_again_after_the_end(journey: Journey, ledger: Ledger) -> None:
-    """I6: the function ignores the end, is killed, and is not queued again."""
+    """The function ignores the end, is killed, and is not queued again."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", "stubborn"), *NEVER)
     running_call(journey, ledger)
     assert end_run(journey).calls[0].status == "cancelled"

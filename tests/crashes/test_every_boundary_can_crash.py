@@ -13,7 +13,7 @@ AROUND_EFFECTS = ["effect.before", "effect.after", "finish_call.before_commit"]
 
 @pytest.mark.parametrize("boundary", OF_TURNS)
 def test_a_first_turn_survives(journey: Journey, boundary: str) -> None:
-    """I1 I7: a new session goes on wherever its worker died."""
+    """A new session goes on wherever its worker died."""
     journey.armed.at(boundary)
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_crashed()
@@ -26,7 +26,7 @@ def test_a_first_turn_survives(journey: Journey, boundary: str) -> None:
 @pytest.mark.parametrize("boundary", OF_TURNS)
 @pytest.mark.parametrize("model", ["stand-in", "llama-4"])
 def test_a_turn_after_a_decision_survives(journey: Journey, boundary: str, model: str) -> None:
-    """I1 I7: also after a decision, over the wires of both kinds of providers."""
+    """Also after a decision, over the wires of both kinds of providers."""
     journey.begin(model=model, bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     journey.armed.at(boundary)
@@ -39,7 +39,7 @@ def test_a_turn_after_a_decision_survives(journey: Journey, boundary: str, model
 
 @pytest.mark.parametrize("boundary", OF_CALLS)
 def test_an_effect_that_must_not_be_doubled_is_not(journey: Journey, boundary: str) -> None:
-    """I2, faults 2 and 3: once the attempt is stored, a person settles the outcome."""
+    """Once the attempt is stored, a person settles the outcome."""
     journey.armed.at(boundary)
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.decide(result="allow")
@@ -59,7 +59,7 @@ def test_an_effect_that_must_not_be_doubled_is_not(journey: Journey, boundary: s
 
 @pytest.mark.parametrize("boundary", OF_CALLS)
 def test_an_idempotent_effect_runs_again_by_itself(journey: Journey, boundary: str) -> None:
-    """I3, faults 2 and 3: the same key, the same input, and no person is asked."""
+    """The same key, the same input, and no person is asked."""
     journey.armed.at(boundary)
     journey.begin(write="always_allow").say('call write {"file_path": "effects", "content": "effect"}', "then", "say Done.")
     journey.until_crashed()
@@ -73,7 +73,7 @@ def test_an_idempotent_effect_runs_again_by_itself(journey: Journey, boundary: s
 
 @pytest.mark.parametrize("boundary", AROUND_EFFECTS)
 def test_a_toolset_s_effect_that_must_not_be_doubled_is_not(journey: Journey, ledger: Ledger, boundary: str) -> None:
-    """I2, faults 2 and 3: the same for a function of a toolset."""
+    """The same for a function of a toolset."""
     journey.armed.at(boundary)
     journey.begin(servers=SERVERS, till="always_ask").say(call("charge"), "then", "say Done.")
     journey.decide(result="allow")
@@ -89,7 +89,7 @@ def test_a_toolset_s_effect_that_must_not_be_doubled_is_not(journey: Journey, le
 
 @pytest.mark.parametrize("boundary", AROUND_EFFECTS)
 def test_a_toolset_s_idempotent_effect_runs_again_by_itself(journey: Journey, ledger: Ledger, boundary: str) -> None:
-    """I3, faults 2 and 3: the same key and the same input reach the function."""
+    """The same key and the same input reach the function."""
     journey.armed.at(boundary)
     journey.begin(servers=SERVERS, till="always_allow").say(call("put"), "then", "say Done.")
     journey.until_crashed()
@@ -104,7 +104,7 @@ def test_a_toolset_s_idempotent_effect_runs_again_by_itself(journey: Journey, le
 
 @pytest.mark.parametrize("boundary", of("tell"))
 def test_a_person_sees_the_output_that_was_stored(journey: Journey, ledger: Ledger, boundary: str) -> None:
-    """I2: the worker dies while it stores a tool's output."""
+    """The worker dies while it stores a tool's output."""
     journey.armed.at(boundary)
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "wait after"), "then", "say Done.")
     journey.until_crashed()
@@ -118,7 +118,7 @@ def test_a_person_sees_the_output_that_was_stored(journey: Journey, ledger: Ledg
 
 @pytest.mark.parametrize("boundary", of("fail_turn"))
 def test_a_model_error_is_survived_and_tried_again(journey: Journey, boundary: str) -> None:
-    """I1: the worker that got an overload error dies around its commit."""
+    """The worker that got an overload error dies around its commit."""
     journey.armed.at(boundary)
     journey.begin().say("fail 529 1 times", "say Done.")
     journey.until_crashed()
@@ -129,7 +129,7 @@ def test_a_model_error_is_survived_and_tried_again(journey: Journey, boundary: s
 
 @pytest.mark.parametrize("boundary", [*of("fold"), "model.after"])
 def test_a_summary_of_old_turns_is_stored_once(journey: Journey, boundary: str) -> None:
-    """R44: the worker dies around the summary's commit, or before. The turn goes on, from one summary."""
+    """The worker dies around the summary's commit, or before. The turn goes on, from one summary."""
     journey.begin(model="small-1")
     for number in range(2):
         journey.say("the sea was far " * 800, f"say {number}")
@@ -146,7 +146,7 @@ def test_a_summary_of_old_turns_is_stored_once(journey: Journey, boundary: str) 
 
 @pytest.mark.parametrize("boundary", of("fail_turn"))
 def test_a_request_that_was_too_long_is_shortened_once(journey: Journey, boundary: str) -> None:
-    """R44: the worker that got the error dies around its commit. The turn goes on, from one summary."""
+    """The worker that got the error dies around its commit. The turn goes on, from one summary."""
     journey.begin(model="small-window-5200").say("the sea was far " * 800, "say First.")
     journey.until_idle()
     journey.armed.at(boundary)
@@ -159,7 +159,7 @@ def test_a_request_that_was_too_long_is_shortened_once(journey: Journey, boundar
 
 @pytest.mark.parametrize("boundary", of("correct_usage"))
 def test_an_attempt_that_was_ended_is_counted_once(journey: Journey, boundary: str) -> None:
-    """R32: a person ends the run while the model answers, and the worker dies while it replaces the estimate of the cost."""
+    """A person ends the run while the model answers, and the worker dies while it replaces the estimate of the cost."""
     journey.armed.at(boundary)
     journey.begin().say("delay 0.5s", "say First.")
     journey.until(lambda seen: seen.turns[0].status == "running")
@@ -174,7 +174,7 @@ def test_an_attempt_that_was_ended_is_counted_once(journey: Journey, boundary: s
 
 @pytest.mark.parametrize("boundary", of("lose_call"))
 def test_a_call_without_proof_of_its_end_is_put_to_a_person(journey: Journey, boundary: str) -> None:
-    """I2: the shell's keeper is killed after the effect, and then the worker that records the loss."""
+    """The shell's keeper is killed after the effect, and then the worker that records the loss."""
     journey.armed.at(boundary)
     journey.begin(bash="always_allow").say(bash("echo effect >> effects; kill -9 $PPID; sleep 60"), "then", "say Done.")
     journey.until_crashed()
@@ -186,7 +186,7 @@ def test_a_call_without_proof_of_its_end_is_put_to_a_person(journey: Journey, bo
 
 @pytest.mark.parametrize("boundary", of("look"))
 def test_a_crash_of_a_look_at_the_files_costs_only_the_evidence(journey: Journey, boundary: str) -> None:
-    """I1: people see less, and the call that they allow runs."""
+    """People see less, and the call that they allow runs."""
     journey.armed.at(boundary)
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     journey.until_crashed()

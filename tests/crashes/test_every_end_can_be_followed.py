@@ -1,4 +1,4 @@
-"""Fault 39: after each way in which a run can end, the model accepts the history and answers the next message."""
+"""After each way in which a run can end, the model accepts the history and answers the next message."""
 
 from collections.abc import Callable
 

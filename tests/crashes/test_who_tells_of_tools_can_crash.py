@@ -1,4 +1,4 @@
-"""A process that announces toolsets, stores a listing or marks it as changed may die, and the tools are still known (I1)."""
+"""A process that announces toolsets, stores a listing or marks it as changed may die, and the tools are still known."""
 
 import contextlib
 from pathlib import Path
@@ -21,7 +21,7 @@ from workers.tools import sources
 
 @pytest.mark.parametrize("boundary", of("keep_listing"))
 def test_a_listing_is_fetched_until_it_is_stored(journey: Journey, liar: Liar, boundary: str) -> None:
-    """I1 I2: the turn that fetched the listing is taken back, and goes on with the stored one."""
+    """The turn that fetched the listing is taken back, and goes on with the stored one."""
     journey.armed.at(boundary)
     journey.begin(servers={"far": liar.url}, far="always_allow").say("call mcp__far__act {}", "then", "say Done.")
     journey.until_crashed()
@@ -36,7 +36,7 @@ def test_a_listing_is_fetched_until_it_is_stored(journey: Journey, liar: Liar, b
 def test_a_change_of_a_listing_is_noticed_at_once_or_by_the_listing_s_age(
     journey: Journey, mcp_url: str, boundary: str, tmp_path: Path
 ) -> None:
-    """I1 I2: the process that hears of the change dies with its call. If it marked nothing, the listing is fetched by its age."""
+    """The process that hears of the change dies with its call. If it marked nothing, the listing is fetched by its age."""
     tool, go = boundary.replace(".", "_"), tmp_path / "go"
     journey.begin(servers={"far": mcp_url}, far="always_ask")
     journey.say(f'call mcp__far__grow {{"name": "{tool}", "until": "{go}"}}', "then", "say Grown.")
@@ -59,7 +59,7 @@ def test_a_change_of_a_listing_is_noticed_at_once_or_by_the_listing_s_age(
 def test_a_worker_s_toolsets_are_announced_though_the_announcer_dies(
     journey: Journey, crashing_worker: Process, crash_folder: Path
 ) -> None:
-    """I1: each time the worker starts another program to announce them, and their calls run."""
+    """Each time the worker starts another program to announce them, and their calls run."""
     ledger = Ledger(crash_folder / "effects")
     journey.begin(servers=SERVERS, till="always_allow")
     journey.armed.at(*of("announce"))

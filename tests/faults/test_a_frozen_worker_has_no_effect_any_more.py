@@ -1,4 +1,4 @@
-"""I2: a worker that is frozen past its lease has no effect any more, whatever a person decides before it wakes."""
+"""A worker that is frozen past its lease has no effect any more, whatever a person decides before it wakes."""
 
 import os
 import signal

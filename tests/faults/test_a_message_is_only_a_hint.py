@@ -1,4 +1,4 @@
-"""Faults 10, 11 and 12: queue messages arrive five times, never, or late and in any order. Rows decide, not messages."""
+"""Queue messages arrive five times, never, or late and in any order. Rows decide, not messages."""
 
 import random
 import time
@@ -48,7 +48,6 @@ def idle(seen: Seen) -> bool:
 
 
 def test_every_message_five_times_runs_everything_once(carrier: Carrier, stage: Stage, effects: Callable[[str], int]) -> None:
-    """Fault 10 (I2, I3, I4)."""
     carrier.rule = five_times
     script = f'{EFFECT}\n{EFFECT}\ncall read {{"file_path": "effects"}}\nthen\n{EFFECT}\nthen\nsay Done.'
     sessions = [stage.session(bash="always_ask", read="always_allow") for _ in range(4)]
@@ -67,7 +66,7 @@ def test_every_message_five_times_runs_everything_once(carrier: Carrier, stage: 
 
 
 def test_sweeps_send_lost_messages_again(carrier: Carrier, stage: Stage, clock: Clock, effects: Callable[[str], int]) -> None:
-    """Fault 11 (I1): 30 % never arrive. The next two sweeps, within 10 s, send a lost message again, until all is done."""
+    """30 % never arrive. The next two sweeps, within 10 s, send a lost message again, until all is done."""
     sent: list[tuple[int, str, int]] = []
     sweeps = 0
     lose = three_of_ten_lost(seed=11)
@@ -101,7 +100,7 @@ def test_sweeps_send_lost_messages_again(carrier: Carrier, stage: Stage, clock: 
 def test_messages_a_minute_late_and_in_any_order_release_nothing(
     carrier: Carrier, stage: Stage, clock: Clock, effects: Callable[[str], int]
 ) -> None:
-    """Fault 12 (I4, I6): a late message does not run a call that was cancelled after its allow, or whose approval expired."""
+    """A late message does not run a call that was cancelled after its allow, or whose approval expired."""
     sessions = [stage.session(bash="always_ask", approval={"timeout_seconds": 30}) for _ in range(9)]
     for session_id in sessions:
         stage.message(session_id, f"{session_id}\n{EFFECT}\nthen\nsay Done.")

@@ -1,4 +1,4 @@
-"""Fault 6: a worker is stopped past its lease and comes back. Its report changes only its own attempt's row (I2, I7)."""
+"""A worker is stopped past its lease and comes back. Its report changes only its own attempt's row."""
 
 from collections.abc import Callable
 
@@ -48,7 +48,7 @@ def come_back(journey: Journey, worker: Worker) -> Seen:
 def test_a_late_result_is_stored_with_the_attempt_alone(
     journey: Journey, ledger: Ledger, workers: dict[str, Worker], settled_first: bool
 ) -> None:
-    """I2: a person settles the outcome, whatever the worker reports before or after."""
+    """A person settles the outcome, whatever the worker reports before or after."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "wait after"), "then", "say Done.")
     sleep_past_lease(journey, workers["tools"])
     workers["all"].wake()
@@ -70,7 +70,7 @@ def test_a_late_result_is_stored_with_the_attempt_alone(
 
 
 def test_a_command_that_slept_before_its_effect_never_has_it(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I2: the worker notices first that it lost the call, and ends the command. The call runs again when a person says so."""
+    """The worker notices first that it lost the call, and ends the command. The call runs again when a person says so."""
     journey.begin(bash="always_allow").say(SLEEPS_IN_VAIN, "then", "say Done.")
     sleep_past_lease(journey, workers["tools"])
     workers["all"].wake()
@@ -86,7 +86,7 @@ def test_a_command_that_slept_before_its_effect_never_has_it(journey: Journey, w
 
 
 def test_an_idempotent_call_has_run_at_another_worker(journey: Journey, ledger: Ledger, workers: dict[str, Worker]) -> None:
-    """I3: the other worker's result counts. Both runs have one key, and one effect."""
+    """The other worker's result counts. Both runs have one key, and one effect."""
     journey.begin(servers=SERVERS, till="always_allow").say(call("put", "wait before"), "then", "say Done.")
     sleep_past_lease(journey, workers["tools"])
     workers["all"].wake()
@@ -103,7 +103,7 @@ def test_an_idempotent_call_has_run_at_another_worker(journey: Journey, ledger: 
 
 
 def test_a_late_reply_is_not_stored(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I7: another worker stores the only reply. The first worker's fence is stale, and it reports only its usage."""
+    """Another worker stores the only reply. The first worker's fence is stale, and it reports only its usage."""
     journey.begin().say("say 30 tokens at 60/s")
     seen = journey.until(lambda seen: seen.turns and seen.turns[0].status == "running")
     assert workers["turns"].has(seen.turns[0].worker)

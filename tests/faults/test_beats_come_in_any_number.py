@@ -1,4 +1,4 @@
-"""Fault 22: three beats at once, or one that is frozen for ten minutes: deadlines apply late, never twice (I4, I6)."""
+"""Three beats at once, or one that is frozen for ten minutes: deadlines apply late, never twice."""
 
 import sys
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def frozen(plant: Plant) -> Iterator[None]:
 
 
 def test_three_beats_expire_and_run_each_call_once(plant: Plant, crowd: Crowd, clock: Clock, two_more_beats: list[Process]) -> None:
-    """I4, I6: an approval gets one decision from people and three beats. A call that is hinted at three times runs once."""
+    """An approval gets one decision from people and three beats. A call that is hinted at three times runs once."""
     crowd.begin(6, SCRIPT, bash="always_ask", approval={"timeout_seconds": TEN_MINUTES})
     approvals = crowd.questions()
     for beat in two_more_beats:

@@ -1,4 +1,4 @@
-"""Fault 7: a deploy, or five in the slow run: SIGTERM ends workers beside others, and work goes on (I1, I2)."""
+"""A deploy, or five in the slow run: SIGTERM ends workers beside others, and work goes on."""
 
 import re
 import time

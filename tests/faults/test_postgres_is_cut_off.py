@@ -1,4 +1,4 @@
-"""Fault 19: the workers' link to Postgres goes silent. They notice in about ten seconds; a stale fence writes nothing (I2, I7)."""
+"""The workers' link to Postgres goes silent. They notice in about ten seconds; a stale fence writes nothing."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Fault 15: the link to Redis goes silent without being closed, again and again. Then all runs end within 40 s (I1)."""
+"""The link to Redis goes silent without being closed, again and again. Then all runs end within 40 s."""
 
 import time
 

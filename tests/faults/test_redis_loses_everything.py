@@ -1,11 +1,11 @@
-"""Faults 13 and 16: Redis is emptied, full or read-only. Every run ends (I1), and decisions commit (I4)."""
+"""Redis is emptied, full or read-only. Every run ends, and decisions commit."""
 
 import pytest
 from faults.plant import POST_SECONDS, Crowd, Plant
 
 
 def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None:
-    """Fault 13: Redis is emptied again and again, while messages are sent and wait."""
+    """Redis is emptied again and again, while messages are sent and wait."""
     for _ in range(4):
         crowd.begin(2)
         plant.redis.execute("FLUSHALL")
@@ -14,7 +14,7 @@ def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
 def test_decisions_commit_while_redis_takes_no_writes(plant: Plant, crowd: Crowd, fault: str) -> None:
-    """Fault 16: each decision and each message gets a 200 in time, and all runs end once Redis is healed."""
+    """Each decision and each message gets a 200 in time, and all runs end once Redis is healed."""
     crowd.begin(6, bash="always_ask")
     approvals = crowd.questions()
     if fault == "full":

@@ -1,4 +1,4 @@
-"""Fault 20: the model's stream ends inside a tool call. On both wires no part of it is stored or run; the turn is retried."""
+"""The model's stream ends inside a tool call. On both wires no part of it is stored or run; the turn is retried."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def model(served: CutModel, asking: None, workers: dict[str, Worker]) -> CutMode
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_part_of_a_call_is_stored_as_a_call(journeys: Callable[[], Journey], model: CutModel, place: str) -> None:
-    """I5 I7: after each way of a cut the turn is tried again, and one whole call waits for a person and runs once."""
+    """After each way of a cut the turn is tried again, and one whole call waits for a person and runs once."""
     model.place = place
     ways = [(wire, way) for wire in PLACES[place] for way in WAYS]
     crowd = {(wire, way): journeys().begin(model=MODELS[wire], bash="always_ask") for wire, way in ways}

@@ -1,4 +1,4 @@
-"""Fault 30: mail scanners, previews and prefetches open links and submit forms. A link without its code decides nothing."""
+"""Mail scanners, previews and prefetches open links and submit forms. A link without its code decides nothing."""
 
 import json
 import re

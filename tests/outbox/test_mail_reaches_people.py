@@ -1,4 +1,4 @@
-"""R42: mail in text and HTML, one thread per approval, with a link to unsubscribe; a bad mail server harms nobody."""
+"""Mail in text and HTML, one thread per approval, with a link to unsubscribe; a bad mail server harms nobody."""
 
 import socket
 import threading

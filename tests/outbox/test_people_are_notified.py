@@ -1,4 +1,4 @@
-"""R42: people hear of the approvals that they may decide, and of the outcomes, once per channel."""
+"""People hear of the approvals that they may decide, and of the outcomes, once per channel."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A worker that is frozen past its lease has no effect any more, neither meanwhile nor when it is woken (I2)."""
+"""A worker that is frozen past its lease has no effect any more, neither meanwhile nor when it is woken."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""R23 to R31 with everything real: each model wire, a Python toolset, MCP servers over both transports, and people's decisions.
+"""Everything real works together: each model wire, a Python toolset, MCP servers over both transports, and people's decisions.
 
 Everything starts once for the whole file.
 """
