@@ -14,7 +14,7 @@ def asking(request: pytest.FixtureRequest) -> Caller:
     return found
 
 
-def test_it_is_put_as_a_form_and_as_a_page(asking: Caller) -> None:
+def test_a_question_has_a_form_and_a_page(asking: Caller) -> None:
     result = asking.call("ask")
     assert result.content == []
     assert result.question is not None
@@ -35,11 +35,11 @@ def test_the_answers_reach_the_server_with_its_state(asking: Caller) -> None:
     assert json.loads(text(result)) == {"said": said, "state": "asked once"}
 
 
-def test_a_server_that_only_wants_to_be_called_again_is(asking: Caller) -> None:
+def test_a_server_that_asks_nothing_but_another_call_gets_the_call(asking: Caller) -> None:
     assert text(asking.call("again")) == "..."
 
 
-def test_what_is_not_offered_ends_the_call(asking: Caller) -> None:
+def test_a_request_for_sampling_ends_the_call(asking: Caller) -> None:
     result = asking.call("sample")
     assert result.is_error
     assert "sampling/createMessage, which is not offered" in text(result)

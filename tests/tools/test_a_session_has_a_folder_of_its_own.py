@@ -48,7 +48,7 @@ def test_a_sessions_folder_is_for_its_user_only():
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc", ".storage", "a\0", "x" * 200])
-def test_what_is_no_session_id_has_no_folder(name):
+def test_a_wrong_session_id_has_no_folder(name):
     with pytest.raises(ValueError, match="session id"):
         workdir.session_root(name)
     with pytest.raises(ValueError, match="session id"):

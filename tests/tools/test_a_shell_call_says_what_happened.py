@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from looking import text, until
 
-from models.settings import settings
 from workers.tools import execution
 from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
@@ -58,7 +57,7 @@ def test_restart_leads_back_to_the_workdir(call, files):
     assert text(call("bash", command="pwd")).startswith(f"stdout:\n{files}\n")
 
 
-def test_of_calls_at_the_same_time_the_last_to_end_decides(call, files):
+def test_of_calls_at_the_same_time_the_last_to_end_sets_the_directory(call, files):
     call("bash", command="mkdir a b; mkfifo go")
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(call, "bash", command="cd a; read < ../go")
@@ -76,7 +75,7 @@ def test_a_command_may_be_long_and_of_many_lines(call):
 
 
 @pytest.mark.parametrize("command", ["echo 'unclosed", "if", "}", "# only a comment", "cat <<E"])
-def test_odd_syntax_says_nothing_of_how_commands_are_run(call, command):
+def test_a_syntax_error_shows_nothing_of_the_wrapper(call, command):
     said = text(call("bash", command=command))
     assert not [word for word in ("trap", "DIRECTORY", "250", "249", "__status", 'eval "') if word in said]
 
@@ -139,7 +138,7 @@ def test_output_can_be_read_while_it_runs(context):
 
 
 @pytest.mark.parametrize("way", ["trap", "child", "background"])
-def test_a_command_is_told_before_it_is_killed(call, each_shell, way):
+def test_a_command_gets_sigterm_before_it_is_killed(call, each_shell, way):
     tidy = "trap 'sleep 0.3; echo tidied up; exit' TERM"
     command = {
         "trap": f"{tidy}; echo begun; sleep 60",
@@ -155,9 +154,8 @@ def test_a_command_is_told_before_it_is_killed(call, each_shell, way):
         assert "went on" not in said
 
 
-def test_a_command_that_does_not_listen_is_killed_after_the_grace(call, each_shell, monkeypatch):
-    monkeypatch.setenv("ASSENT_SHELL_GRACE_SECONDS", "0.5")
-    settings.cache_clear()
+def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(call, each_shell, setting):
+    setting("shell_grace_seconds", 0.5)
     begun = time.monotonic()
     said = text(call("bash", seconds=0.5, command="trap '' TERM; echo begun; while :; do sleep 1; done; echo went on"))
     assert 1 <= time.monotonic() - begun < 4

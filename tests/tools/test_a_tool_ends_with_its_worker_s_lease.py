@@ -16,7 +16,6 @@ from forked import start_worker
 from looking import alive, text, until
 from written import Caller, House
 
-from models.settings import settings
 from workers.tools.kinds import ToolContext
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import running
@@ -53,12 +52,6 @@ def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], N
     monkeypatch.setattr(lease_clock, "extend", lambda _until: None)
     yield extend
     extend(math.inf)
-
-
-@pytest.fixture
-def mark() -> str:
-    """A word in the command lines of a test's own processes."""
-    return f"mark-{os.urandom(6).hex()}"
 
 
 def shell_worker(mark: str) -> ForkServerProcess:
@@ -131,7 +124,7 @@ def sentinel_of(pid: int) -> psutil.Process:
     return psutil.Process(found)
 
 
-def test_a_worker_that_dies_takes_along_what_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
+def test_a_workers_death_ends_a_command_that_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
     """Its sentinel is none of its children, nor of its group or session, and ends after it."""
     process = shell_worker(mark)
     stopped = stop_tree(process.pid)
@@ -164,7 +157,7 @@ def test_a_sentinel_that_was_killed_is_replaced_at_the_next_call_or_heartbeat(ca
     assert second != first
 
 
-def test_so_is_one_that_is_frozen_itself(files: Path, mark: str) -> None:
+def test_a_frozen_command_is_killed_too_when_the_lease_of_its_frozen_worker_ends(files: Path, mark: str) -> None:
     def freeze(pid: int) -> None:
         for frozen in [pid, *alive(mark)]:
             os.kill(frozen, signal.SIGSTOP)
@@ -226,10 +219,8 @@ def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path, holds_u
 
 
 def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_finds_another(
-    context: Callable[..., ToolContext], holds_until: Callable[[float], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: Callable[..., ToolContext], holds_until: Callable[[float], None], house: House, tmp_path: Path
 ) -> None:
-    house = House(tmp_path / "theirs", monkeypatch)
-    monkeypatch.syspath_prepend(str(house.folder))
     house.write("slow", SLOW)
     house.name("slow:kit")
     act = Caller({entry["name"]: entry for entry in running.describe()[0]["kit"]}, "kit", context)
@@ -246,5 +237,3 @@ def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_find
     assert not (tmp_path / "effect").exists()
     holds_until(math.inf)
     assert "acted" in text(act("act", **paths))
-    running.end_idle()
-    settings.cache_clear()

@@ -8,19 +8,17 @@ import psutil
 import pytest
 from looking import text
 
-from workers.tools.sandbox import syscalls
-
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 
 def in_session(files):
-    """The processes of a session's commands."""
-    found = []
+    """Return the ids of the living processes of a session's commands."""
+    pids = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get("HOME") == str(files) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
+                pids.append(process.pid)
+    return pids
 
 
 def test_a_fork_bomb_ends_soon(call, files, setting):
@@ -61,11 +59,8 @@ def test_files_in_memory_that_have_no_name_are_counted(perl, setting):
     assert "bytes of memory, more than" in said
 
 
-def test_shared_memory_that_no_process_holds_is_small(perl):
-    numbers = syscalls._NUMBERS.get(platform.machine())
-    if numbers is None:
-        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
-    get = numbers[1]["shmget"]
+def test_shared_memory_that_no_process_holds_is_small(perl, system_calls):
+    get = system_calls["shmget"]
     assert "1\n" in perl(f'print syscall({get}, 0, 65536, 0x3ff) >= 0, "\\n"')
     for size in (65537, 1 << 32):
         assert "-1 1\n" in perl(f'print syscall({get}, 0, {size}, 0x3ff), " ", $! + 0, "\\n"')

@@ -1,7 +1,6 @@
-"""Ways out of the shell, each tried: what the worker's machine, its people and its other sessions have stays theirs."""
+"""Ways out of the shell, each tried: no command reads or changes the worker's machine, its secrets or other sessions."""
 
 import os
-import platform
 import socket
 import subprocess
 import sys
@@ -9,51 +8,40 @@ import threading
 from pathlib import Path
 
 import pytest
-from looking import text
+from looking import SECRET, text
 
 from workers.tools.sandbox import syscalls, workdir
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
-MARK = "hidden-from-agents"
-
-
-@pytest.fixture
-def secret(tmp_path):
-    file = tmp_path / "outside" / "secret"
-    file.parent.mkdir()
-    file.write_text(MARK)
-    return file
-
-
 # Files
 
 
-def test_links_that_the_shell_makes_lead_nowhere(call, files, root, secret):
-    (root / "state" / "kept").write_text(MARK)
+def test_links_that_the_shell_makes_lead_nowhere(call, root, secret):
+    (root / "state" / "kept").write_text(SECRET)
     for number, target in enumerate([secret, root / "state" / "kept", "/proc/1/root" + str(secret), "/etc/shadow"]):
         said = text(call("bash", command=f"ln -s {target} link{number}; cat link{number}; echo changed > link{number}"))
-        assert MARK not in said
+        assert SECRET not in said
         assert "exit code: 1" in said
         for result in (
             call("read", file_path=f"link{number}"),
-            call("edit", file_path=f"link{number}", old_string=MARK, new_string="changed"),
+            call("edit", file_path=f"link{number}", old_string=SECRET, new_string="changed"),
             call("write", file_path=f"link{number}", content="changed"),
             call("grep", pattern=".", path=f"link{number}"),
         ):
             assert result.is_error
-            assert MARK not in text(result)
-    assert secret.read_text() == (root / "state" / "kept").read_text() == MARK
+            assert SECRET not in text(result)
+    assert secret.read_text() == (root / "state" / "kept").read_text() == SECRET
 
 
-def test_a_folder_that_becomes_a_link_while_the_shell_runs_is_not_followed_by_the_file_tools(call, files, secret):
+def test_a_folder_that_becomes_a_link_while_the_shell_runs_is_not_followed_by_the_file_tools(call, secret):
     swap = f"mkdir real; while :; do mv real d; mv d real; ln -s {secret.parent} d; rm d; done"
     over = threading.Event()
     swapper = threading.Thread(target=call, args=("bash",), kwargs={"command": swap, "cancelled": over})
     swapper.start()
     try:
         for _ in range(200):
-            assert MARK not in text(call("read", file_path="d/secret"))
+            assert SECRET not in text(call("read", file_path="d/secret"))
             call("write", file_path="d/new", content="x")
     finally:
         over.set()
@@ -122,7 +110,7 @@ def test_a_set_user_id_bit_gives_nothing(call):
     look = "./own -pc 'grep -h -E \"NoNewPrivs|CapEff\" /proc/self/status'"
     said = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
     assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in said
-    assert said.endswith("exit code: 1")  # no mount is without it
+    assert said.endswith("exit code: 1")  # every mount has nosuid
 
 
 # Secrets and other processes
@@ -142,17 +130,17 @@ for block in execution.execute(AGENT_TOOLSET["bash"], context, {"command": look}
 
 
 def test_a_workers_secrets_are_nowhere_in_the_sandbox(files, tmp_path):
-    env = {**os.environ, "ANTHROPIC_API_KEY": MARK + "-key", "DATABASE_URL": f"postgresql://{MARK}@localhost"}
+    env = {**os.environ, "ANTHROPIC_API_KEY": SECRET + "-key", "DATABASE_URL": f"postgresql://{SECRET}@localhost"}
     said = subprocess.run([sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True).stdout
     assert f"HOME={files}" in said
-    assert MARK not in said
+    assert SECRET not in said
 
 
 @pytest.mark.parametrize("look", ["root", "cwd"])
 def test_no_process_leads_to_the_machines_files(call, secret, look):
     said = text(call("bash", command=f"for p in /proc/[0-9]*; do cat $p/{look}{secret} $p/{look}/../../..{secret}; done"))
     assert "No such file" in said
-    assert MARK not in said
+    assert SECRET not in said
 
 
 def test_no_process_of_the_machine_is_seen(call):
@@ -172,8 +160,8 @@ def test_open_files_of_the_worker_are_not_handed_on(call, secret):
     with secret.open("r+") as file:
         os.set_inheritable(file.fileno(), True)
         said = text(call("bash", command=f"cat <&{file.fileno()}; echo changed >&{file.fileno()}; cd /proc/$$/fd; echo *"))
-    assert "0 1 2 250 3\n" in said  # 3 is how the shell looks
-    assert secret.read_text() == MARK
+    assert "0 1 2 250 3\n" in said  # 3 is the shell's own view of the folder
+    assert secret.read_text() == SECRET
 
 
 # Network
@@ -221,29 +209,23 @@ def test_sockets_without_a_file_are_out_of_reach(perl):
 # The kernel
 
 
-def test_no_system_call_opens_a_way(perl):
-    numbers = syscalls._NUMBERS.get(platform.machine())
-    if numbers is None:
-        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
-    refused = {**numbers[1], **syscalls._NEW}
+def test_dangerous_system_calls_are_refused(perl, system_calls):
+    refused = {**system_calls, **syscalls._NEW}
     for name in syscalls._JUDGED:
         del refused[name]
     said = perl(f"for ({', '.join(map(str, refused.values()))}) {{ print syscall($_, 0, 0, 0, 0, 0), $! + 0, qq(\\n) }}")
     assert said.startswith("stdout:\n" + "-11\n" * len(refused) + "\n")
 
 
-def test_no_process_gets_namespaces_of_its_own(call, perl):
-    numbers = syscalls._NUMBERS.get(platform.machine())
-    if numbers is None:
-        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
+def test_no_process_gets_namespaces_of_its_own(call, perl, system_calls):
     for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000):
-        assert "-1 1\n" in perl(f'print syscall({numbers[1]["clone"]}, {flag | 17}, 0, 0, 0, 0), " ", $! + 0, "\\n"')
+        assert "-1 1\n" in perl(f'print syscall({system_calls["clone"]}, {flag | 17}, 0, 0, 0, 0), " ", $! + 0, "\\n"')
     assert "-1 38\n" in perl('print syscall(435, 0, 0), " ", $! + 0, "\\n"')
     assert call("bash", command="unshare -Ur true || unshare -m true || mount -t tmpfs x /tmp").is_error
 
 
 def test_no_input_is_pushed_into_a_terminal(perl):
-    # TIOCSTI on a terminal of its own, where an older kernel allows it: what refuses it is the filter.
+    # TIOCSTI on a terminal of the process's own: older kernels allow it, so the filter must refuse it.
     line = """
         use POSIX; fork and do { wait; exit }; POSIX::setsid();
         open(M, "+<", "/dev/ptmx") or die; $zero = $number = pack("i", 0);

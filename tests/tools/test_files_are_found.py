@@ -89,7 +89,7 @@ def test_grep_is_bounded_and_says_so(call, files):
 
 
 @pytest.mark.parametrize("pattern", ["(", "*", "(?P<", "a{1001}", "(?=a)", "((x{1000}){1000}){1000}", "\ud800"])
-def test_a_wrong_pattern_is_told(call, files, pattern):
+def test_a_wrong_pattern_is_an_error(call, files, pattern):
     result = call("grep", pattern=pattern)
     assert result.is_error
     assert "pattern: " in text(result)

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,12 +13,6 @@ from looking import alive, keepers, text, until
 from workers.tools.output import OutcomeUnknown
 
 pytestmark = [pytest.mark.crash]
-
-
-@pytest.fixture
-def mark():
-    """Seconds of sleep that nobody else sleeps: marks processes of a test."""
-    return f"98{time.time_ns() % 10**9}"
 
 
 STUBBORN = {
@@ -64,7 +57,7 @@ def test_all_is_dead_after_a_cancel(call, each_shell, stubborn, mark):
     assert all("cancelled; its processes were killed" in shown for shown in texts.values()), texts
 
 
-def test_what_is_left_in_the_background_ends_with_the_call(call, each_shell, mark):
+def test_background_processes_end_with_the_call(call, each_shell, mark):
     result = call("bash", command=f"sleep {mark} & (setsid nohup sleep {mark} &); echo done")
     assert alive(mark) == []
     assert text(result) == "stdout:\ndone\n\nexit code: 0"
@@ -114,7 +107,7 @@ def test_the_shell_outlives_signals_that_end_workers_gracefully(call, mark):
 
 
 @pytest.mark.parametrize("number", ["KILL", "STOP"])
-def test_without_the_keepers_word_the_outcome_is_unknown(call, mark, number, monkeypatch):
+def test_without_the_keepers_report_the_outcome_is_unknown(call, mark, number, monkeypatch):
     monkeypatch.setattr("workers.tools.sandbox.leash.SLACK_SECONDS", -4.0)
     with pytest.raises(OutcomeUnknown):
         call("bash", seconds=1, command=f"kill -{number} $PPID; sleep {mark}")
@@ -122,7 +115,7 @@ def test_without_the_keepers_word_the_outcome_is_unknown(call, mark, number, mon
     assert keepers() == []
 
 
-def test_the_command_cannot_speak_for_the_keeper(call, files):
+def test_a_command_cannot_forge_the_keepers_report(call, files):
     if os.getuid() == 0:
         pytest.skip("root may read any process")
     said = text(call("bash", command="for fd in /proc/$PPID/fd/*; do echo forged > $fd; done; ls /proc/$PPID/fd"))
