@@ -175,8 +175,8 @@ def legacy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 @pytest.fixture(params=["piped", "modern", "legacy"])
 def caller(request: pytest.FixtureRequest) -> Caller:
     """Each of these servers."""
-    found: Caller = request.getfixturevalue(request.param)
-    return found
+    caller: Caller = request.getfixturevalue(request.param)
+    return caller
 
 
 @pytest.fixture

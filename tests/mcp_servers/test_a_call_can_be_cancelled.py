@@ -22,9 +22,9 @@ def test_the_server_hears_of_the_cancel_and_the_outcome_is_unknown(caller: Calle
     call = Background(caller, "wait", started=str(started), until=str(tmp_path / "never"), cancelled=str(heard))
     wait_for(lambda: started.exists() and started.read_text())
     call.context.cancelled.set()
-    found = call.end()
-    assert isinstance(found, OutcomeUnknown)
-    assert "was cancelled" in str(found)
+    outcome = call.end()
+    assert isinstance(outcome, OutcomeUnknown)
+    assert "was cancelled" in str(outcome)
     wait_for(heard.exists)
 
 
@@ -51,9 +51,9 @@ def test_a_result_that_still_comes_is_the_result(liar: Liar) -> None:
     call = Background(Caller(liar.server), "act")
     assert begun.wait(10)
     call.context.cancelled.set()
-    found = call.end()
-    assert isinstance(found, ToolResult)
-    assert text(found) == "done all the same"
+    outcome = call.end()
+    assert isinstance(outcome, ToolResult)
+    assert text(outcome) == "done all the same"
     assert [message["params"]["requestId"] for method, message, _ in liar.heard if method == "notifications/cancelled"] == [
         liar.calls[0]["id"]
     ]
@@ -71,8 +71,8 @@ def test_a_call_that_was_not_sent_has_begun_nothing(liar: Liar) -> None:
     call = Background(Caller(liar.server), "act")
     assert reached.wait(10)
     call.context.cancelled.set()
-    found = call.end()
+    outcome = call.end()
     go_on.set()
-    assert isinstance(found, ToolResult)
-    assert text(found) == "liar: the call was cancelled before it was sent; nothing began"
+    assert isinstance(outcome, ToolResult)
+    assert text(outcome) == "liar: the call was cancelled before it was sent; nothing began"
     assert liar.calls == []

@@ -212,9 +212,9 @@ def test_a_time_limit_leaves_the_outcome_unknown_and_the_server_is_told(
     caller.call("add", a=1, b=1)  # connected
     started, heard = tmp_path / "started", tmp_path / "heard"
     call = Background(caller, "wait", seconds=0.5, started=str(started), until=str(tmp_path / "never"), cancelled=str(heard))
-    found = call.end()
-    assert isinstance(found, OutcomeUnknown)
-    assert "took longer than 0.5 s" in str(found)
+    outcome = call.end()
+    assert isinstance(outcome, OutcomeUnknown)
+    assert "took longer than 0.5 s" in str(outcome)
     wait_for(heard.exists)
 
 

@@ -30,11 +30,11 @@ def test_a_listing_has_all_fields_of_an_entry(caller: Caller) -> None:
         "properties": {"a": {"title": "A", "type": "integer"}, "b": {"title": "B", "type": "integer"}},
         "required": ["a", "b"],
     }
-    found = tools_of(caller.server)["add"]
-    output = found.pop("output_schema")
+    entry = tools_of(caller.server)["add"]
+    output = entry.pop("output_schema")
     assert isinstance(output, dict)
     assert output["properties"] == {"result": {"title": "Result", "type": "integer"}}
-    assert found == {
+    assert entry == {
         "name": "add",
         "title": "Sum",
         "description": "Adds two numbers.",
@@ -117,15 +117,15 @@ def test_an_unusable_tool_is_left_out_with_a_reason(
 
 def test_a_schema_without_a_type_is_completed_and_a_wrong_output_schema_dropped(liar: Liar) -> None:
     say(liar, {"name": "act", "inputSchema": {}, "outputSchema": {"type": "array"}})
-    found = tools_of(liar.server)["act"]
-    assert (found["input_schema"], found["output_schema"]) == ({"type": "object"}, None)
+    entry = tools_of(liar.server)["act"]
+    assert (entry["input_schema"], entry["output_schema"]) == ({"type": "object"}, None)
 
 
 def test_integers_that_json_cannot_hold_become_floats(liar: Liar) -> None:
     say(liar, {"name": "big", "inputSchema": {**SCHEMA, "properties": {"a": {"type": "integer", "maximum": 2**64 - 1}}}})
-    found = listing(liar.server)
-    assert found[0]["input_schema"]["properties"]["a"]["maximum"] == float(2**64)
-    assert digest(found)
+    entries = listing(liar.server)
+    assert entries[0]["input_schema"]["properties"]["a"]["maximum"] == float(2**64)
+    assert digest(entries)
 
 
 def test_invisible_characters_of_a_description_are_written_out(liar: Liar) -> None:
@@ -189,6 +189,6 @@ def test_a_listing_works_in_a_native_thread_of_gevent_s(liar: Liar) -> None:
     url = liar.url.replace("127.0.0.1", "localhost")
     done = subprocess.run([sys.executable, "-c", GEVENT, url], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["tools"] == [["act"]] * 5
-    assert said["ticks"] > 3, "the hub stood still"
+    report = json.loads(done.stdout)
+    assert report["tools"] == [["act"]] * 5
+    assert report["ticks"] > 3, "the hub stood still"

@@ -10,8 +10,8 @@ from workers.tools.kinds import Answers
 
 @pytest.fixture(params=["piped", "modern"])
 def asking(request: pytest.FixtureRequest) -> Caller:
-    found: Caller = request.getfixturevalue(request.param)
-    return found
+    caller: Caller = request.getfixturevalue(request.param)
+    return caller
 
 
 def test_a_question_has_a_form_and_a_page(asking: Caller) -> None:
@@ -30,9 +30,9 @@ def test_a_question_has_a_form_and_a_page(asking: Caller) -> None:
 def test_the_answers_reach_the_server_with_its_state(asking: Caller) -> None:
     question = asking.call("ask").question
     assert question is not None
-    said = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
-    result = asking.answer("ask", Answers(said, question.state))
-    assert json.loads(text(result)) == {"said": said, "state": "asked once"}
+    answers = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
+    result = asking.answer("ask", Answers(answers, question.state))
+    assert json.loads(text(result)) == {"said": answers, "state": "asked once"}
 
 
 def test_a_server_that_asks_nothing_but_another_call_gets_the_call(asking: Caller) -> None:

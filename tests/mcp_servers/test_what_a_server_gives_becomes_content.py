@@ -68,5 +68,5 @@ def test_progress_and_log_messages_are_seen_while_it_runs(caller: Caller) -> Non
 
 
 def test_a_server_that_is_a_command_has_a_clean_environment(piped: Caller) -> None:
-    said = json.loads(text(piped.call("environment")))
-    assert set(said["env"]) <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LD_LIBRARY_PATH", "LC_CTYPE"}
+    process = json.loads(text(piped.call("environment")))
+    assert set(process["env"]) <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LD_LIBRARY_PATH", "LC_CTYPE"}

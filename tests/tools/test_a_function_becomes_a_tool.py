@@ -112,8 +112,8 @@ def test_a_description_in_the_annotation_wins_over_the_docstring(declared):
             of: only here
         """
 
-    found = declared(look).input_schema["properties"]
-    assert (found["at"]["description"], found["of"]["description"]) == ("near", "only here")
+    properties = declared(look).input_schema["properties"]
+    assert (properties["at"]["description"], properties["of"]["description"]) == ("near", "only here")
 
 
 def test_a_function_without_parameters_takes_an_empty_object(declared, context):
@@ -137,7 +137,7 @@ def test_arguments_come_as_the_types_that_are_declared(declared, context):
         got.extend((on, at, colour, price, lines, point, where, some))
 
     tool = declared(take)
-    given = {
+    fields = {
         "on": "2024-02-29",
         "at": "2024-02-29T12:00:00Z",
         "colour": "red",
@@ -147,8 +147,8 @@ def test_arguments_come_as_the_types_that_are_declared(declared, context):
         "where": "a/b",
         "some": [1, 2],
     }
-    assert misfit(tool.input_schema, given) is None
-    tool.run(context(), given)
+    assert misfit(tool.input_schema, fields) is None
+    tool.run(context(), fields)
     assert got == [
         date(2024, 2, 29),
         datetime.fromisoformat("2024-02-29T12:00:00+00:00"),
@@ -199,8 +199,8 @@ def test_any_name_is_good_for_a_parameter(declared, context):
         "Odd names."
         return locals()
 
-    given = {"json": "j", "_hidden": 2, "model_config": True}
-    assert declared(odd).run(context(), given).structured == given | {"schema": "s", "copy": 1}
+    fields = {"json": "j", "_hidden": 2, "model_config": True}
+    assert declared(odd).run(context(), fields).structured == fields | {"schema": "s", "copy": 1}
 
 
 def test_the_context_is_given_and_not_in_the_schema(declared, context, files):
@@ -214,16 +214,16 @@ def test_the_context_is_given_and_not_in_the_schema(declared, context, files):
         """
         got.append(ctx)
 
-    given = context()
-    given.principal, given.attempt, given.workspace_id = "policy", 2, "wrkspc_1"
+    call = context()
+    call.principal, call.attempt, call.workspace_id = "policy", 2, "wrkspc_1"
     tool = declared(write, workdir=True)
     assert list(tool.input_schema["properties"]) == ["name"]
-    tool.run(given, {"name": "a"})
-    found = got[0]
-    assert (found.call_id, found.session_id, found.principal, found.attempt) == ("sevt_call", "sesn_1", "policy", 2)
-    assert (found.workspace_id, found.workdir) == ("wrkspc_1", files)
-    assert found.cancelled is given.cancelled
-    assert isinstance(found.log, logging.Logger)
+    tool.run(call, {"name": "a"})
+    [seen] = got
+    assert (seen.call_id, seen.session_id, seen.principal, seen.attempt) == ("sevt_call", "sesn_1", "policy", 2)
+    assert (seen.workspace_id, seen.workdir) == ("wrkspc_1", files)
+    assert seen.cancelled is call.cancelled
+    assert isinstance(seen.log, logging.Logger)
 
 
 def test_a_tool_has_files_only_with_workdir(declared, context):
@@ -247,7 +247,7 @@ def test_a_function_stays_itself(shop):
 
 
 @pytest.mark.parametrize(
-    ("value", "said", "structured"),
+    ("value", "shown", "structured"),
     [
         ("a\nb", "a\nb", None),
         ("", "(nothing)", None),
@@ -265,14 +265,14 @@ def test_a_function_stays_itself(shop):
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_a_return_value_becomes_text_and_data(declared, context, value, said, structured):
+def test_a_return_value_becomes_text_and_data(declared, context, value, shown, structured):
     def give() -> Any:
         "Give."
         return value
 
     result = declared(give).run(context(), {})
     assert not result.is_error
-    assert said is None or text(result) == said
+    assert shown is None or text(result) == shown
     assert result.structured == structured
     json.dumps(result.structured, allow_nan=False)
 

@@ -1,4 +1,4 @@
-"""A worker that is frozen past its lease has no effect any more, neither meanwhile nor when it is woken (I2)."""
+"""A worker that is frozen past its lease has no more effect, neither while it is frozen nor after it wakes (I2)."""
 
 import contextlib
 import fcntl
@@ -55,7 +55,7 @@ def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], N
 
 
 def shell_worker(mark: str) -> ForkServerProcess:
-    """A process of its own in the middle of a command and a detached one, which wait for a file. It does not renew its lease."""
+    """Start a worker, never renewing its lease, that runs a command and a detached one. Both commands wait for a file."""
     waits = f"bash -c '{WAITS}' {mark}"
     process = start_worker(("bash", {"command": f"(setsid {waits} &); {waits}"}), lease_seconds=LEASE)
     until(lambda: len(alive(mark)) >= 2, START_SECONDS)
@@ -70,7 +70,7 @@ def wake(process: ForkServerProcess) -> None:
 
 
 def frozen_shell(files: Path, mark: str, freeze: Callable[[int], None]) -> None:
-    """A worker is frozen past its lease with a command, the file is made that the command waits for, and the worker wakes."""
+    """Freeze a worker and its command past the lease, make the file that the command waits for, and wake the worker."""
     process = shell_worker(mark)
     freeze(process.pid)
     until(lambda: not alive(mark), seconds=LEASE + 5)
@@ -85,7 +85,7 @@ def test_a_command_is_killed_when_the_lease_of_its_frozen_worker_ends(files: Pat
 
 
 def stop_tree(pid: int) -> list[psutil.Process]:
-    """Stop a process and all that is below it, its keepers among them; what was stopped."""
+    """Stop a process and all that is below it, its keepers among them. Returns the stopped processes."""
     top = psutil.Process(pid)
     top.suspend()  # first, so that it starts no more
     stopped = [top, *top.children(recursive=True)]
@@ -97,7 +97,7 @@ def stop_tree(pid: int) -> list[psutil.Process]:
 
 
 def wake_tree(stopped: list[psutil.Process]) -> None:
-    """Have all of it go on, the deepest first: a command gets a head start on its keeper."""
+    """Resume the processes, the deepest first, so that a command has a head start on its keeper."""
     for process in reversed(stopped):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.resume()
@@ -117,11 +117,11 @@ def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_w
     assert not (files / "effects").exists()
 
 
-def sentinel_of(pid: int) -> psutil.Process:
+def sentinel_of(worker: int) -> psutil.Process:
     """The sentinel of a process that has started a keeper."""
-    keeper = next(child for child in psutil.Process(pid).children() if "/keeper." in " ".join(child.cmdline()))
-    [found] = [one for one in alive(keeper.cmdline()[-1]) if "/sentinel." in " ".join(psutil.Process(one).cmdline())]
-    return psutil.Process(found)
+    keeper = next(child for child in psutil.Process(worker).children() if "/keeper." in " ".join(child.cmdline()))
+    [pid] = [one for one in alive(keeper.cmdline()[-1]) if "/sentinel." in " ".join(psutil.Process(one).cmdline())]
+    return psutil.Process(pid)
 
 
 def test_a_workers_death_ends_a_command_that_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
@@ -166,7 +166,7 @@ def test_a_frozen_command_is_killed_too_when_the_lease_of_its_frozen_worker_ends
 
 
 def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -> None:
-    """It waits for another write of its session, and would be next."""
+    """The worker waits for the lock of another write and would get the lock next."""
     with (root / "state" / "files.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = start_worker(("write", {"file_path": "a", "content": "effect"}), lease_seconds=LEASE)

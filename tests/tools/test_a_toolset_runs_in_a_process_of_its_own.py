@@ -140,9 +140,9 @@ def described(tmp_path_factory):
         patch.syspath_prepend(str(house.folder))
         house.write("their_kit", TOOLS)
         house.name("their_kit:kit")
-        found, problems = running.describe()
+        toolsets, problems = running.describe()
         assert problems == []
-        yield house.folder, {entry["name"]: entry for entry in found["kit"]}
+        yield house.folder, {entry["name"]: entry for entry in toolsets["kit"]}
         running.end_idle()
 
 
@@ -164,9 +164,9 @@ def changing(house, context):
     """A toolset whose file a test changes."""
     house.write("changing", TOOLS.replace("kit", "changing"))
     house.name("changing:changing")
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    return Caller({entry["name"]: entry for entry in found["changing"]}, "changing", context)
+    return Caller({entry["name"]: entry for entry in toolsets["changing"]}, "changing", context)
 
 
 @pytest.fixture
@@ -197,13 +197,12 @@ def test_the_process_writes_no_core_dump(kit):
 
 
 def test_functions_have_the_workers_environment_without_its_secrets(fresh_kit, monkeypatch):
-    given = {"THEIR_DATABASE": "a", "DATABASE_URL": "b", "DATABASE_SYSTEM_URL": "c", "DATABASE_OWNER_URL": "d", "REDIS_URL": "e"}
-    given |= {"ANTHROPIC_API_KEY": "f", "ASSENT_AUDIT_KEY": "g", "ASSENT_AUDIT_KEY_FILE": "h", "FLOWER_BASIC_AUTH": "i"}
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    assert {name: text(fresh_kit("variable", name=name)) for name in given} == dict.fromkeys(given, "(nothing)") | {
-        "THEIR_DATABASE": "a"
-    }
+    secrets = ("DATABASE_URL", "DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL", "REDIS_URL", "ANTHROPIC_API_KEY")
+    secrets += ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE", "FLOWER_BASIC_AUTH")
+    for name in ("THEIR_DATABASE", *secrets):
+        monkeypatch.setenv(name, "value")
+    assert text(fresh_kit("variable", name="THEIR_DATABASE")) == "value"
+    assert {name: text(fresh_kit("variable", name=name)) for name in secrets} == dict.fromkeys(secrets, "(nothing)")
 
 
 def test_standard_input_is_empty(kit):
@@ -211,27 +210,27 @@ def test_standard_input_is_empty(kit):
 
 
 def test_printed_output_can_be_read_during_and_after_the_call(kit, context, tmp_path, aside):
-    given = context()
-    call = aside(kit, "say", given, out="hello", err="world", wait_for=str(tmp_path / "go"))
-    until(lambda: "by a child" in given.output.texts().get("stdout", ""))
+    own_context = context()
+    call = aside(kit, "say", own_context, out="hello", err="world", wait_for=str(tmp_path / "go"))
+    until(lambda: "by a child" in own_context.output.texts().get("stdout", ""))
     assert not call.done()
     (tmp_path / "go").touch()
     assert text(call.result(60)) == "said"
-    assert given.output.texts() == {"stdout": "hello\nby a child\n", "stderr": "world\n"}
+    assert own_context.output.texts() == {"stdout": "hello\nby a child\n", "stderr": "world\n"}
 
 
 def test_a_call_has_its_own_output_only(kit, context):
     kit("say", out="one")
-    given = context()
-    kit("say", given, out="two")
-    assert "one" not in given.output.texts()["stdout"]
-    assert "imported" not in given.output.texts()["stdout"]
+    own_context = context()
+    kit("say", own_context, out="two")
+    assert "one" not in own_context.output.texts()["stdout"]
+    assert "imported" not in own_context.output.texts()["stdout"]
 
 
 def test_printing_cannot_be_taken_for_the_protocol(kit, context):
-    given = context()
-    assert text(kit("flood", given, size=50_000)) == "done"
-    assert given.output.texts()["stdout"].count('"returned"') > 1000
+    own_context = context()
+    assert text(kit("flood", own_context, size=50_000)) == "done"
+    assert own_context.output.texts()["stdout"].count('"returned"') > 1000
 
 
 def test_log_lines_are_in_the_workers_log(kit, caplog):
@@ -250,11 +249,11 @@ def test_an_exception_is_reported_by_its_type_alone(kit, caplog, how, name):
 
 
 def test_a_listener_gets_the_traceback(kit):
-    told = []
-    tool = running.toolset_tool("kit", kit.entries["fail"], told.append)
+    tracebacks = []
+    tool = running.toolset_tool("kit", kit.entries["fail"], tracebacks.append)
     tool.run(kit.context(), {"how": "raise"})
-    assert "KeyError: 'secret'" in told[0]
-    assert "their_kit.py" in told[0]
+    assert "KeyError: 'secret'" in tracebacks[0]
+    assert "their_kit.py" in tracebacks[0]
 
 
 def test_a_refusal_is_a_tool_error(kit):
@@ -425,9 +424,9 @@ def test_an_unknown_toolset_is_an_error(kit):
 
 
 def test_the_command_line_says_that_the_outcome_is_unknown(kit):
-    done = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
-    assert done.exit_code == 2
-    assert "the outcome is unknown: its process ended before it did (exit code 0)" in done.output
+    result = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
+    assert result.exit_code == 2
+    assert "the outcome is unknown: its process ended before it did (exit code 0)" in result.output
 
 
 WORKER = """

@@ -25,8 +25,8 @@ def fill(files, size, name="full"):
 def test_write_says_what_is_used_and_what_is_allowed(call, files):
     fill(files, LIMIT - 20_000)
     used = quota.used(str(files), LIMIT, 200).bytes
-    said = text(call("write", file_path="a", content="x" * 50_000))
-    assert said == (
+    output = text(call("write", file_path="a", content="x" * 50_000))
+    assert output == (
         f"write: the working directory holds {used} bytes of the {LIMIT} that it may; 50000 more do not fit; nothing was changed"
     )
     assert not (files / "a").exists()
@@ -79,9 +79,9 @@ def test_no_file_gets_longer_than_all_may_be(call, files, each_shell):
 def test_a_full_folder_can_be_cleared_and_not_be_filled(call, files, each_shell):
     for n in range(5):
         fill(files, LIMIT // 4 + 4096, str(n))
-    said = text(call("bash", command="rm 1; mkdir d; mv 0 d; (echo x > new); ls d"))
-    assert "0\n" in said
-    assert f"more than the {LIMIT} that it may. Until there is room, no command can make a file longer: remove some." in said
+    output = text(call("bash", command="rm 1; mkdir d; mv 0 d; (echo x > new); ls d"))
+    assert "0\n" in output
+    assert f"more than the {LIMIT} that it may. Until there is room, no command can make a file longer: remove some." in output
     assert (files / "new").stat().st_size == 0
     assert text(call("bash", command="rm -r d 2 3")) == "exit code: 0"
     assert not call("bash", command="echo x > new").is_error
@@ -96,9 +96,9 @@ def test_links_and_sparse_files_are_not_counted_as_new_bytes(call, files, each_s
 def test_the_disk_keeps_some_room(call, files, each_shell, setting):
     setting("workdir_free_bytes", 1 << 60)
     assert "bytes free, less than the" in text(call("write", file_path="a", content="x"))
-    said = text(call("bash", command="(echo x > new); rm -f new; echo went on"))
-    assert "went on" in said
-    assert "less than the" in said
+    output = text(call("bash", command="(echo x > new); rm -f new; echo went on"))
+    assert "went on" in output
+    assert "less than the" in output
 
 
 def test_files_behind_links_are_not_counted(files, tmp_path):

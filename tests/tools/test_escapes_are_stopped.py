@@ -20,9 +20,9 @@ pytestmark = pytest.mark.usefixtures("bubblewrap")
 def test_links_that_the_shell_makes_lead_nowhere(call, root, secret):
     (root / "state" / "kept").write_text(SECRET)
     for number, target in enumerate([secret, root / "state" / "kept", "/proc/1/root" + str(secret), "/etc/shadow"]):
-        said = text(call("bash", command=f"ln -s {target} link{number}; cat link{number}; echo changed > link{number}"))
-        assert SECRET not in said
-        assert "exit code: 1" in said
+        output = text(call("bash", command=f"ln -s {target} link{number}; cat link{number}; echo changed > link{number}"))
+        assert SECRET not in output
+        assert "exit code: 1" in output
         for result in (
             call("read", file_path=f"link{number}"),
             call("edit", file_path=f"link{number}", old_string=SECRET, new_string="changed"),
@@ -64,9 +64,9 @@ def test_nothing_is_written_outside(call, root, secret):
 
 def test_every_place_that_can_be_written_has_a_limit(call, files, setting):
     setting("shell_temporary_bytes", 1 << 20)
-    said = text(call("bash", command="find / -xdev -type d -writable; find /proc /dev -type d -writable; df --output=target -a"))
-    found = {line for line in said.split("\n") if line.startswith("/") and not line.startswith("/proc/")}
-    writable = [place for place in sorted(found) if not call("bash", command=f"touch {place}/x && rm {place}/x").is_error]
+    output = text(call("bash", command="find / -xdev -type d -writable; find /proc /dev -type d -writable; df --output=target -a"))
+    places = {line for line in output.split("\n") if line.startswith("/") and not line.startswith("/proc/")}
+    writable = [place for place in sorted(places) if not call("bash", command=f"touch {place}/x && rm {place}/x").is_error]
     assert writable == ["/dev/shm", "/tmp", str(files)]
     for place in writable[:2]:
         assert "No space left" in text(call("bash", command=f"head -c 2000000 /dev/zero > {place}/x"))
@@ -74,18 +74,18 @@ def test_every_place_that_can_be_written_has_a_limit(call, files, setting):
 
 def test_nothing_of_the_kernel_can_be_written(call):
     look = "find /proc -maxdepth 5 -path '/proc/[0-9]*' -prune -o -type f -writable -print 2> errors"
-    said = text(call("bash", command=f"{look}; : >> /proc/self/oom_score_adj"))
-    assert said == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1"
+    output = text(call("bash", command=f"{look}; : >> /proc/self/oom_score_adj"))
+    assert output == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1"
 
 
 def test_no_private_key_lies_beside_the_certificates(call):
-    said = text(call("bash", command="find /etc -name '*private*' -o -name '*.key'; ls -A /etc/ssl /etc/pki 2>&-"))
-    assert not [word for word in ("private", ".key") if word in said]
+    output = text(call("bash", command="find /etc -name '*private*' -o -name '*.key'; ls -A /etc/ssl /etc/pki 2>&-"))
+    assert not [word for word in ("private", ".key") if word in output]
 
 
 def test_no_device_is_there_and_none_can_be_made(call):
-    said = text(call("bash", command="ls /dev; mknod null c 1 3; mknod disk b 8 0; mknod /tmp/null c 1 3"))
-    names = set(said.split("stdout:\n")[1].split("\n\n")[0].split("\n"))
+    output = text(call("bash", command="ls /dev; mknod null c 1 3; mknod disk b 8 0; mknod /tmp/null c 1 3"))
+    names = set(output.split("stdout:\n")[1].split("\n\n")[0].split("\n"))
     assert names <= {
         "console",
         "core",
@@ -103,14 +103,14 @@ def test_no_device_is_there_and_none_can_be_made(call):
         "urandom",
         "zero",
     }
-    assert said.count("Operation not permitted") == 3
+    assert output.count("Operation not permitted") == 3
 
 
 def test_a_set_user_id_bit_gives_nothing(call):
     look = "./own -pc 'grep -h -E \"NoNewPrivs|CapEff\" /proc/self/status'"
-    said = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
-    assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in said
-    assert said.endswith("exit code: 1")  # every mount has nosuid
+    output = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
+    assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in output
+    assert output.endswith("exit code: 1")  # every mount has nosuid
 
 
 # Secrets and other processes
@@ -131,22 +131,22 @@ for block in execution.execute(AGENT_TOOLSET["bash"], context, {"command": look}
 
 def test_a_workers_secrets_are_nowhere_in_the_sandbox(files, tmp_path):
     env = {**os.environ, "ANTHROPIC_API_KEY": SECRET + "-key", "DATABASE_URL": f"postgresql://{SECRET}@localhost"}
-    said = subprocess.run([sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True).stdout
-    assert f"HOME={files}" in said
-    assert SECRET not in said
+    output = subprocess.run([sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True).stdout
+    assert f"HOME={files}" in output
+    assert SECRET not in output
 
 
 @pytest.mark.parametrize("look", ["root", "cwd"])
 def test_no_process_leads_to_the_machines_files(call, secret, look):
-    said = text(call("bash", command=f"for p in /proc/[0-9]*; do cat $p/{look}{secret} $p/{look}/../../..{secret}; done"))
-    assert "No such file" in said
-    assert SECRET not in said
+    output = text(call("bash", command=f"for p in /proc/[0-9]*; do cat $p/{look}{secret} $p/{look}/../../..{secret}; done"))
+    assert "No such file" in output
+    assert SECRET not in output
 
 
 def test_no_process_of_the_machine_is_seen(call):
-    said = text(call("bash", command="cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
-    assert "bwrap" in said
-    assert not [word for word in ("keeper.", sys.executable, "-m pytest") if word in said]
+    output = text(call("bash", command="cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
+    assert "bwrap" in output
+    assert not [word for word in ("keeper.", sys.executable, "-m pytest") if word in output]
 
 
 def test_signals_end_nothing_outside(call):
@@ -159,8 +159,8 @@ def test_signals_end_nothing_outside(call):
 def test_open_files_of_the_worker_are_not_handed_on(call, secret):
     with secret.open("r+") as file:
         os.set_inheritable(file.fileno(), True)
-        said = text(call("bash", command=f"cat <&{file.fileno()}; echo changed >&{file.fileno()}; cd /proc/$$/fd; echo *"))
-    assert "0 1 2 250 3\n" in said  # 3 is the shell's own view of the folder
+        output = text(call("bash", command=f"cat <&{file.fileno()}; echo changed >&{file.fileno()}; cd /proc/$$/fd; echo *"))
+    assert "0 1 2 250 3\n" in output  # 3 is the shell's own view of the folder
     assert secret.read_text() == SECRET
 
 
@@ -186,9 +186,9 @@ def server():
 
 
 def test_services_of_the_machine_are_out_of_reach(call, server):
-    said = text(call("bash", command=f"exec 3<>/dev/tcp/127.0.0.1/{server} && head -1 <&3"))
-    assert "refused" in said
-    assert "welcome" not in said
+    output = text(call("bash", command=f"exec 3<>/dev/tcp/127.0.0.1/{server} && head -1 <&3"))
+    assert "refused" in output
+    assert "welcome" not in output
     assert call("bash", command="getent hosts example.com || (: < /dev/tcp/192.0.2.1/53)").is_error
 
 
@@ -213,8 +213,8 @@ def test_dangerous_system_calls_are_refused(perl, system_calls):
     refused = {**system_calls, **syscalls._NEW}
     for name in syscalls._JUDGED:
         del refused[name]
-    said = perl(f"for ({', '.join(map(str, refused.values()))}) {{ print syscall($_, 0, 0, 0, 0, 0), $! + 0, qq(\\n) }}")
-    assert said.startswith("stdout:\n" + "-11\n" * len(refused) + "\n")
+    output = perl(f"for ({', '.join(map(str, refused.values()))}) {{ print syscall($_, 0, 0, 0, 0, 0), $! + 0, qq(\\n) }}")
+    assert output.startswith("stdout:\n" + "-11\n" * len(refused) + "\n")
 
 
 def test_no_process_gets_namespaces_of_its_own(call, perl, system_calls):

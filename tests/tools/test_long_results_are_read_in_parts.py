@@ -100,18 +100,18 @@ def test_a_shell_stores_all_output_that_fits(call, each_shell):
 def test_a_stored_result_is_read_to_its_end_in_parts(read, setting):
     setting("tool_output_bytes", 3000)
     kept = [f"line {n} " + "é" * (n % 50) for n in range(1, 501)]
-    found, start = [], 1
+    lines_read, start = [], 1
     while start:
-        said = text(read("\n".join(kept) + "\n", start=start))
-        assert len(said.encode()) <= 3_000
-        first, last, total = map(int, re.match(r"\[lines (\d+) to (\d+) of (\d+)\]\n", said).groups())
+        page = text(read("\n".join(kept) + "\n", start=start))
+        assert len(page.encode()) <= 3_000
+        first, last, total = map(int, re.match(r"\[lines (\d+) to (\d+) of (\d+)\]\n", page).groups())
         assert (first, total) == (start, 500)
-        lines = said.split("\n")[1:]
+        lines = page.split("\n")[1:]
         more = re.fullmatch(r"\[\.\.\. go on with start (\d+) \.\.\.\]", lines[-1])
-        found += lines[:-1] if more else lines
-        assert len(found) == last
+        lines_read += lines[:-1] if more else lines
+        assert len(lines_read) == last
         start = int(more[1]) if more else 0
-    assert found == kept
+    assert lines_read == kept
 
 
 def test_ten_megabytes_in_one_line_are_read_in_parts(read):
@@ -130,7 +130,7 @@ def test_a_hundred_thousand_lines_are_searched(read):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "expected"),
     [
         ("b", "2:b\n4:ab"),
         ("^b$", "2:b"),
@@ -141,17 +141,17 @@ def test_a_hundred_thousand_lines_are_searched(read):
         (r"b\z", "2:b\n4:ab"),
     ],
 )
-def test_a_search_looks_at_each_line_by_itself(read, pattern, found):
-    assert text(read("a\nb\n\nab\n", search=pattern)) == found
+def test_a_search_looks_at_each_line_by_itself(read, pattern, expected):
+    assert text(read("a\nb\n\nab\n", search=pattern)) == expected
 
 
 def test_a_search_goes_on_where_it_stopped(read):
     kept = "".join(f"{n} {'x' * 200}\n" for n in range(1, 2_001))
     numbers, start = [], 1
     while start:
-        said = text(read(kept, search="x", start=start))
-        numbers += [int(line.split(":")[0]) for line in said.split("\n") if not line.startswith("[")]
-        more = re.search(r"go on with start (\d+) ", said)
+        page = text(read(kept, search="x", start=start))
+        numbers += [int(line.split(":")[0]) for line in page.split("\n") if not line.startswith("[")]
+        more = re.search(r"go on with start (\d+) ", page)
         start = int(more[1]) if more else 0
     assert numbers == list(range(1, 2_001))
 
@@ -193,9 +193,9 @@ def test_odd_names_are_written_out_in_listings(call, files):
     odd = os.fsencode("x\nforged:1:\u202e\x1b[31m") + b"\xff"
     (files / os.fsdecode(odd)).write_text("here\n")
     assert text(call("glob", pattern="*")) == "x\\nforged:1:\\u202e\\x1b[31m\\udcff"
-    said = text(call("grep", pattern="here"))
-    assert said.startswith("x\\nforged:1:\\u202e\\x1b[31m")
-    assert "\n" not in said
+    page = text(call("grep", pattern="here"))
+    assert page.startswith("x\\nforged:1:\\u202e\\x1b[31m")
+    assert "\n" not in page
 
 
 def test_odd_contents_are_written_out(call, files, each_shell):
@@ -242,10 +242,10 @@ def test_an_images_type_comes_from_its_bytes():
     ],
 )
 def test_a_block_that_cannot_be_shown_becomes_a_text_with_the_reason(block, says):
-    ((found,), _) = clean.bounded([block], LIMIT, 10_000, "c1")
-    assert found["type"] == "text"
-    assert says in found["text"]
-    assert len(found["text"]) < 300
+    ((shown_block,), _) = clean.bounded([block], LIMIT, 10_000, "c1")
+    assert shown_block["type"] == "text"
+    assert says in shown_block["text"]
+    assert len(shown_block["text"]) < 300
 
 
 def test_a_document_of_text_is_text():

@@ -29,7 +29,7 @@ STUBBORN = {
 
 @pytest.fixture
 def stubborn(mark):
-    """Each of the commands by its name, with a mark of its own, which begins with the test's mark."""
+    """The commands by name. Each has a mark of its own, which begins with the test's mark."""
     return {name: command.format(m=f"{mark}{number}") for number, (name, command) in enumerate(STUBBORN.items())}
 
 
@@ -91,19 +91,19 @@ def test_a_frozen_worker_does_not_stretch_the_time_limit(files, mark):
 
 
 def test_the_shell_outlives_signals_that_end_workers_gracefully(call, mark):
-    told = []
+    signalled = []
 
     def terminate():
         until(lambda: alive(mark))
-        told.extend(keepers())
-        for pid in told:
+        signalled.extend(keepers())
+        for pid in signalled:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 os.kill(pid, number)
 
     threading.Thread(target=terminate).start()
     result = call("bash", seconds=1, command=f"sleep {mark}")
     assert "timed out" in text(result)
-    assert told
+    assert signalled
 
 
 @pytest.mark.parametrize("number", ["KILL", "STOP"])
@@ -117,9 +117,9 @@ def test_without_the_keepers_report_the_outcome_is_unknown(call, mark, number, m
 
 def test_a_command_cannot_forge_the_keepers_report(call, files):
     if os.getuid() == 0:
-        pytest.skip("root may read any process")
-    said = text(call("bash", command="for fd in /proc/$PPID/fd/*; do echo forged > $fd; done; ls /proc/$PPID/fd"))
-    assert "ermission denied" in said
+        pytest.skip("NOT TESTED: root may read any process")
+    output = text(call("bash", command="for fd in /proc/$PPID/fd/*; do echo forged > $fd; done; ls /proc/$PPID/fd"))
+    assert "ermission denied" in output
 
 
 def test_a_shell_that_cannot_start_is_an_error_not_an_unknown(call, monkeypatch):
@@ -137,5 +137,5 @@ def test_no_process_and_no_descriptor_is_left_behind(call):
 
 
 def test_a_command_that_makes_hundreds_of_orphans_leaves_no_zombies(call):
-    said = text(call("bash", command="for i in $(seq 300); do (true &); done; ps -e -o stat= | grep -c ^Z"))
-    assert int(said.split("\n")[1]) < 225
+    output = text(call("bash", command="for i in $(seq 300); do (true &); done; ps -e -o stat= | grep -c ^Z"))
+    assert int(output.split("\n")[1]) < 225

@@ -1,4 +1,4 @@
-"""What the model sees of a result is valid, visible and no longer than the setting."""
+"""A result for the model is valid text without invisible characters, and no longer than the setting."""
 
 import json
 

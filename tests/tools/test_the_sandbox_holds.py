@@ -55,10 +55,10 @@ def test_the_files_are_at_their_own_path(call, files, bubblewrap):
 def test_state_and_other_sessions_are_not_there(call, root, bubblewrap):
     other = workdir.session_root("sesn_2")
     (other / "files" / "secret").write_text("hidden")
-    said = text(call("bash", command=f"ls {root} {root.parent}; cat {other}/files/secret; echo x > {root}/state/x"))
-    assert f"{root.parent}:\n{root.name}\n" in said
-    assert f"{root}:\nfiles\n" in said
-    assert "hidden" not in said
+    output = text(call("bash", command=f"ls {root} {root.parent}; cat {other}/files/secret; echo x > {root}/state/x"))
+    assert f"{root.parent}:\n{root.name}\n" in output
+    assert f"{root}:\nfiles\n" in output
+    assert "hidden" not in output
     assert not (root / "state" / "x").exists()
 
 
@@ -69,15 +69,15 @@ def test_tmp_is_its_own_and_empty(call, bubblewrap):
 
 
 def test_home_and_etc_hold_nothing_of_the_machine(call, bubblewrap):
-    said = text(call("bash", command="ls -a /root /home /var /opt /work; cat /etc/shadow /etc/passwd; whoami"))
-    assert "root:" not in said
-    assert said.count("No such file or directory") == 6
-    assert "agent\n" in said
+    output = text(call("bash", command="ls -a /root /home /var /opt /work; cat /etc/shadow /etc/passwd; whoami"))
+    assert "root:" not in output
+    assert output.count("No such file or directory") == 6
+    assert "agent\n" in output
 
 
 def test_the_tools_of_the_system_work(call, bubblewrap):
-    said = text(call("bash", command="awk 'BEGIN {print 6*7}'; seq 3 | sort -r | head -1; date > d && cat d | wc -l"))
-    assert said == "stdout:\n42\n3\n1\n\nexit code: 0"
+    output = text(call("bash", command="awk 'BEGIN {print 6*7}'; seq 3 | sort -r | head -1; date > d && cat d | wc -l"))
+    assert output == "stdout:\n42\n3\n1\n\nexit code: 0"
 
 
 def test_sessions_are_hidden_even_where_their_parent_folder_is_visible(bubblewrap, root):

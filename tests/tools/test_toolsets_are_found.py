@@ -32,9 +32,9 @@ def test_without_names_no_toolset_is_found(house):
 def test_a_toolset_named_in_the_setting_is_found(house):
     house.write("team.tools", good("desk"))
     house.name("team.tools:desk")
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    assert [(entry["name"], entry["description"]) for entry in found["desk"]] == [("look", "Look. Closely.")]
+    assert [(entry["name"], entry["description"]) for entry in toolsets["desk"]] == [("look", "Look. Closely.")]
     assert not any(name.startswith("team") for name in sys.modules)
 
 
@@ -54,9 +54,9 @@ def test_a_toolset_that_is_named_twice_is_found_once(house):
 
 def test_the_example_is_found_by_the_setting(house):
     house.name("examples.orders:orders")
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    assert [entry["name"] for entry in found["orders"]] == ["find_orders", "get_order", "refund", "send_letter"]
+    assert [entry["name"] for entry in toolsets["orders"]] == ["find_orders", "get_order", "refund", "send_letter"]
 
 
 LIKE_OURS = """
@@ -92,9 +92,9 @@ def beside(tmp_path, monkeypatch):
 
 def look(context):
     """Return the result of the one tool of the toolset `desk`, called as a worker does."""
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    return running.toolset_tool("desk", found["desk"][0]).run(context(), {})
+    return running.toolset_tool("desk", toolsets["desk"][0]).run(context(), {})
 
 
 OURS = ("api", "deploy", "models", "workers")
@@ -159,8 +159,8 @@ def test_two_toolsets_of_one_name_are_both_refused(house):
     house.write("two", good("desk"))
     house.write("three", good("shelf"))
     house.name("one:desk", "two:desk", "three:shelf")
-    found, problems = running.describe()
-    assert list(found) == ["shelf"]
+    toolsets, problems = running.describe()
+    assert list(toolsets) == ["shelf"]
     both = "one:desk (ASSENT_TOOLSETS) and two:desk (ASSENT_TOOLSETS)"
     assert problems == [f"{both}: both are called 'desk', and neither is used; rename one"]
 
@@ -210,8 +210,8 @@ def test_a_name_that_is_not_module_and_attribute_is_a_problem(house):
 def test_the_command_lists_usable_and_unusable_toolsets(house):
     house.write("fine", good("shelf"))
     house.name("bad:desk", "fine:shelf")
-    done = CliRunner().invoke(main, ["tools", "list"])
-    assert done.exit_code == 1
-    assert "shelf  (assent:shelf)\n  look  reads, asked: Look\n" in done.output
-    assert "builtin\n  bash  writes, at most once, asked: Run a command in bash" in done.output
-    assert "not used: bad:desk (ASSENT_TOOLSETS): cannot be imported (ModuleNotFoundError: No module named 'bad')" in done.output
+    result = CliRunner().invoke(main, ["tools", "list"])
+    assert result.exit_code == 1
+    assert "shelf  (assent:shelf)\n  look  reads, asked: Look\n" in result.output
+    assert "builtin\n  bash  writes, at most once, asked: Run a command in bash" in result.output
+    assert "not used: bad:desk (ASSENT_TOOLSETS): cannot be imported (ModuleNotFoundError: No module named 'bad')" in result.output

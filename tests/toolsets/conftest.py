@@ -53,10 +53,10 @@ def shop_url(database_urls: DatabaseUrls) -> Iterator[str]:
 def entries(shop_url: str) -> dict[str, dict[str, Any]]:
     """The toolset's entries, by tool name."""
     settings.cache_clear()
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     settings.cache_clear()
     assert problems == []
-    return {entry["name"]: entry for entry in found["orders"]}
+    return {entry["name"]: entry for entry in toolsets["orders"]}
 
 
 @pytest.fixture

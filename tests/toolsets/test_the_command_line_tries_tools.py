@@ -27,24 +27,24 @@ def test_show_prints_the_whole_declaration(assent, entries):
 
 
 def test_a_reading_tool_runs_without_a_confirmation(assent):
-    done = assent("call", "orders.get_order", '{"order_id": "1002"}')
-    assert done.exit_code == 0
-    assert json.loads(done.stdout)["customer"] == "Alan Turing <alan@example.com>"
+    result = assent("call", "orders.get_order", '{"order_id": "1002"}')
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["customer"] == "Alan Turing <alan@example.com>"
 
 
 def test_a_writing_tool_needs_a_confirmation_that_shows_no_secrets(assent, shop):
-    done = assent("call", "orders.refund", REFUND, typed="n\n")
-    assert done.exit_code == 1
-    assert "Refund 500 cents of order 1001: broken" in done.output
-    assert "«masked»" in done.output
-    assert "DE1" not in done.output
+    result = assent("call", "orders.refund", REFUND, typed="n\n")
+    assert result.exit_code == 1
+    assert "Refund 500 cents of order 1001: broken" in result.output
+    assert "«masked»" in result.output
+    assert "DE1" not in result.output
     assert shop.rows("SELECT * FROM shop.refunds") == []
 
 
 def test_a_confirmed_call_runs_under_the_given_key_or_a_new_one(assent, shop):
     assert assent("call", "orders.refund", REFUND, "--call-id", "mine", typed="y\n").exit_code == 0
-    done = assent("call", "orders.refund", REFUND, "--call-id", "mine", "--yes", "--json")
-    assert json.loads(done.stdout)["structured"]["call_id"] == "mine"
+    result = assent("call", "orders.refund", REFUND, "--call-id", "mine", "--yes", "--json")
+    assert json.loads(result.stdout)["structured"]["call_id"] == "mine"
     assert shop.rows("SELECT call_id FROM shop.refunds") == [("mine",)]
     for _ in range(2):
         assert assent("call", "orders.refund", REFUND, "--yes").exit_code == 0
@@ -52,23 +52,23 @@ def test_a_confirmed_call_runs_under_the_given_key_or_a_new_one(assent, shop):
 
 
 def test_a_tool_error_and_a_wrong_input_are_printed(assent):
-    done = assent("call", "orders.get_order", '{"order_id": "7"}')
-    assert (done.exit_code, "get_order: there is no order '7'" in done.output) == (1, True)
-    done = assent("call", "orders.get_order", '{"id": "7"}')
-    assert (done.exit_code, "input.order_id: is required" in done.output) == (1, True)
-    done = assent("call", "orders.get_order", "{")
-    assert (done.exit_code, "the input is no JSON" in done.output) == (1, True)
-    done = assent("call", "orders.give_order")
-    assert (done.exit_code, "there is no tool 'orders.give_order'; there are builtin.bash" in done.output) == (1, True)
+    result = assent("call", "orders.get_order", '{"order_id": "7"}')
+    assert (result.exit_code, "get_order: there is no order '7'" in result.output) == (1, True)
+    result = assent("call", "orders.get_order", '{"id": "7"}')
+    assert (result.exit_code, "input.order_id: is required" in result.output) == (1, True)
+    result = assent("call", "orders.get_order", "{")
+    assert (result.exit_code, "the input is no JSON" in result.output) == (1, True)
+    result = assent("call", "orders.give_order")
+    assert (result.exit_code, "there is no tool 'orders.give_order'; there are builtin.bash" in result.output) == (1, True)
 
 
 def test_an_exception_is_printed_with_its_traceback(assent, monkeypatch):
     running.end_idle()
     monkeypatch.delenv("ORDERS_DATABASE_URL")
-    done = assent("call", "orders.get_order", '{"order_id": "1001"}')
-    assert done.exit_code == 1
-    assert "get_order: failed inside (KeyError)" in done.output
-    assert "KeyError: 'ORDERS_DATABASE_URL'" in done.output
+    result = assent("call", "orders.get_order", '{"order_id": "1001"}')
+    assert result.exit_code == 1
+    assert "get_order: failed inside (KeyError)" in result.output
+    assert "KeyError: 'ORDERS_DATABASE_URL'" in result.output
 
 
 def test_a_tool_that_works_on_files_needs_a_workdir(assent, tmp_path):
