@@ -37,15 +37,15 @@ SMALL = Server("small", command=sys.executable, args=("-I", "-S", str(PROGRAM.wi
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:
-    """Until it holds."""
+    """Wait until the condition is true. Fails after the seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "that took too long"
+        assert time.monotonic() < deadline, f"the condition is not true after {seconds} s"
         time.sleep(0.005)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs; one that is dead and not collected does not."""
+    """True if the process runs. A zombie does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -60,7 +60,7 @@ class Caller:
         self.listeners = listeners
 
     def entry(self, tool: str) -> dict[str, object]:
-        """As a listing that believes nothing has it."""
+        """Return the tool's entry in a listing of a server that is not trusted."""
         described = {"description": "", "input_schema": {"type": "object"}, "effect": "write", "idempotent": False}
         nothing = {"seconds": None, "prompt": None, "policy": None, "queue": None, "workdir": False, "annotations": {}}
         return {"name": tool, **described, **nothing}
@@ -75,7 +75,7 @@ class Caller:
         return self.run(self.context(), tool, **arguments)
 
     def answer(self, tool: str, answers: Answers) -> ToolResult:
-        return self.run(self.context(attempt=2, answers=answers, workspace_id="wrkspc_other"), tool)  # by another connection
+        return self.run(self.context(attempt=2, answers=answers, workspace_id="wrkspc_other"), tool)  # another connection
 
 
 class Background:
@@ -95,11 +95,12 @@ class Background:
             self.error = error
 
     def end(self) -> "ToolResult | Exception":
+        """Wait for the end of the call, and return its result or its error."""
         self._thread.join(30)
         assert not self._thread.is_alive()
-        found = self.result or self.error
-        assert found is not None
-        return found
+        outcome = self.result or self.error
+        assert outcome is not None
+        return outcome
 
 
 def text(result: ToolResult) -> str:
@@ -173,14 +174,14 @@ def legacy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 
 @pytest.fixture(params=["piped", "modern", "legacy"])
 def caller(request: pytest.FixtureRequest) -> Caller:
-    """Each of them."""
-    found: Caller = request.getfixturevalue(request.param)
-    return found
+    """Each of these servers."""
+    caller: Caller = request.getfixturevalue(request.param)
+    return caller
 
 
 @pytest.fixture
 def liar() -> Iterator[Liar]:
-    """An HTTP server that answers calls as it is told to."""
+    """An HTTP server whose answers a test chooses."""
     with Liar() as lying:
         yield lying
         connections.close_all()
@@ -226,11 +227,11 @@ def _from_pypi(packages: tuple[str, ...]) -> Path:
     return _installed("pypi", json.dumps([packages, sys.version]).encode(), install) / "bin"
 
 
-def _installed(registry: str, what: bytes, install: Callable[[Path], None]) -> Path:
-    """The folder of what was installed, kept over test runs: it takes half a minute."""
+def _installed(registry: str, contents: bytes, install: Callable[[Path], None]) -> Path:
+    """Install packages and return their folder. The folder is kept between test runs, as an installation takes half a minute."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assent-tests"
     cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / f"mcp-{registry}-{hashlib.sha256(what).hexdigest()[:12]}"
+    folder = cache / f"mcp-{registry}-{hashlib.sha256(contents).hexdigest()[:12]}"
     with (cache / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
@@ -239,8 +240,8 @@ def _installed(registry: str, what: bytes, install: Callable[[Path], None]) -> P
             try:
                 install(folder)
             except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-                said = (error.stderr or b"").decode()[-500:]
-                pytest.skip(f"NOT TESTED: MCP servers of {registry}, as the registry does not give them: {said}")
+                output = (error.stderr or b"").decode()[-500:]
+                pytest.skip(f"NOT TESTED: MCP servers of {registry}, as the registry does not give them: {output}")
             (folder / "done").touch()
     return folder
 

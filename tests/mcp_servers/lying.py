@@ -1,4 +1,4 @@
-"""An HTTP server that says it is an MCP server, and then does what a test wants."""
+"""An HTTP server that speaks MCP until a test makes it answer something else."""
 
 import contextlib
 import json
@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+from workers.tools.mcp.servers import Server
 
 Answer = Callable[["Request"], None]
 TOOL = {"name": "act", "inputSchema": {"type": "object"}}
@@ -48,12 +50,16 @@ class Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def result(self, result: dict[str, Any], status: int = 200) -> None:
-        said = {"jsonrpc": "2.0", "id": self.message["id"], "result": {"resultType": "complete", **result}}
-        self.plain(status, json.dumps(said).encode(), content_type="application/json")
+        response = {"jsonrpc": "2.0", "id": self.message["id"], "result": {"resultType": "complete", **result}}
+        self.plain(status, json.dumps(response).encode(), content_type="application/json")
+
+    def tools(self, *tools: dict[str, Any], **more: str) -> None:
+        """A page of a listing."""
+        self.result({"tools": list(tools), "ttlMs": 0, "cacheScope": "private", **more})
 
     def error(self, code: int, message: str, status: int = 200) -> None:
-        said = {"jsonrpc": "2.0", "id": self.message["id"], "error": {"code": code, "message": message}}
-        self.plain(status, json.dumps(said).encode(), content_type="application/json")
+        response = {"jsonrpc": "2.0", "id": self.message["id"], "error": {"code": code, "message": message}}
+        self.plain(status, json.dumps(response).encode(), content_type="application/json")
 
     def events(self, *events: bytes) -> None:
         """A stream of events that ends after these."""
@@ -67,7 +73,7 @@ class Request(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def hang_up(self) -> None:
-        """Without a word."""
+        """Close the connection without an answer."""
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
 
@@ -83,14 +89,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class Liar:
-    """The server: `answers` by method, and what it `heard`."""
+    """The server: its `answers` by method, and the requests that it `heard`."""
 
     def __init__(self, *, legacy: bool = False, context: ssl.SSLContext | None = None) -> None:
         self.keeps_connections = True
         self.heard: list[tuple[str | None, dict[str, Any], dict[str, str]]] = []
-        self.answers: dict[str, Answer] = {
-            "tools/list": lambda request: request.result({"tools": [TOOL], "ttlMs": 0, "cacheScope": "private"})
-        }
+        self.answers: dict[str, Answer] = {"tools/list": lambda request: request.tools(TOOL)}
         self.speak(legacy=legacy)
         handler = type("Handler", (Request,), {"liar": self})
         self._server = _Server(("127.0.0.1", 0), handler)
@@ -100,15 +104,24 @@ class Liar:
         self.url = f"{'http' if context is None else 'https'}://127.0.0.1:{self.port}/mcp"
 
     def speak(self, *, legacy: bool) -> None:
-        """Which versions of the protocol."""
+        """Speak only the versions with a handshake (`legacy`), or all."""
         about: dict[str, Any] = {"capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
         old = {"protocolVersion": "2025-11-25", **about}
         new = {"supportedVersions": ["2026-07-28"], **about, "ttlMs": 0, "cacheScope": "private"}
         self.answers["server/discover"] = (lambda request: request.plain(400)) if legacy else (lambda request: request.result(new))
         self.answers["initialize"] = lambda request: request.result(old)
 
+    def on_greeting(self, answer: Answer) -> None:
+        """Answer the first request of a connection, in all versions of the protocol."""
+        self.answers["server/discover"] = self.answers["initialize"] = answer
+
     def on_call(self, answer: Answer) -> None:
         self.answers["tools/call"] = answer
+
+    @property
+    def server(self) -> Server:
+        """This server, as one of the operator's."""
+        return Server("liar", self.url, ours=True)
 
     @property
     def calls(self) -> list[dict[str, Any]]:

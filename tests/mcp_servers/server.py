@@ -124,10 +124,10 @@ async def ask(ctx: Context) -> str | types.InputRequiredResult:
     if ctx.protocol_version != "2026-07-28":
         return f"asks nothing: {ctx.client_capabilities.elicitation if ctx.client_capabilities else None}"
     if ctx.input_responses:
-        said = {
+        answers = {
             key: answer.model_dump(exclude_none=True, include={"action", "content"}) for key, answer in ctx.input_responses.items()
         }
-        return json.dumps({"said": said, "state": ctx.request_state}, sort_keys=True)
+        return json.dumps({"said": answers, "state": ctx.request_state}, sort_keys=True)
     schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
     form = types.ElicitRequestFormParams(message="Which colour?", requested_schema=schema)
     page = types.ElicitRequestURLParams(message="Pay here.", url="https://pay.example/1")

@@ -47,7 +47,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 print("this is no message", flush=True)  # noqa: T201 - some do
 for line in sys.stdin:
-    said = json.loads(line)
-    if "id" in said:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": said["id"], **answer(said)}) + "\n")
+    message = json.loads(line)
+    if "id" in message:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}) + "\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A server is told that its call is cancelled, and may still say how it ended. If it does not, nobody knows."""
+"""A server is told that its call is cancelled, and may still send the result. Without a result the outcome is unknown."""
 
 import threading
 from pathlib import Path
@@ -9,7 +9,6 @@ from mcp_servers.lying import Liar, Request
 
 from workers.tools.kinds import ToolResult
 from workers.tools.mcp import calling
-from workers.tools.mcp.servers import Server
 from workers.tools.output import OutcomeUnknown
 
 
@@ -18,18 +17,18 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "_CANCEL_SECONDS", 0.5)
 
 
-def test_the_server_hears_of_it_and_the_outcome_is_unknown(caller: Caller, tmp_path: Path) -> None:
+def test_the_server_hears_of_the_cancel_and_the_outcome_is_unknown(caller: Caller, tmp_path: Path) -> None:
     started, heard = tmp_path / "started", tmp_path / "heard"
     call = Background(caller, "wait", started=str(started), until=str(tmp_path / "never"), cancelled=str(heard))
     wait_for(lambda: started.exists() and started.read_text())
     call.context.cancelled.set()
-    found = call.end()
-    assert isinstance(found, OutcomeUnknown)
-    assert "was cancelled" in str(found)
+    outcome = call.end()
+    assert isinstance(outcome, OutcomeUnknown)
+    assert "was cancelled" in str(outcome)
     wait_for(heard.exists)
 
 
-def test_a_command_that_does_not_heed_it_is_ended(small: Caller, tmp_path: Path) -> None:
+def test_a_command_that_ignores_the_cancel_is_ended(small: Caller, tmp_path: Path) -> None:
     started = tmp_path / "started"
     call = Background(small, "stay", file=str(started))
     wait_for(lambda: started.exists() and started.read_text())
@@ -40,21 +39,21 @@ def test_a_command_that_does_not_heed_it_is_ended(small: Caller, tmp_path: Path)
 
 def test_a_result_that_still_comes_is_the_result(liar: Liar) -> None:
     liar.speak(legacy=True)
-    begun, told = threading.Event(), threading.Event()
-    liar.answers["notifications/cancelled"] = lambda request: (told.set(), request.plain(202))[1]
+    begun, cancelled = threading.Event(), threading.Event()
+    liar.answers["notifications/cancelled"] = lambda request: (cancelled.set(), request.plain(202))[1]
 
     def act(request: Request) -> None:
         begun.set()
-        assert told.wait(10)
+        assert cancelled.wait(10)
         request.result({"content": [{"type": "text", "text": "done all the same"}]})
 
     liar.on_call(act)
-    call = Background(Caller(Server("liar", liar.url, ours=True)), "act")
+    call = Background(Caller(liar.server), "act")
     assert begun.wait(10)
     call.context.cancelled.set()
-    found = call.end()
-    assert isinstance(found, ToolResult)
-    assert text(found) == "done all the same"
+    outcome = call.end()
+    assert isinstance(outcome, ToolResult)
+    assert text(outcome) == "done all the same"
     assert [message["params"]["requestId"] for method, message, _ in liar.heard if method == "notifications/cancelled"] == [
         liar.calls[0]["id"]
     ]
@@ -69,11 +68,11 @@ def test_a_call_that_was_not_sent_has_begun_nothing(liar: Liar) -> None:
         request.plain(503)
 
     liar.answers["server/discover"] = slow
-    call = Background(Caller(Server("liar", liar.url, ours=True)), "act")
+    call = Background(Caller(liar.server), "act")
     assert reached.wait(10)
     call.context.cancelled.set()
-    found = call.end()
+    outcome = call.end()
     go_on.set()
-    assert isinstance(found, ToolResult)
-    assert text(found) == "liar: the call was cancelled before it was sent; nothing began"
+    assert isinstance(outcome, ToolResult)
+    assert text(outcome) == "liar: the call was cancelled before it was sent; nothing began"
     assert liar.calls == []

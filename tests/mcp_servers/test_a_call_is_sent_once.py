@@ -1,4 +1,4 @@
-"""Before a call was sent nothing began, and that is its result. After that, without the server's answer, nobody knows."""
+"""A call that was not sent began nothing, and the result says so. A call that was sent and has no answer has an unknown outcome."""
 
 import json
 import socket
@@ -19,16 +19,12 @@ from workers.tools.output import OutcomeUnknown
 Set = Callable[..., None]
 
 
-def theirs(liar: Liar) -> Caller:
-    return Caller(Server("liar", liar.url, ours=True))
-
-
-def test_it_gives_the_result_of_the_tool(caller: Caller) -> None:
+def test_the_tool_s_result_is_returned(caller: Caller) -> None:
     result = caller.call("add", a=1, b=2)
     assert (text(result), result.is_error, result.structured) == ("3", False, {"result": 3})
 
 
-def test_it_carries_the_call_s_key(caller: Caller, tmp_path: Path) -> None:
+def test_a_call_carries_its_key_and_its_attempt(caller: Caller, tmp_path: Path) -> None:
     caller.run(caller.context(call_id="toolu_7", attempt=3), "note", file=str(tmp_path / "notes"))
     assert json.loads((tmp_path / "notes").read_text()) == {"assent/call_id": "toolu_7", "assent/attempt": 3}
 
@@ -68,7 +64,7 @@ def test_a_command_that_closes_its_input_does_not_answer_any_more(small: Caller,
     assert small.call("pid").content != pid
 
 
-def test_a_server_where_nobody_listens_has_begun_nothing() -> None:
+def test_a_port_where_nobody_listens_has_begun_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     result = Caller(Server("nobody", f"http://127.0.0.1:{port}/mcp", ours=True)).call("act")
@@ -113,7 +109,7 @@ def test_an_answer_that_is_lost_leaves_the_outcome_unknown(liar: Liar, how: str,
     liar.speak(legacy=speaks == "legacy")
     liar.on_call(LOST[how])
     with pytest.raises(OutcomeUnknown):
-        theirs(liar).call("act")
+        Caller(liar.server).call("act")
     assert len(liar.calls) == 1
 
 
@@ -126,7 +122,7 @@ def test_an_answer_that_comes_by_a_resumed_stream_is_the_result(liar: Liar, spea
     )
     resumed = {"7": lambda request: request.events(answer + b"\n\n")}
     liar.answers["GET"] = lambda request: resumed.get(request.headers["last-event-id"], Request.accept)(request)
-    assert text(theirs(liar).call("act")) == "late"
+    assert text(Caller(liar.server).call("act")) == "late"
     assert len(liar.calls) == 1
 
 
@@ -141,7 +137,7 @@ REFUSED: dict[str, tuple[Answer, str]] = {
         lambda request: request.events(b'data: {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "odd"}}\n\n'),
         "odd",
     ),
-    "what is no result": (lambda request: request.result({"content": 5}), "does not follow the protocol"),
+    "a malformed result": (lambda request: request.result({"content": 5}), "does not follow the protocol"),
 }
 
 
@@ -149,7 +145,7 @@ REFUSED: dict[str, tuple[Answer, str]] = {
 def test_a_server_s_own_error_ends_the_call(liar: Liar, how: str) -> None:
     answer, words = REFUSED[how]
     liar.on_call(answer)
-    result = theirs(liar).call("act")
+    result = Caller(liar.server).call("act")
     assert result.is_error
     assert words in text(result)
     assert len(liar.calls) == 1
@@ -160,18 +156,17 @@ def test_a_command_s_own_error_ends_the_call(small: Caller) -> None:
     assert (result.is_error, text(result)) == (True, "small: odd")
 
 
-def test_a_server_that_has_forgotten_us_is_met_anew(liar: Liar) -> None:
+def test_a_server_that_forgot_the_session_gets_a_new_handshake(liar: Liar) -> None:
     liar.speak(legacy=True)
     liar.on_call(lambda request: request.plain(404) if len(liar.calls) == 2 else request.result({"content": []}))
-    assert not theirs(liar).call("act").is_error
-    assert not theirs(liar).call("act").is_error
+    assert not Caller(liar.server).call("act").is_error
+    assert not Caller(liar.server).call("act").is_error
     assert [method for method, *_ in liar.heard].count("initialize") == 2
 
 
 def test_a_call_whose_headers_do_not_fit_is_sent_again_once(liar: Liar) -> None:
     schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
-    tools = [{"name": "act", "inputSchema": schema}]
-    liar.answers["tools/list"] = lambda request: request.result({"tools": tools, "ttlMs": 0, "cacheScope": "private"})
+    liar.answers["tools/list"] = lambda request: request.tools({"name": "act", "inputSchema": schema})
 
     def fussy(request: Request) -> None:
         if request.headers["mcp-param-region"] == "eu":
@@ -180,13 +175,13 @@ def test_a_call_whose_headers_do_not_fit_is_sent_again_once(liar: Liar) -> None:
             request.error(-32020, "header mismatch", 400)
 
     liar.on_call(fussy)
-    assert text(theirs(liar).call("act", region="eu")) == "fits"
+    assert text(Caller(liar.server).call("act", region="eu")) == "fits"
     assert len(liar.calls) == 2
 
 
-def test_a_second_rejection_is_the_result(liar: Liar) -> None:
+def test_a_second_rejection_of_the_headers_is_the_result(liar: Liar) -> None:
     liar.on_call(lambda request: request.error(-32020, "header mismatch", 400))
-    assert "header mismatch" in text(theirs(liar).call("act"))
+    assert "header mismatch" in text(Caller(liar.server).call("act"))
     assert len(liar.calls) == 2
 
 
@@ -217,9 +212,9 @@ def test_a_time_limit_leaves_the_outcome_unknown_and_the_server_is_told(
     caller.call("add", a=1, b=1)  # connected
     started, heard = tmp_path / "started", tmp_path / "heard"
     call = Background(caller, "wait", seconds=0.5, started=str(started), until=str(tmp_path / "never"), cancelled=str(heard))
-    found = call.end()
-    assert isinstance(found, OutcomeUnknown)
-    assert "took longer than 0.5 s" in str(found)
+    outcome = call.end()
+    assert isinstance(outcome, OutcomeUnknown)
+    assert "took longer than 0.5 s" in str(outcome)
     wait_for(heard.exists)
 
 
@@ -234,7 +229,7 @@ def test_a_call_that_was_given_up_is_not_sent_later(liar: Liar, monkeypatch: pyt
     liar.speak(legacy=True)
     liar.on_call(lambda request: request.result({"content": []}))
     liar.keeps_connections = False
-    caller = theirs(liar)
+    caller = Caller(liar.server)
     caller.call("act")
     go_on, real = threading.Event(), socket.getaddrinfo
 

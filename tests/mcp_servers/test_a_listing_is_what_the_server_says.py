@@ -21,24 +21,20 @@ from workers.tools.mcp.servers import Server
 SCHEMA = {"type": "object"}
 
 
-def theirs(liar: Liar) -> Server:
-    return Server("liar", liar.url, ours=True)
-
-
 def say(liar: Liar, *tools: dict[str, Any]) -> None:
-    liar.answers["tools/list"] = lambda request: request.result({"tools": list(tools), "ttlMs": 0, "cacheScope": "private"})
+    liar.answers["tools/list"] = lambda request: request.tools(*tools)
 
 
-def test_it_has_all_that_an_entry_has(caller: Caller) -> None:
+def test_a_listing_has_all_fields_of_an_entry(caller: Caller) -> None:
     schema = {
         "properties": {"a": {"title": "A", "type": "integer"}, "b": {"title": "B", "type": "integer"}},
         "required": ["a", "b"],
     }
-    found = tools_of(caller.server)["add"]
-    output = found.pop("output_schema")
+    entry = tools_of(caller.server)["add"]
+    output = entry.pop("output_schema")
     assert isinstance(output, dict)
     assert output["properties"] == {"result": {"title": "Result", "type": "integer"}}
-    assert found == {
+    assert entry == {
         "name": "add",
         "title": "Sum",
         "description": "Adds two numbers.",
@@ -55,7 +51,7 @@ def test_it_has_all_that_an_entry_has(caller: Caller) -> None:
     }
 
 
-def test_it_believes_only_whom_the_operator_trusts(modern: Caller) -> None:
+def test_a_server_s_word_on_effects_counts_only_if_the_operator_trusts_the_server(modern: Caller) -> None:
     named = tools_of(replace(modern.server, trusted=True))
     assert [(named[name]["effect"], named[name]["idempotent"]) for name in ("add", "note", "die")] == [
         ("read", True),
@@ -64,30 +60,30 @@ def test_it_believes_only_whom_the_operator_trusts(modern: Caller) -> None:
     ]
 
 
-def test_it_reads_every_page(liar: Liar) -> None:
+def test_every_page_is_read(liar: Liar) -> None:
     def page(request: Request) -> None:
         number = int(request.message["params"].get("cursor", "0"))
         more = {"nextCursor": str(number + 1)} if number < 2 else {}
-        request.result({"tools": [{"name": f"tool{number}", "inputSchema": SCHEMA}], "ttlMs": 0, "cacheScope": "private", **more})
+        request.tools({"name": f"tool{number}", "inputSchema": SCHEMA}, **more)
 
     liar.answers["tools/list"] = page
-    assert list(tools_of(theirs(liar))) == ["tool0", "tool1", "tool2"]
+    assert list(tools_of(liar.server)) == ["tool0", "tool1", "tool2"]
 
 
-def test_it_stops_where_a_server_does_not(liar: Liar) -> None:
+def test_a_listing_has_at_most_a_thousand_tools(liar: Liar) -> None:
     def page(request: Request) -> None:
         start = int(request.message["params"].get("cursor", "0"))
-        tools = [{"name": f"tool{n}", "inputSchema": SCHEMA} for n in range(start, start + 300)]
-        request.result({"tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": str(start + 300)})
+        tools = ({"name": f"tool{n}", "inputSchema": SCHEMA} for n in range(start, start + 300))
+        request.tools(*tools, nextCursor=str(start + 300))
 
     liar.answers["tools/list"] = page
-    assert len(listing(theirs(liar))) == 1000
+    assert len(listing(liar.server)) == 1000
 
 
-def test_it_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_BYTES", 1000)
     say(liar, *({"name": f"tool{n}", "description": "x" * 200, "inputSchema": SCHEMA} for n in range(9)))
-    assert 0 < len(listing(theirs(liar))) < 3
+    assert 0 < len(listing(liar.server)) < 3
 
 
 @pytest.mark.parametrize(
@@ -110,41 +106,40 @@ def test_it_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPatch) ->
         ({"inputSchema": {**SCHEMA, "title": "a\0"}}, "cannot be stored"),
     ],
 )
-def test_it_leaves_out_what_cannot_be_used_and_says_why(
+def test_an_unusable_tool_is_left_out_with_a_reason(
     liar: Liar, caplog: pytest.LogCaptureFixture, tool: dict[str, Any], why: str
 ) -> None:
     say(liar, {"name": "good", "inputSchema": SCHEMA}, {"name": "bad", "inputSchema": SCHEMA, **tool})
     with caplog.at_level(logging.WARNING, "workers.tools.mcp"):
-        assert list(tools_of(theirs(liar))) == ["good"]
+        assert list(tools_of(liar.server)) == ["good"]
     assert why in caplog.text
 
 
-def test_it_mends_schemas_that_do_not_say_what_they_are(liar: Liar) -> None:
+def test_a_schema_without_a_type_is_completed_and_a_wrong_output_schema_dropped(liar: Liar) -> None:
     say(liar, {"name": "act", "inputSchema": {}, "outputSchema": {"type": "array"}})
-    found = tools_of(theirs(liar))["act"]
-    assert (found["input_schema"], found["output_schema"]) == ({"type": "object"}, None)
+    entry = tools_of(liar.server)["act"]
+    assert (entry["input_schema"], entry["output_schema"]) == ({"type": "object"}, None)
 
 
-def test_it_says_integers_that_json_cannot_as_floats(liar: Liar) -> None:
+def test_integers_that_json_cannot_hold_become_floats(liar: Liar) -> None:
     say(liar, {"name": "big", "inputSchema": {**SCHEMA, "properties": {"a": {"type": "integer", "maximum": 2**64 - 1}}}})
-    found = listing(theirs(liar))
-    assert found[0]["input_schema"]["properties"]["a"]["maximum"] == float(2**64)
-    assert digest(found)
+    entries = listing(liar.server)
+    assert entries[0]["input_schema"]["properties"]["a"]["maximum"] == float(2**64)
+    assert digest(entries)
 
 
-def test_it_shows_what_only_a_model_would_see(liar: Liar) -> None:
+def test_invisible_characters_of_a_description_are_written_out(liar: Liar) -> None:
     say(liar, {"name": "act", "description": "Reads.\U000e0041", "inputSchema": SCHEMA})
-    assert listing(theirs(liar))[0]["description"] == "Reads.\\U000e0041"
+    assert listing(liar.server)[0]["description"] == "Reads.\\U000e0041"
 
 
 @pytest.mark.parametrize(
     ("status", "kind"), [(401, "authentication"), (403, "authentication"), (404, "connection"), (500, "connection")]
 )
-def test_a_server_that_turns_us_away_is_unreachable(liar: Liar, status: int, kind: str) -> None:
-    for method in ("server/discover", "initialize"):
-        liar.answers[method] = lambda request: request.plain(status)
+def test_a_server_that_answers_with_an_http_error_is_unreachable(liar: Liar, status: int, kind: str) -> None:
+    liar.on_greeting(lambda request: request.plain(status))
     with pytest.raises(Unreachable) as caught:
-        listing(theirs(liar))
+        listing(liar.server)
     assert caught.value.kind == kind
     assert f"HTTP {status}" in caught.value.message
 
@@ -153,13 +148,12 @@ def test_a_server_that_does_not_answer_is_unreachable(liar: Liar, set_environmen
     set_environment(ASSENT_MCP_CONNECT_SECONDS="0.2")
     liar.answers["server/discover"] = lambda request: request.rfile.read(1)
     with pytest.raises(Unreachable, match=r"no answer within 0.2 s"):
-        listing(theirs(liar))
+        listing(liar.server)
 
 
 def test_an_address_shows_no_secret(liar: Liar, set_environment: Callable[..., None]) -> None:
     set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
-    for method in ("server/discover", "initialize"):
-        liar.answers[method] = lambda request: request.plain(401)
+    liar.on_greeting(lambda request: request.plain(401))
     url = f"{liar.url}?key=hunter2"
     with pytest.raises(Unreachable) as caught:
         listing(Server(url, url))
@@ -191,10 +185,10 @@ print(json.dumps({"tools": [[entry["name"] for entry in job.value] for job in jo
 """
 
 
-def test_it_can_be_had_from_a_native_thread_of_gevent_s(liar: Liar) -> None:
+def test_a_listing_works_in_a_native_thread_of_gevent_s(liar: Liar) -> None:
     url = liar.url.replace("127.0.0.1", "localhost")
     done = subprocess.run([sys.executable, "-c", GEVENT, url], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["tools"] == [["act"]] * 5
-    assert said["ticks"] > 3, "the hub stood still"
+    report = json.loads(done.stdout)
+    assert report["tools"] == [["act"]] * 5
+    assert report["ticks"] > 3, "the hub stood still"

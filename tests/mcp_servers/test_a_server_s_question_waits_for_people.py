@@ -10,11 +10,11 @@ from workers.tools.kinds import Answers
 
 @pytest.fixture(params=["piped", "modern"])
 def asking(request: pytest.FixtureRequest) -> Caller:
-    found: Caller = request.getfixturevalue(request.param)
-    return found
+    caller: Caller = request.getfixturevalue(request.param)
+    return caller
 
 
-def test_it_is_put_as_a_form_and_as_a_page(asking: Caller) -> None:
+def test_a_question_has_a_form_and_a_page(asking: Caller) -> None:
     result = asking.call("ask")
     assert result.content == []
     assert result.question is not None
@@ -30,16 +30,16 @@ def test_it_is_put_as_a_form_and_as_a_page(asking: Caller) -> None:
 def test_the_answers_reach_the_server_with_its_state(asking: Caller) -> None:
     question = asking.call("ask").question
     assert question is not None
-    said = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
-    result = asking.answer("ask", Answers(said, question.state))
-    assert json.loads(text(result)) == {"said": said, "state": "asked once"}
+    answers = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
+    result = asking.answer("ask", Answers(answers, question.state))
+    assert json.loads(text(result)) == {"said": answers, "state": "asked once"}
 
 
-def test_a_server_that_only_wants_to_be_called_again_is(asking: Caller) -> None:
+def test_a_server_that_asks_nothing_but_another_call_gets_the_call(asking: Caller) -> None:
     assert text(asking.call("again")) == "..."
 
 
-def test_what_is_not_offered_ends_the_call(asking: Caller) -> None:
+def test_a_request_for_sampling_ends_the_call(asking: Caller) -> None:
     result = asking.call("sample")
     assert result.is_error
     assert "sampling/createMessage, which is not offered" in text(result)

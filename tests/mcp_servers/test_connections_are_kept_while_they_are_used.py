@@ -22,7 +22,7 @@ def test_the_same_process_serves_several_calls(small: Caller) -> None:
     assert pid(small) == pid(small)
 
 
-def test_one_that_is_idle_is_ended(small: Caller, set_environment: Callable[..., None]) -> None:
+def test_an_idle_server_is_ended(small: Caller, set_environment: Callable[..., None]) -> None:
     set_environment(ASSENT_MCP_IDLE_SECONDS=0.05)
     first = pid(small)
     wait_for(lambda: not is_alive(first))
@@ -66,7 +66,7 @@ def test_a_forked_process_has_connections_of_its_own(small: Caller) -> None:
 
 def test_workspaces_share_no_connection_over_http(liar: Liar) -> None:
     liar.on_call(lambda request: request.result({"content": []}))
-    caller = Caller(Server("liar", liar.url, ours=True))
+    caller = Caller(liar.server)
     for workspace in ("wrkspc_a", "wrkspc_b", "wrkspc_a"):
         caller.run(caller.context(workspace_id=workspace), "act")
     assert [method for method, *_ in liar.heard].count("server/discover") == 2

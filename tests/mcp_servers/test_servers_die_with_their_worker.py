@@ -1,4 +1,4 @@
-"""However a worker ends, the servers that it started end too, and all that came of them."""
+"""When a worker ends in any way, the servers that it started end too, with all processes that the servers started."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The operator's file has the format that other MCP clients read, and says what is wrong with it."""
+"""The operator's file has the format that other MCP clients read, and errors name its faults."""
 
 import json
 import logging
@@ -26,11 +26,11 @@ def write(tmp_path: Path, set_environment: Callable[..., None]) -> Write:
     return into
 
 
-def test_without_a_file_there_are_none() -> None:
+def test_without_a_file_there_are_no_servers() -> None:
     assert configured() == {}
 
 
-def test_it_reads_commands_and_urls(write: Write, tmp_path: Path) -> None:
+def test_commands_and_urls_are_read(write: Write, tmp_path: Path) -> None:
     write(
         {
             "files": {"command": "npx", "args": ["-y", "server"], "env": {"A": "1"}, "cwd": "work"},
@@ -44,7 +44,7 @@ def test_it_reads_commands_and_urls(write: Write, tmp_path: Path) -> None:
     }
 
 
-def test_it_puts_environment_variables_in(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_filled_in(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "hunter2")
     monkeypatch.delenv("HOST_NAME", raising=False)
     write({"a": {"url": "https://${HOST_NAME:-example.com}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}})
@@ -77,7 +77,7 @@ def test_it_puts_environment_variables_in(write: Write, monkeypatch: pytest.Monk
         ("[]", 'must be an object with the field "mcpServers"'),
     ],
 )
-def test_it_says_what_is_wrong_and_where(write: Write, content: Any, where: str) -> None:
+def test_an_error_names_the_file_the_server_the_field_and_the_fault(write: Write, content: Any, where: str) -> None:
     file = write(content)
     with pytest.raises(Misconfigured) as caught:
         configured()
@@ -85,13 +85,13 @@ def test_it_says_what_is_wrong_and_where(write: Write, content: Any, where: str)
     assert where in str(caught.value)
 
 
-def test_it_says_that_the_file_is_not_there(set_environment: Callable[..., None]) -> None:
+def test_a_missing_file_is_an_error(set_environment: Callable[..., None]) -> None:
     set_environment(ASSENT_MCP_CONFIG="/no/such/file")
     with pytest.raises(Misconfigured, match="correct ASSENT_MCP_CONFIG"):
         configured()
 
 
-def test_it_names_what_it_does_not_know(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_fields_are_named_in_the_log(write: Write, caplog: pytest.LogCaptureFixture) -> None:
     write({"a": {"command": "x", "arg": [], "alwaysAllow": ["y"]}})
     with caplog.at_level(logging.WARNING):
         configured()
@@ -106,7 +106,7 @@ def test_a_client_s_url_gets_the_headers_and_the_trust_that_the_operator_gave_it
     assert configured()["tickets"].address == "assent:tickets"
 
 
-def test_any_other_url_gets_nothing(write: Write) -> None:
+def test_any_other_url_gets_no_headers_and_no_trust(write: Write) -> None:
     write({"tickets": {"url": "https://tickets.example/mcp", "headers": {"X-Key": "1"}, "trust_annotations": True}})
     for url in (
         "https://tickets.example/mcp/",

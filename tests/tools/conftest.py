@@ -1,20 +1,24 @@
-"""What tests of tools stand on: a session of its own on a workdir root of its own, and calls in it."""
+"""Fixtures of tests of tools: a workdir root and a session per test, and calls of tools in the session."""
 
+import platform
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forked import end_all
-from looking import text
+from looking import SECRET, text
+from written import House
 
 from models.settings import settings
 from workers.tools import execution
 from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 from workers.tools.kinds import ToolContext, ToolResult
+from workers.tools.python import running
 from workers.tools.sandbox import bubblewrap as sandbox
-from workers.tools.sandbox import workdir
+from workers.tools.sandbox import syscalls, workdir
 
 
 @pytest.fixture(autouse=True)
@@ -70,10 +74,9 @@ def call(context: Callable[..., ToolContext]) -> Callable[..., ToolResult]:
 
 
 @pytest.fixture
-def bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shells under bubblewrap, as in production. Skips, saying so, where it does not work."""
-    monkeypatch.setenv("ASSENT_SHELL", "bubblewrap")
-    settings.cache_clear()
+def bubblewrap(setting: Callable[..., None]) -> None:
+    """Shells run under bubblewrap, as in production. Skips the test, with a reason, where bubblewrap does not work."""
+    setting("shell", "bubblewrap")
     if problem := sandbox.shell_problem():
         pytest.skip(f"NOT TESTED, the sandbox: {problem}")
 
@@ -88,7 +91,7 @@ def each_shell(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def setting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets one: `setting("shell_network", "true")`."""
+    """Changes a setting: `setting("shell_network", "true")`."""
 
     def change(name: str, value: Any) -> None:
         monkeypatch.setenv(f"ASSENT_{name.upper()}", str(value))
@@ -99,7 +102,7 @@ def setting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def perl(call: Callable[..., ToolResult]) -> Callable[..., str]:
-    """Runs a line of Perl in the shell, and gives what the model would read: Perl can make any system call."""
+    """Runs a line of Perl in the shell and returns the text for the model. Perl can make any system call."""
     if call("bash", command="command -v perl").is_error:
         pytest.skip("NOT TESTED, system calls: there is no perl")
 
@@ -107,3 +110,48 @@ def perl(call: Callable[..., ToolResult]) -> Callable[..., str]:
         return text(call("bash", command=f"perl -MSocket -e '$| = 1; {line}'", **changes))
 
     return run
+
+
+@pytest.fixture
+def system_calls() -> dict[str, int]:
+    """The numbers of this machine's system calls, by name."""
+    numbers = syscalls._NUMBERS.get(platform.machine())
+    if numbers is None:
+        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
+    return numbers[1]
+
+
+@pytest.fixture
+def shell(call: Callable[..., ToolResult]) -> Callable[[str], str]:
+    """Runs a shell command in the workdir and returns its output."""
+
+    def run(command: str) -> str:
+        output = text(call("bash", command=f"{{ {command}; }} 2>&1"))
+        return output.split("\n\nexit code")[0].removeprefix("stdout:\n").strip()
+
+    return run
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file outside of the session."""
+    file = tmp_path / "outside" / "secret"
+    file.parent.mkdir()
+    file.write_text(SECRET)
+    return file
+
+
+@pytest.fixture
+def mark() -> str:
+    """Seconds of sleep that nobody else sleeps: marks a test's own processes in their command lines."""
+    return f"98{time.time_ns() % 10**9:09}"
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    """A folder on the module path, for somebody's toolsets."""
+    monkeypatch.syspath_prepend(str(tmp_path / "theirs"))
+    monkeypatch.delenv("ASSENT_TOOLSETS", raising=False)
+    yield House(tmp_path / "theirs", monkeypatch)
+    running.end_idle()
+    settings.cache_clear()

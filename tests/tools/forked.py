@@ -21,7 +21,8 @@ def start_worker(*calls: Call, seconds: float = 60, lease_seconds: float | None 
 
     Nothing of the calls is in its command line.
     """
-    process = _context.Process(target=_work, args=(calls, seconds, lease_seconds, _variables()))
+    variables = {name: value for name, value in os.environ.items() if name.startswith("ASSENT_")}
+    process = _context.Process(target=_work, args=(calls, seconds, lease_seconds, variables))
     process.start()
     _started.append(process)
     return process
@@ -33,10 +34,6 @@ def end_all() -> None:
         process = _started.pop()
         process.kill()
         process.join()
-
-
-def _variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith("ASSENT_")}
 
 
 def _work(calls: tuple[Call, ...], seconds: float, lease_seconds: float | None, variables: dict[str, str]) -> None:

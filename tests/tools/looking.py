@@ -1,4 +1,4 @@
-"""How tests of tools look at results and processes."""
+"""Helpers with which tests of tools look at results and processes."""
 
 import contextlib
 import time
@@ -10,6 +10,9 @@ import psutil
 
 from workers.tools.kinds import ToolResult
 
+SECRET = "hidden-from-agents"
+"""The content of files that no tool may show."""
+
 
 def text(result: ToolResult) -> str:
     """All that the model reads of a result."""
@@ -17,24 +20,24 @@ def text(result: ToolResult) -> str:
 
 
 def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
-    """Wait until something is so; what it said. Fails after that many seconds."""
+    """Wait until the condition is true, and return its value. Fails after the seconds."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not so after {seconds} s"
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"the condition is not true after {seconds} s"
         time.sleep(0.03)
-    return found
+    return value
 
 
 def keepers() -> list[int]:
-    """This process's own keepers."""
+    """Return the process ids of this process's own keepers."""
     return alive("/keeper.", psutil.Process().children())
 
 
 def alive(mark: str, among: Iterable[psutil.Process] | None = None) -> list[int]:
-    """Processes with the mark in their command line. Zombies have no command line."""
-    found = []
+    """Return the ids of processes with the mark in their command lines. Zombies have no command line."""
+    pids = []
     for pid in psutil.pids() if among is None else [process.pid for process in among]:
         with contextlib.suppress(OSError):
             if mark in Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " "):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids

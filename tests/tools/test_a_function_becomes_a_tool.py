@@ -69,7 +69,7 @@ def in_this_process(runnable):
     return Tool.of_entry(runnable.entry, run)
 
 
-def test_its_signature_is_its_schema(declared):
+def test_a_functions_signature_is_the_tools_schema(declared):
     def order(sku: str, count: Annotated[int, Field(ge=1, le=9)] = 1, way: Literal["post", "van"] | None = None) -> str:
         """Order something.
 
@@ -103,7 +103,7 @@ def test_its_signature_is_its_schema(declared):
     }
 
 
-def test_a_description_in_the_annotation_is_nearer_than_the_docstring(declared):
+def test_a_description_in_the_annotation_wins_over_the_docstring(declared):
     def look(at: Annotated[str, Field(description="near")], of: str) -> None:
         """Look.
 
@@ -112,8 +112,8 @@ def test_a_description_in_the_annotation_is_nearer_than_the_docstring(declared):
             of: only here
         """
 
-    found = declared(look).input_schema["properties"]
-    assert (found["at"]["description"], found["of"]["description"]) == ("near", "only here")
+    properties = declared(look).input_schema["properties"]
+    assert (properties["at"]["description"], properties["of"]["description"]) == ("near", "only here")
 
 
 def test_a_function_without_parameters_takes_an_empty_object(declared, context):
@@ -137,7 +137,7 @@ def test_arguments_come_as_the_types_that_are_declared(declared, context):
         got.extend((on, at, colour, price, lines, point, where, some))
 
     tool = declared(take)
-    given = {
+    fields = {
         "on": "2024-02-29",
         "at": "2024-02-29T12:00:00Z",
         "colour": "red",
@@ -147,8 +147,8 @@ def test_arguments_come_as_the_types_that_are_declared(declared, context):
         "where": "a/b",
         "some": [1, 2],
     }
-    assert misfit(tool.input_schema, given) is None
-    tool.run(context(), given)
+    assert misfit(tool.input_schema, fields) is None
+    tool.run(context(), fields)
     assert got == [
         date(2024, 2, 29),
         datetime.fromisoformat("2024-02-29T12:00:00+00:00"),
@@ -171,7 +171,7 @@ def test_every_schema_can_be_checked_in_linear_time(declared):
     assert misfit(schema, {"price": [], "most": 1}) is not None
 
 
-def test_what_the_schema_cannot_say_is_told_by_its_field_and_without_its_value(declared, context):
+def test_a_value_that_only_the_type_refuses_is_an_error_with_the_field_and_without_the_value(declared, context):
     def on(day: date, line: Line) -> None:
         "On a day."
 
@@ -181,7 +181,7 @@ def test_what_the_schema_cannot_say_is_told_by_its_field_and_without_its_value(d
     assert "secretly" not in text(result)
 
 
-def test_what_is_not_given_is_the_functions_own_default(declared, context):
+def test_a_missing_argument_is_the_functions_own_default(declared, context):
     default = [date(2024, 1, 1)]
     got = []
 
@@ -199,8 +199,8 @@ def test_any_name_is_good_for_a_parameter(declared, context):
         "Odd names."
         return locals()
 
-    given = {"json": "j", "_hidden": 2, "model_config": True}
-    assert declared(odd).run(context(), given).structured == given | {"schema": "s", "copy": 1}
+    fields = {"json": "j", "_hidden": 2, "model_config": True}
+    assert declared(odd).run(context(), fields).structured == fields | {"schema": "s", "copy": 1}
 
 
 def test_the_context_is_given_and_not_in_the_schema(declared, context, files):
@@ -214,19 +214,19 @@ def test_the_context_is_given_and_not_in_the_schema(declared, context, files):
         """
         got.append(ctx)
 
-    given = context()
-    given.principal, given.attempt, given.workspace_id = "policy", 2, "wrkspc_1"
+    call = context()
+    call.principal, call.attempt, call.workspace_id = "policy", 2, "wrkspc_1"
     tool = declared(write, workdir=True)
     assert list(tool.input_schema["properties"]) == ["name"]
-    tool.run(given, {"name": "a"})
-    found = got[0]
-    assert (found.call_id, found.session_id, found.principal, found.attempt) == ("sevt_call", "sesn_1", "policy", 2)
-    assert (found.workspace_id, found.workdir) == ("wrkspc_1", files)
-    assert found.cancelled is given.cancelled
-    assert isinstance(found.log, logging.Logger)
+    tool.run(call, {"name": "a"})
+    [seen] = got
+    assert (seen.call_id, seen.session_id, seen.principal, seen.attempt) == ("sevt_call", "sesn_1", "policy", 2)
+    assert (seen.workspace_id, seen.workdir) == ("wrkspc_1", files)
+    assert seen.cancelled is call.cancelled
+    assert isinstance(seen.log, logging.Logger)
 
 
-def test_a_tool_has_files_only_if_it_says_so(declared, context):
+def test_a_tool_has_files_only_with_workdir(declared, context):
     def write(ctx: Context) -> str:
         "Write."
         return str(ctx.workdir)
@@ -247,7 +247,7 @@ def test_a_function_stays_itself(shop):
 
 
 @pytest.mark.parametrize(
-    ("value", "said", "structured"),
+    ("value", "shown", "structured"),
     [
         ("a\nb", "a\nb", None),
         ("", "(nothing)", None),
@@ -265,14 +265,14 @@ def test_a_function_stays_itself(shop):
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_what_it_returns_is_text_and_data(declared, context, value, said, structured):
+def test_a_return_value_becomes_text_and_data(declared, context, value, shown, structured):
     def give() -> Any:
         "Give."
         return value
 
     result = declared(give).run(context(), {})
     assert not result.is_error
-    assert said is None or text(result) == said
+    assert shown is None or text(result) == shown
     assert result.structured == structured
     json.dumps(result.structured, allow_nan=False)
 
@@ -301,7 +301,7 @@ def test_a_value_without_json_is_an_error_that_says_that_the_function_ran(declar
     assert "it ran to its end, but its return value" in text(result)
 
 
-def test_a_tool_error_is_told_in_its_words(declared, context):
+def test_a_tool_errors_text_is_the_result(declared, context):
     def refuse() -> None:
         "Refuse."
         raise ToolError("no such order")
@@ -339,34 +339,34 @@ def flaky(declared, monkeypatch):
     return make
 
 
-def test_it_is_called_again_under_the_same_key_where_it_says_so(flaky, context):
+def test_retry_on_repeats_the_call_under_the_same_key(flaky, context):
     tool, ids = flaky(ConnectionResetError(), ConnectionError())
     assert text(tool.run(context(), {})) == "at last"
     assert ids == ["sevt_call"] * 3
 
 
-def test_it_is_called_so_often_and_no_more(flaky, context):
+def test_a_call_is_tried_a_limited_number_of_times(flaky, context):
     tool, ids = flaky(*[ConnectionError()] * 9)
     with pytest.raises(ConnectionError):
         tool.run(context(), {})
     assert len(ids) == TRIES
 
 
-def test_it_is_not_called_again_after_other_errors_nor_when_cancelled(flaky, context):
+def test_other_errors_are_not_retried(flaky, context):
     tool, ids = flaky(KeyError())
     with pytest.raises(KeyError):
         tool.run(context(), {})
     assert len(ids) == 1
 
 
-def test_a_refusal_is_never_tried_again(flaky, context):
+def test_a_tool_error_is_never_retried(flaky, context):
     tool, ids = flaky(ToolError("no"), retry_on=(Exception,))
     with pytest.raises(ToolError):
         tool.run(context(), {})
     assert len(ids) == 1
 
 
-def test_a_cancelled_call_is_not_tried_again(flaky, context):
+def test_a_cancelled_call_is_not_retried(flaky, context):
     tool, ids = flaky(ConnectionError())
     cancelled = threading.Event()
     cancelled.set()
@@ -375,7 +375,7 @@ def test_a_cancelled_call_is_not_tried_again(flaky, context):
     assert len(ids) == 1
 
 
-def test_what_reads_is_idempotent_unless_it_says_otherwise(shop):
+def test_a_reading_tool_is_idempotent_unless_declared_otherwise(shop):
     for name, options in {"a": {"effect": "read"}, "b": {"effect": "read", "idempotent": False}, "c": {"effect": "write"}}.items():
 
         def plain() -> None:
@@ -553,7 +553,7 @@ def test_a_policy_and_a_pattern_are_checked_by_the_worker(shop, function, option
     assert re.match(says, fault)
 
 
-def test_a_name_is_taken_once_and_can_be_a_tools_name(shop):
+def test_a_tools_name_is_unique_and_valid(shop):
     shop.tool(effect="read")(good)
     with pytest.raises(ValueError, match="toolset shop has a tool of that name already; rename one"):
         shop.tool(effect="read")(good)
@@ -567,11 +567,11 @@ def test_a_name_is_taken_once_and_can_be_a_tools_name(shop):
 
 
 @pytest.mark.parametrize("name", ["", "Shop", "my shop", "a__b", "a_", "1a", "builtin", "session", "a" * 49, "a:b"])
-def test_a_toolsets_name_can_be_part_of_an_address_and_of_a_tools_name(name):
+def test_a_toolset_name_that_cannot_be_part_of_an_address_or_a_tools_name_is_refused(name):
     with pytest.raises(ValueError, match=f"toolset '{name}': .*use"):
         Toolset(name)
 
 
-def test_options_that_there_are_not_are_refused(shop):
+def test_unknown_options_are_refused(shop):
     with pytest.raises(TypeError, match="idempotant"):
         shop.tool(effect="read", idempotant=True)

@@ -12,7 +12,7 @@ DEEP = 20
 """Each level doubles the time: this is minutes, for every turn of the process."""
 
 
-def test_an_input_is_judged_in_bounded_time() -> None:
+def test_an_input_is_checked_in_bounded_time() -> None:
     doubling = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(DEEP)} | {f"a{DEEP}": {}}
     # Only a text meets the costly part, so that the door's own trial (nulls) does not.
     schema = {
@@ -24,7 +24,7 @@ def test_an_input_is_judged_in_bounded_time() -> None:
     assert misfit(schema, {"x": "go"}) == "input: the tool's schema takes too long to check"
 
 
-def test_a_machine_that_stands_still_does_not_make_an_input_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_of_the_machine_does_not_make_an_input_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     minutes = itertools.count(0, 60)
     monkeypatch.setattr(time, "monotonic", lambda: next(minutes))
 

@@ -26,10 +26,10 @@ def test_workers_that_ask_at_once_agree(tmp_path):
     workers = [spawn.Process(target=_ask, args=(tmp_path / "root", gate, answers)) for _ in range(4)]
     for worker in workers:
         worker.start()
-    found = {answers.get(timeout=60) for _ in workers}
+    storage_ids = {answers.get(timeout=60) for _ in workers}
     for worker in workers:
         worker.join()
-    assert len(found) == 1
+    assert len(storage_ids) == 1
     assert [p.name for p in (tmp_path / "root").iterdir()] == [".storage"]
 
 
@@ -48,7 +48,7 @@ def test_a_sessions_folder_is_for_its_user_only():
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc", ".storage", "a\0", "x" * 200])
-def test_what_is_no_session_id_has_no_folder(name):
+def test_a_wrong_session_id_has_no_folder(name):
     with pytest.raises(ValueError, match="session id"):
         workdir.session_root(name)
     with pytest.raises(ValueError, match="session id"):

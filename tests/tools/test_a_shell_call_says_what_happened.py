@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from looking import text, until
 
-from models.settings import settings
 from workers.tools import execution
 from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
@@ -58,7 +57,7 @@ def test_restart_leads_back_to_the_workdir(call, files):
     assert text(call("bash", command="pwd")).startswith(f"stdout:\n{files}\n")
 
 
-def test_of_calls_at_the_same_time_the_last_to_end_decides(call, files):
+def test_of_calls_at_the_same_time_the_last_to_end_sets_the_directory(call, files):
     call("bash", command="mkdir a b; mkfifo go")
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(call, "bash", command="cd a; read < ../go")
@@ -76,9 +75,9 @@ def test_a_command_may_be_long_and_of_many_lines(call):
 
 
 @pytest.mark.parametrize("command", ["echo 'unclosed", "if", "}", "# only a comment", "cat <<E"])
-def test_odd_syntax_says_nothing_of_how_commands_are_run(call, command):
-    said = text(call("bash", command=command))
-    assert not [word for word in ("trap", "DIRECTORY", "250", "249", "__status", 'eval "') if word in said]
+def test_a_syntax_error_shows_nothing_of_the_wrapper(call, command):
+    output = text(call("bash", command=command))
+    assert not [word for word in ("trap", "DIRECTORY", "250", "249", "__status", 'eval "') if word in output]
 
 
 def test_the_shells_first_line_is_the_commands(call):
@@ -106,19 +105,19 @@ def test_invalid_utf8_and_control_characters_are_made_visible(call, each_shell):
 
 def test_ten_megabytes_of_output_become_head_and_tail(call, each_shell):
     result = call("bash", command="echo first; head -c 10000000 /dev/zero | tr '\\0' 'x'; echo; echo last; echo e >&2")
-    said = text(result)
-    assert len(said.encode()) <= 100_000
-    assert said.startswith("stdout:\nfirst\nxxx")
-    assert "last\n\nstderr:\ne\n\nexit code: 0" in said
-    assert "bytes left out; read_result with call_id" in said
+    output = text(result)
+    assert len(output.encode()) <= 100_000
+    assert output.startswith("stdout:\nfirst\nxxx")
+    assert "last\n\nstderr:\ne\n\nexit code: 0" in output
+    assert "bytes left out; read_result with call_id" in output
 
 
 def test_endless_output_stays_bounded_and_ends_at_the_time_limit(call, each_shell):
     begun = time.monotonic()
-    said = text(call("bash", seconds=1, command="yes"))
+    output = text(call("bash", seconds=1, command="yes"))
     assert time.monotonic() - begun < 30
-    assert said.startswith("stdout:\ny\ny\n")
-    assert said.endswith("timed out after 1 s; its processes were killed")
+    assert output.startswith("stdout:\ny\ny\n")
+    assert output.endswith("timed out after 1 s; its processes were killed")
 
 
 def test_a_call_may_ask_for_less_time_but_not_for_more(call):
@@ -134,12 +133,12 @@ def test_output_can_be_read_while_it_runs(context):
         result = pool.submit(execution.execute, tool, running, {"command": "echo so far; sleep 60"})
         assert until(running.output.texts) == {"stdout": "so far\n"}
         cancelled.set()
-        said = text(result.result())
-    assert said == "stdout:\nso far\n\nstderr:\nTerminated\n\ncancelled; its processes were killed"
+        output = text(result.result())
+    assert output == "stdout:\nso far\n\nstderr:\nTerminated\n\ncancelled; its processes were killed"
 
 
 @pytest.mark.parametrize("way", ["trap", "child", "background"])
-def test_a_command_is_told_before_it_is_killed(call, each_shell, way):
+def test_a_command_gets_sigterm_before_it_is_killed(call, each_shell, way):
     tidy = "trap 'sleep 0.3; echo tidied up; exit' TERM"
     command = {
         "trap": f"{tidy}; echo begun; sleep 60",
@@ -149,26 +148,25 @@ def test_a_command_is_told_before_it_is_killed(call, each_shell, way):
     for cancelled, how in ((None, "timed out after 1 s"), (threading.Event(), "cancelled")):
         if cancelled:
             threading.Timer(1, cancelled.set).start()
-        said = text(call("bash", seconds=60 if cancelled else 1, cancelled=cancelled, command=command))
-        assert said.startswith("stdout:\nbegun\ntidied up\n")
-        assert said.endswith(f"{how}; its processes were killed")
-        assert "went on" not in said
+        output = text(call("bash", seconds=60 if cancelled else 1, cancelled=cancelled, command=command))
+        assert output.startswith("stdout:\nbegun\ntidied up\n")
+        assert output.endswith(f"{how}; its processes were killed")
+        assert "went on" not in output
 
 
-def test_a_command_that_does_not_listen_is_killed_after_the_grace(call, each_shell, monkeypatch):
-    monkeypatch.setenv("ASSENT_SHELL_GRACE_SECONDS", "0.5")
-    settings.cache_clear()
+def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(call, each_shell, setting):
+    setting("shell_grace_seconds", 0.5)
     begun = time.monotonic()
-    said = text(call("bash", seconds=0.5, command="trap '' TERM; echo begun; while :; do sleep 1; done; echo went on"))
+    output = text(call("bash", seconds=0.5, command="trap '' TERM; echo begun; while :; do sleep 1; done; echo went on"))
     assert 1 <= time.monotonic() - begun < 4
-    assert said == "stdout:\nbegun\n\ntimed out after 0.5 s; its processes were killed"
+    assert output == "stdout:\nbegun\n\ntimed out after 0.5 s; its processes were killed"
 
 
 def test_nothing_of_the_workers_environment_reaches_the_shell(call, each_shell, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     monkeypatch.setenv("BASH_ENV", "/nonexistent/secret")
-    said = text(call("bash", command="env; export -p; cat /proc/self/environ /proc/$PPID/environ"))
-    assert "secret" not in said
+    output = text(call("bash", command="env; export -p; cat /proc/self/environ /proc/$PPID/environ"))
+    assert "secret" not in output
     names = {line.split("=")[0] for line in text(call("bash", command="env")).split("\n") if "=" in line}
     expected = {"PATH", "HOME", "LANG", "TERM", "PWD", "SHLVL", "_", "CURL_HOME", "WGETRC"}
     assert {name for name in names if not name.startswith("GIT_")} == expected
@@ -176,11 +174,11 @@ def test_nothing_of_the_workers_environment_reaches_the_shell(call, each_shell, 
 
 def test_no_descriptor_of_the_worker_reaches_the_shell(call, files, each_shell):
     with (files.parent / "state" / "secret").open("w"):
-        said = text(call("bash", command="ls -l /proc/$$/fd"))
-    assert "secret" not in said
-    assert "socket" not in said
+        output = text(call("bash", command="ls -l /proc/$$/fd"))
+    assert "secret" not in output
+    assert "socket" not in output
 
 
 def test_limits_are_set(call, each_shell):
-    said = text(call("bash", command="ulimit -c; ulimit -n; ulimit -f; umask"))
-    assert said == "stdout:\n0\n4096\n1048576\n0022\n\nexit code: 0"
+    output = text(call("bash", command="ulimit -c; ulimit -n; ulimit -f; umask"))
+    assert output == "stdout:\n0\n4096\n1048576\n0022\n\nexit code: 0"

@@ -1,4 +1,4 @@
-"""A worker that is frozen past its lease has no effect any more, neither meanwhile nor when it is woken."""
+"""A worker that is frozen past its lease has no more effect, neither while it is frozen nor after it wakes."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,6 @@ from forked import start_worker
 from looking import alive, text, until
 from written import Caller, House
 
-from models.settings import settings
 from workers.tools.kinds import ToolContext
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import running
@@ -55,14 +54,8 @@ def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], N
     extend(math.inf)
 
 
-@pytest.fixture
-def mark() -> str:
-    """A word in the command lines of a test's own processes."""
-    return f"mark-{os.urandom(6).hex()}"
-
-
 def shell_worker(mark: str) -> ForkServerProcess:
-    """A process of its own in the middle of a command and a detached one, which wait for a file. It does not renew its lease."""
+    """Start a worker, never renewing its lease, that runs a command and a detached one. Both commands wait for a file."""
     waits = f"bash -c '{WAITS}' {mark}"
     process = start_worker(("bash", {"command": f"(setsid {waits} &); {waits}"}), lease_seconds=LEASE)
     until(lambda: len(alive(mark)) >= 2, START_SECONDS)
@@ -77,7 +70,7 @@ def wake(process: ForkServerProcess) -> None:
 
 
 def frozen_shell(files: Path, mark: str, freeze: Callable[[int], None]) -> None:
-    """A worker is frozen past its lease with a command, the file is made that the command waits for, and the worker wakes."""
+    """Freeze a worker and its command past the lease, make the file that the command waits for, and wake the worker."""
     process = shell_worker(mark)
     freeze(process.pid)
     until(lambda: not alive(mark), seconds=LEASE + 5)
@@ -92,7 +85,7 @@ def test_a_command_is_killed_when_the_lease_of_its_frozen_worker_ends(files: Pat
 
 
 def stop_tree(pid: int) -> list[psutil.Process]:
-    """Stop a process and all that is below it, its keepers among them; what was stopped."""
+    """Stop a process and all that is below it, its keepers among them. Returns the stopped processes."""
     top = psutil.Process(pid)
     top.suspend()  # first, so that it starts no more
     stopped = [top, *top.children(recursive=True)]
@@ -104,7 +97,7 @@ def stop_tree(pid: int) -> list[psutil.Process]:
 
 
 def wake_tree(stopped: list[psutil.Process]) -> None:
-    """Have all of it go on, the deepest first: a command gets a head start on its keeper."""
+    """Resume the processes, the deepest first, so that a command has a head start on its keeper."""
     for process in reversed(stopped):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.resume()
@@ -124,14 +117,14 @@ def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_w
     assert not (files / "effects").exists()
 
 
-def sentinel_of(pid: int) -> psutil.Process:
+def sentinel_of(worker: int) -> psutil.Process:
     """The sentinel of a process that has started a keeper."""
-    keeper = next(child for child in psutil.Process(pid).children() if "/keeper." in " ".join(child.cmdline()))
-    [found] = [one for one in alive(keeper.cmdline()[-1]) if "/sentinel." in " ".join(psutil.Process(one).cmdline())]
-    return psutil.Process(found)
+    keeper = next(child for child in psutil.Process(worker).children() if "/keeper." in " ".join(child.cmdline()))
+    [pid] = [one for one in alive(keeper.cmdline()[-1]) if "/sentinel." in " ".join(psutil.Process(one).cmdline())]
+    return psutil.Process(pid)
 
 
-def test_a_worker_that_dies_takes_along_what_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
+def test_a_workers_death_ends_a_command_that_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
     """Its sentinel is none of its children, nor of its group or session, and ends after it."""
     process = shell_worker(mark)
     stopped = stop_tree(process.pid)
@@ -164,7 +157,7 @@ def test_a_sentinel_that_was_killed_is_replaced_at_the_next_call_or_heartbeat(ca
     assert second != first
 
 
-def test_so_is_one_that_is_frozen_itself(files: Path, mark: str) -> None:
+def test_a_frozen_command_is_killed_too_when_the_lease_of_its_frozen_worker_ends(files: Path, mark: str) -> None:
     def freeze(pid: int) -> None:
         for frozen in [pid, *alive(mark)]:
             os.kill(frozen, signal.SIGSTOP)
@@ -173,7 +166,7 @@ def test_so_is_one_that_is_frozen_itself(files: Path, mark: str) -> None:
 
 
 def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -> None:
-    """It waits for another write of its session, and would be next."""
+    """The worker waits for the lock of another write and would get the lock next."""
     with (root / "state" / "files.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = start_worker(("write", {"file_path": "a", "content": "effect"}), lease_seconds=LEASE)
@@ -226,10 +219,8 @@ def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path, holds_u
 
 
 def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_finds_another(
-    context: Callable[..., ToolContext], holds_until: Callable[[float], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: Callable[..., ToolContext], holds_until: Callable[[float], None], house: House, tmp_path: Path
 ) -> None:
-    house = House(tmp_path / "theirs", monkeypatch)
-    monkeypatch.syspath_prepend(str(house.folder))
     house.write("slow", SLOW)
     house.name("slow:kit")
     act = Caller({entry["name"]: entry for entry in running.describe()[0]["kit"]}, "kit", context)
@@ -246,5 +237,3 @@ def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_find
     assert not (tmp_path / "effect").exists()
     holds_until(math.inf)
     assert "acted" in text(act("act", **paths))
-    running.end_idle()
-    settings.cache_clear()

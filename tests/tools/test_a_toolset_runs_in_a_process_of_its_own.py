@@ -1,9 +1,8 @@
-"""Functions of a toolset run in a program beside the worker: it is kept, killed, replaced, and never takes the worker with it."""
+"""Functions of a toolset run in a process beside the worker. It is kept, killed and replaced, and its end never ends the worker."""
 
 import json
 import logging
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -20,17 +19,15 @@ from written import Caller, House
 
 from api.cli.main import main
 from assent import ToolError
-from models.settings import settings
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import child, running
 
 TOOLS = """
-    import ctypes, logging, os, resource, signal, subprocess, sys, threading, time
+    import ctypes, logging, os, resource, signal, subprocess, sys, time
     from pathlib import Path
 
     print("imported")
     kit = Toolset("kit")
-    noted = []
 
     @kit.tool(effect="read")
     def who() -> dict:
@@ -143,9 +140,9 @@ def described(tmp_path_factory):
         patch.syspath_prepend(str(house.folder))
         house.write("their_kit", TOOLS)
         house.name("their_kit:kit")
-        found, problems = running.describe()
+        toolsets, problems = running.describe()
         assert problems == []
-        yield house.folder, {entry["name"]: entry for entry in found["kit"]}
+        yield house.folder, {entry["name"]: entry for entry in toolsets["kit"]}
         running.end_idle()
 
 
@@ -157,18 +154,9 @@ def kit(described, context):
 
 @pytest.fixture
 def fresh_kit(kit):
-    """The same, in no runner yet."""
+    """The same, but the first call starts a runner."""
     running.end_idle()
     return kit
-
-
-@pytest.fixture
-def house(tmp_path, monkeypatch):
-    """Somebody's folder for modules that one test writes."""
-    monkeypatch.syspath_prepend(str(tmp_path / "theirs"))
-    yield House(tmp_path / "theirs", monkeypatch)
-    running.end_idle()
-    settings.cache_clear()
 
 
 @pytest.fixture
@@ -176,20 +164,14 @@ def changing(house, context):
     """A toolset whose file a test changes."""
     house.write("changing", TOOLS.replace("kit", "changing"))
     house.name("changing:changing")
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    return Caller({entry["name"]: entry for entry in found["changing"]}, "changing", context)
-
-
-@pytest.fixture
-def mark():
-    """Seconds of sleep that nobody else sleeps: marks processes of a test."""
-    return f"97{time.time_ns() % 10**9}"
+    return Caller({entry["name"]: entry for entry in toolsets["changing"]}, "changing", context)
 
 
 @pytest.fixture
 def aside():
-    """Runs something in a thread: `aside(f)` gives what says how it ended."""
+    """Calls a function in a thread: `aside(f)` returns a future."""
     with ThreadPoolExecutor(8) as pool:
         yield pool.submit
 
@@ -199,61 +181,59 @@ def who(kit):
 
 
 def runners(spec):
-    """This process's own of one toolset: workers that other tests left running have theirs."""
+    """Return the ids of this process's own runners of one toolset. Workers of other tests may have more."""
     return alive(f" {spec}", psutil.Process().children(recursive=True))
 
 
-def test_it_is_another_process_and_stays_the_same(kit):
+def test_calls_run_in_one_process_beside_the_worker(kit):
     first, second = who(kit), who(kit)
     assert first == second
     assert first["pid"] not in (os.getpid(), os.getppid())
     assert "their_kit" not in sys.modules
 
 
-def test_it_leaves_no_core(kit):
-    assert resource.getrlimit(resource.RLIMIT_CORE) is not None
+def test_the_process_writes_no_core_dump(kit):
     assert who(kit)["core"] == 0
 
 
-def test_it_has_the_workers_environment_without_its_secrets(fresh_kit, monkeypatch):
-    given = {"THEIR_DATABASE": "a", "DATABASE_URL": "b", "DATABASE_SYSTEM_URL": "c", "DATABASE_OWNER_URL": "d", "REDIS_URL": "e"}
-    given |= {"ANTHROPIC_API_KEY": "f", "ASSENT_AUDIT_KEY": "g", "ASSENT_AUDIT_KEY_FILE": "h", "FLOWER_BASIC_AUTH": "i"}
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    assert {name: text(fresh_kit("variable", name=name)) for name in given} == dict.fromkeys(given, "(nothing)") | {
-        "THEIR_DATABASE": "a"
-    }
+def test_functions_have_the_workers_environment_without_its_secrets(fresh_kit, monkeypatch):
+    secrets = ("DATABASE_URL", "DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL", "REDIS_URL", "ANTHROPIC_API_KEY")
+    secrets += ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE", "FLOWER_BASIC_AUTH")
+    for name in ("THEIR_DATABASE", *secrets):
+        monkeypatch.setenv(name, "value")
+    assert text(fresh_kit("variable", name="THEIR_DATABASE")) == "value"
+    assert {name: text(fresh_kit("variable", name=name)) for name in secrets} == dict.fromkeys(secrets, "(nothing)")
 
 
-def test_its_standard_input_is_empty(kit):
+def test_standard_input_is_empty(kit):
     assert text(kit("stdin")) == "(nothing)"
 
 
-def test_what_it_prints_is_there_while_it_runs_and_after(kit, context, tmp_path, aside):
-    given = context()
-    call = aside(kit, "say", given, out="hello", err="world", wait_for=str(tmp_path / "go"))
-    until(lambda: "by a child" in given.output.texts().get("stdout", ""))
+def test_printed_output_can_be_read_during_and_after_the_call(kit, context, tmp_path, aside):
+    own_context = context()
+    call = aside(kit, "say", own_context, out="hello", err="world", wait_for=str(tmp_path / "go"))
+    until(lambda: "by a child" in own_context.output.texts().get("stdout", ""))
     assert not call.done()
     (tmp_path / "go").touch()
     assert text(call.result(60)) == "said"
-    assert given.output.texts() == {"stdout": "hello\nby a child\n", "stderr": "world\n"}
+    assert own_context.output.texts() == {"stdout": "hello\nby a child\n", "stderr": "world\n"}
 
 
 def test_a_call_has_its_own_output_only(kit, context):
     kit("say", out="one")
-    given = context()
-    kit("say", given, out="two")
-    assert "one" not in given.output.texts()["stdout"]
-    assert "imported" not in given.output.texts()["stdout"]
+    own_context = context()
+    kit("say", own_context, out="two")
+    assert "one" not in own_context.output.texts()["stdout"]
+    assert "imported" not in own_context.output.texts()["stdout"]
 
 
 def test_printing_cannot_be_taken_for_the_protocol(kit, context):
-    given = context()
-    assert text(kit("flood", given, size=50_000)) == "done"
-    assert given.output.texts()["stdout"].count('"returned"') > 1000
+    own_context = context()
+    assert text(kit("flood", own_context, size=50_000)) == "done"
+    assert own_context.output.texts()["stdout"].count('"returned"') > 1000
 
 
-def test_its_log_lines_are_in_the_workers_log(kit, caplog):
+def test_log_lines_are_in_the_workers_log(kit, caplog):
     caplog.set_level(logging.INFO)
     kit("tell", text="counted")
     assert "toolset.kit: counted [sevt_call]" in caplog.messages
@@ -261,19 +241,19 @@ def test_its_log_lines_are_in_the_workers_log(kit, caplog):
 
 
 @pytest.mark.parametrize(("how", "name"), [("raise", "KeyError"), ("sys.exit", "SystemExit")])
-def test_a_mistake_in_it_is_told_by_its_kind_alone(kit, caplog, how, name):
+def test_an_exception_is_reported_by_its_type_alone(kit, caplog, how, name):
     result = kit("fail", how=how)
     assert (result.is_error, text(result)) == (True, f"fail: failed inside ({name})")
     assert name in caplog.text
     assert "secret" not in caplog.text
 
 
-def test_a_traceback_is_for_its_developer(kit):
-    told = []
-    tool = running.toolset_tool("kit", kit.entries["fail"], told.append)
+def test_a_listener_gets_the_traceback(kit):
+    tracebacks = []
+    tool = running.toolset_tool("kit", kit.entries["fail"], tracebacks.append)
     tool.run(kit.context(), {"how": "raise"})
-    assert "KeyError: 'secret'" in told[0]
-    assert "their_kit.py" in told[0]
+    assert "KeyError: 'secret'" in tracebacks[0]
+    assert "their_kit.py" in tracebacks[0]
 
 
 def test_a_refusal_is_a_tool_error(kit):
@@ -282,7 +262,7 @@ def test_a_refusal_is_a_tool_error(kit):
 
 
 @pytest.mark.parametrize("how", ["os._exit", "kill", "segfault", "close all", "babble"])
-def test_whatever_ends_it_leaves_the_outcome_unknown_and_the_next_call_well(kit, how):
+def test_a_process_that_dies_leaves_the_outcome_unknown_and_the_next_call_works(kit, how):
     before, started = who(kit)["pid"], time.monotonic()
     with pytest.raises(OutcomeUnknown):
         kit("fail", how=how)
@@ -294,7 +274,7 @@ def test_whatever_ends_it_leaves_the_outcome_unknown_and_the_next_call_well(kit,
 @pytest.mark.parametrize(
     ("how", "says"), [("fork", "from the runner"), ("close outputs", "closed"), ("half", "a\ud800b"), ("too long", None)]
 )
-def test_odd_ends_are_ends(kit, how, says):
+def test_a_function_that_forks_or_closes_its_outputs_or_returns_odd_text_still_returns(kit, how, says):
     result = kit("fail", how=how)
     assert text(result) == (says or "it ran to its end, but its return value is too long (40000082 bytes)")
     assert result.is_error is (how == "too long")
@@ -303,14 +283,14 @@ def test_odd_ends_are_ends(kit, how, says):
 
 
 @pytest.mark.parametrize("holding", [False, True], ids=["", "holding-the-lock"])
-def test_it_is_killed_at_its_time_limit_with_all_that_it_started(kit, context, mark, holding):
+def test_a_function_is_killed_at_its_time_limit_with_all_that_it_started(kit, context, mark, holding):
     with pytest.raises(OutcomeUnknown):
         kit("linger", context(seconds=0.5), mark=mark, holding=holding)
     assert alive(mark) == []
     assert who(kit)
 
 
-def test_a_cancel_is_told_and_may_be_answered(kit, context, mark, aside):
+def test_a_function_sees_a_cancel_and_may_return_early(kit, context, mark, aside):
     before = who(kit)["pid"]
     cancelled = threading.Event()
     call = aside(kit, "linger", context(cancelled=cancelled), mark=mark, stubborn=False)
@@ -320,7 +300,7 @@ def test_a_cancel_is_told_and_may_be_answered(kit, context, mark, aside):
     assert who(kit)["pid"] == before
 
 
-def test_a_cancel_that_is_not_heard_kills_it(kit, context, mark, aside, monkeypatch):
+def test_a_function_that_ignores_a_cancel_is_killed(kit, context, mark, aside, monkeypatch):
     monkeypatch.setattr(child, "CANCEL_SECONDS", 0.2)
     cancelled = threading.Event()
     call = aside(kit, "linger", context(cancelled=cancelled), mark=mark)
@@ -361,41 +341,41 @@ def test_a_keeper_that_dies_leaves_the_outcome_unknown_and_no_runner(kit, tmp_pa
     assert who(kit)
 
 
-def test_what_is_cancelled_before_it_began_never_began(kit, context):
+def test_a_call_that_is_cancelled_before_its_start_does_not_begin(kit, context):
     cancelled = threading.Event()
     cancelled.set()
     with pytest.raises(ToolError, match="cancelled before it began"):
         kit("say", context(cancelled=cancelled), out="a")
 
 
-def test_what_a_function_leaves_running_ends_with_its_program(kit, mark):
+def test_processes_that_a_function_leaves_end_with_the_toolsets_process(kit, mark):
     kit("behind", mark=mark)
     until(lambda: len(alive(mark)) == 1)  # a program's command line is there a moment after it was started
     running.end_idle()
     assert alive(mark) == []
 
 
-def test_it_ends_when_it_was_idle_and_the_next_call_starts_another(fresh_kit, monkeypatch):
+def test_an_idle_process_ends_and_the_next_call_starts_another(fresh_kit, monkeypatch):
     monkeypatch.setattr(child, "IDLE_SECONDS", 0.1)
     before = who(fresh_kit)["pid"]
     until(lambda: not psutil.pid_exists(before))
     assert who(fresh_kit)["pid"] != before
 
 
-def test_one_that_died_between_two_calls_is_replaced(kit):
+def test_a_process_that_died_between_two_calls_is_replaced(kit):
     before = who(kit)["pid"]
     os.kill(before, signal.SIGKILL)
     assert who(kit)["pid"] != before
 
 
-def test_threads_have_one_each(fresh_kit, tmp_path, aside):
+def test_calls_of_several_threads_run_at_the_same_time(fresh_kit, tmp_path, aside):
     calls = [aside(fresh_kit, "say", out="x", wait_for=str(tmp_path / "go")) for _ in range(3)]
     until(lambda: len(runners("their_kit:kit")) == 3)
     (tmp_path / "go").touch()
     assert [text(call.result(60)) for call in calls] == ["said"] * 3
 
 
-def test_a_fork_has_its_own_and_leaves_its_parents_alone(kit):
+def test_a_forked_worker_has_a_process_of_its_own_and_leaves_its_parents_alone(kit):
     before = who(kit)["pid"]
     ours, theirs = os.pipe()
     pid = os.fork()
@@ -413,13 +393,13 @@ def test_a_fork_has_its_own_and_leaves_its_parents_alone(kit):
     until(lambda: not psutil.pid_exists(in_the_fork))
 
 
-def test_files_are_for_those_who_say_so(kit, context, files):
+def test_a_tool_with_workdir_writes_to_the_sessions_files(kit, context, files):
     where = text(kit("keep", context(), name="a.txt"))
     assert (files / "a.txt").read_text() == "sevt_call"
     assert where == str(Path.cwd())
 
 
-def test_what_cannot_be_started_never_began(house, changing, caplog):
+def test_a_toolset_that_cannot_start_is_an_error_not_an_unknown_outcome(house, changing, caplog):
     house.write("changing", "raise RuntimeError('no database')")
     with pytest.raises(ToolError, match="its process cannot be started; the worker's log says why"):
         changing("who")
@@ -431,22 +411,22 @@ def test_what_cannot_be_started_never_began(house, changing, caplog):
     [("def who()", "def someone()", "is gone"), ('(effect="read")\n    def who', '(effect="write")\n    def who', "has changed")],
     ids=["gone", "changed"],
 )
-def test_what_is_not_as_it_was_described_does_not_run(house, fresh_kit, changing, before, after, says):
+def test_a_tool_whose_code_changed_since_the_listing_does_not_run(house, fresh_kit, changing, before, after, says):
     house.write("changing", TOOLS.replace("kit", "changing").replace(before, after))
     with pytest.raises(ToolError, match=f"its code {says} since the worker listed it"):
         changing("who")
     assert runners("changing:changing") == []
 
 
-def test_a_toolset_that_there_is_not_is_told(kit):
+def test_an_unknown_toolset_is_an_error(kit):
     with pytest.raises(ToolError, match="this worker has no toolset 'other'"):
         running.toolset_tool("other", kit.entries["who"]).run(kit.context(), {})
 
 
-def test_the_command_line_says_that_nobody_knows(kit):
-    done = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
-    assert done.exit_code == 2
-    assert "the outcome is unknown: its process ended before the call did (exit code 0)" in done.output
+def test_the_command_line_says_that_the_outcome_is_unknown(kit):
+    result = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
+    assert result.exit_code == 2
+    assert "the outcome is unknown: its process ended before the call did (exit code 0)" in result.output
 
 
 WORKER = """

@@ -8,34 +8,32 @@ import psutil
 import pytest
 from looking import text
 
-from workers.tools.sandbox import syscalls
-
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 
 def in_session(files):
-    """The processes of a session's commands."""
-    found = []
+    """Return the ids of the living processes of a session's commands."""
+    pids = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get("HOME") == str(files) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
+                pids.append(process.pid)
+    return pids
 
 
 def test_a_fork_bomb_ends_soon(call, files, setting):
     setting("shell_processes", 64)
     begun = time.monotonic()
-    said = text(call("bash", command="bomb() { bomb & bomb & wait; }; bomb"))
-    assert "ended: it had more than the 64 processes and threads that it may; its processes were killed" in said
+    output = text(call("bash", command="bomb() { bomb & bomb & wait; }; bomb"))
+    assert "ended: it had more than the 64 processes and threads that it may; its processes were killed" in output
     assert time.monotonic() - begun < 15
     assert in_session(files) == []
 
 
 def test_memory_is_counted_over_all_processes(perl, setting):
     setting("shell_memory_bytes", 128 << 20)
-    said = perl('$n = 30_000_000; for (1..6) { fork or do { $x = "x" x $n; sleep 60 } } wait for 1..6')
-    assert "bytes of memory, more than the 134217728 that it may" in said
+    output = perl('$n = 30_000_000; for (1..6) { fork or do { $x = "x" x $n; sleep 60 } } wait for 1..6')
+    assert "bytes of memory, more than the 134217728 that it may" in output
 
 
 def test_memory_that_is_shared_after_a_fork_counts_once(call, setting):
@@ -57,15 +55,12 @@ def test_files_in_memory_that_have_no_name_are_counted(perl, setting):
         pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
     setting("shell_memory_bytes", 128 << 20)
     fill = f'$f = syscall({number}, $n, 0); open($h[$_], ">&=$f"); syswrite($h[$_], $x)'
-    said = perl(f'$n = "x"; $x = "x" x 40_000_000; for (1 .. 6) {{ {fill} }} sleep 60')
-    assert "bytes of memory, more than" in said
+    output = perl(f'$n = "x"; $x = "x" x 40_000_000; for (1 .. 6) {{ {fill} }} sleep 60')
+    assert "bytes of memory, more than" in output
 
 
-def test_shared_memory_that_no_process_holds_is_small(perl):
-    numbers = syscalls._NUMBERS.get(platform.machine())
-    if numbers is None:
-        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
-    get = numbers[1]["shmget"]
+def test_shared_memory_that_no_process_holds_is_small(perl, system_calls):
+    get = system_calls["shmget"]
     assert "1\n" in perl(f'print syscall({get}, 0, 65536, 0x3ff) >= 0, "\\n"')
     for size in (65537, 1 << 32):
         assert "-1 1\n" in perl(f'print syscall({get}, 0, {size}, 0x3ff), " ", $! + 0, "\\n"')
@@ -73,5 +68,5 @@ def test_shared_memory_that_no_process_holds_is_small(perl):
 
 def test_temporary_files_without_a_byte_are_counted(call, setting):
     setting("workdir_files", 500)
-    said = text(call("bash", command="cd /tmp; for ((i = 0; ; i++)); do : > $i; done"))
-    assert "ended: its files in /tmp and /dev/shm were" in said
+    output = text(call("bash", command="cd /tmp; for ((i = 0; ; i++)); do : > $i; done"))
+    assert "ended: its files in /tmp and /dev/shm were" in output

@@ -1,7 +1,6 @@
-"""Ways out of the shell, each tried: what the worker's machine, its people and its other sessions have stays theirs."""
+"""Ways out of the shell, each tried: no command reads or changes the worker's machine, its secrets or other sessions."""
 
 import os
-import platform
 import socket
 import subprocess
 import sys
@@ -9,51 +8,40 @@ import threading
 from pathlib import Path
 
 import pytest
-from looking import text
+from looking import SECRET, text
 
 from workers.tools.sandbox import syscalls, workdir
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
-MARK = "hidden-from-agents"
-
-
-@pytest.fixture
-def secret(tmp_path):
-    file = tmp_path / "outside" / "secret"
-    file.parent.mkdir()
-    file.write_text(MARK)
-    return file
-
-
 # Files
 
 
-def test_links_that_the_shell_makes_lead_nowhere(call, files, root, secret):
-    (root / "state" / "kept").write_text(MARK)
+def test_links_that_the_shell_makes_lead_nowhere(call, root, secret):
+    (root / "state" / "kept").write_text(SECRET)
     for number, target in enumerate([secret, root / "state" / "kept", "/proc/1/root" + str(secret), "/etc/shadow"]):
-        said = text(call("bash", command=f"ln -s {target} link{number}; cat link{number}; echo changed > link{number}"))
-        assert MARK not in said
-        assert "exit code: 1" in said
+        output = text(call("bash", command=f"ln -s {target} link{number}; cat link{number}; echo changed > link{number}"))
+        assert SECRET not in output
+        assert "exit code: 1" in output
         for result in (
             call("read", file_path=f"link{number}"),
-            call("edit", file_path=f"link{number}", old_string=MARK, new_string="changed"),
+            call("edit", file_path=f"link{number}", old_string=SECRET, new_string="changed"),
             call("write", file_path=f"link{number}", content="changed"),
             call("grep", pattern=".", path=f"link{number}"),
         ):
             assert result.is_error
-            assert MARK not in text(result)
-    assert secret.read_text() == (root / "state" / "kept").read_text() == MARK
+            assert SECRET not in text(result)
+    assert secret.read_text() == (root / "state" / "kept").read_text() == SECRET
 
 
-def test_a_folder_that_becomes_a_link_while_the_shell_runs_is_not_followed_by_the_file_tools(call, files, secret):
+def test_a_folder_that_becomes_a_link_while_the_shell_runs_is_not_followed_by_the_file_tools(call, secret):
     swap = f"mkdir real; while :; do mv real d; mv d real; ln -s {secret.parent} d; rm d; done"
     over = threading.Event()
     swapper = threading.Thread(target=call, args=("bash",), kwargs={"command": swap, "cancelled": over})
     swapper.start()
     try:
         for _ in range(200):
-            assert MARK not in text(call("read", file_path="d/secret"))
+            assert SECRET not in text(call("read", file_path="d/secret"))
             call("write", file_path="d/new", content="x")
     finally:
         over.set()
@@ -76,9 +64,9 @@ def test_nothing_is_written_outside(call, root, secret):
 
 def test_every_place_that_can_be_written_has_a_limit(call, files, setting):
     setting("shell_temporary_bytes", 1 << 20)
-    said = text(call("bash", command="find / -xdev -type d -writable; find /proc /dev -type d -writable; df --output=target -a"))
-    found = {line for line in said.split("\n") if line.startswith("/") and not line.startswith("/proc/")}
-    writable = [place for place in sorted(found) if not call("bash", command=f"touch {place}/x && rm {place}/x").is_error]
+    output = text(call("bash", command="find / -xdev -type d -writable; find /proc /dev -type d -writable; df --output=target -a"))
+    places = {line for line in output.split("\n") if line.startswith("/") and not line.startswith("/proc/")}
+    writable = [place for place in sorted(places) if not call("bash", command=f"touch {place}/x && rm {place}/x").is_error]
     assert writable == ["/dev/shm", "/tmp", str(files)]
     for place in writable[:2]:
         assert "No space left" in text(call("bash", command=f"head -c 2000000 /dev/zero > {place}/x"))
@@ -86,18 +74,18 @@ def test_every_place_that_can_be_written_has_a_limit(call, files, setting):
 
 def test_nothing_of_the_kernel_can_be_written(call):
     look = "find /proc -maxdepth 5 -path '/proc/[0-9]*' -prune -o -type f -writable -print 2> errors"
-    said = text(call("bash", command=f"{look}; : >> /proc/self/oom_score_adj"))
-    assert said == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1"
+    output = text(call("bash", command=f"{look}; : >> /proc/self/oom_score_adj"))
+    assert output == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1"
 
 
 def test_no_private_key_lies_beside_the_certificates(call):
-    said = text(call("bash", command="find /etc -name '*private*' -o -name '*.key'; ls -A /etc/ssl /etc/pki 2>&-"))
-    assert not [word for word in ("private", ".key") if word in said]
+    output = text(call("bash", command="find /etc -name '*private*' -o -name '*.key'; ls -A /etc/ssl /etc/pki 2>&-"))
+    assert not [word for word in ("private", ".key") if word in output]
 
 
 def test_no_device_is_there_and_none_can_be_made(call):
-    said = text(call("bash", command="ls /dev; mknod null c 1 3; mknod disk b 8 0; mknod /tmp/null c 1 3"))
-    names = set(said.split("stdout:\n")[1].split("\n\n")[0].split("\n"))
+    output = text(call("bash", command="ls /dev; mknod null c 1 3; mknod disk b 8 0; mknod /tmp/null c 1 3"))
+    names = set(output.split("stdout:\n")[1].split("\n\n")[0].split("\n"))
     assert names <= {
         "console",
         "core",
@@ -115,14 +103,14 @@ def test_no_device_is_there_and_none_can_be_made(call):
         "urandom",
         "zero",
     }
-    assert said.count("Operation not permitted") == 3
+    assert output.count("Operation not permitted") == 3
 
 
 def test_a_set_user_id_bit_gives_nothing(call):
     look = "./own -pc 'grep -h -E \"NoNewPrivs|CapEff\" /proc/self/status'"
-    said = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
-    assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in said
-    assert said.endswith("exit code: 1")  # no mount is without it
+    output = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
+    assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in output
+    assert output.endswith("exit code: 1")  # every mount has nosuid
 
 
 # Secrets and other processes
@@ -142,23 +130,23 @@ for block in execution.execute(AGENT_TOOLSET["bash"], context, {"command": look}
 
 
 def test_a_workers_secrets_are_nowhere_in_the_sandbox(files, tmp_path):
-    env = {**os.environ, "ANTHROPIC_API_KEY": MARK + "-key", "DATABASE_URL": f"postgresql://{MARK}@localhost"}
-    said = subprocess.run([sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True).stdout
-    assert f"HOME={files}" in said
-    assert MARK not in said
+    env = {**os.environ, "ANTHROPIC_API_KEY": SECRET + "-key", "DATABASE_URL": f"postgresql://{SECRET}@localhost"}
+    output = subprocess.run([sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True).stdout
+    assert f"HOME={files}" in output
+    assert SECRET not in output
 
 
 @pytest.mark.parametrize("look", ["root", "cwd"])
 def test_no_process_leads_to_the_machines_files(call, secret, look):
-    said = text(call("bash", command=f"for p in /proc/[0-9]*; do cat $p/{look}{secret} $p/{look}/../../..{secret}; done"))
-    assert "No such file" in said
-    assert MARK not in said
+    output = text(call("bash", command=f"for p in /proc/[0-9]*; do cat $p/{look}{secret} $p/{look}/../../..{secret}; done"))
+    assert "No such file" in output
+    assert SECRET not in output
 
 
 def test_no_process_of_the_machine_is_seen(call):
-    said = text(call("bash", command="cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
-    assert "bwrap" in said
-    assert not [word for word in ("keeper.", sys.executable, "-m pytest") if word in said]
+    output = text(call("bash", command="cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
+    assert "bwrap" in output
+    assert not [word for word in ("keeper.", sys.executable, "-m pytest") if word in output]
 
 
 def test_signals_end_nothing_outside(call):
@@ -171,9 +159,9 @@ def test_signals_end_nothing_outside(call):
 def test_open_files_of_the_worker_are_not_handed_on(call, secret):
     with secret.open("r+") as file:
         os.set_inheritable(file.fileno(), True)
-        said = text(call("bash", command=f"cat <&{file.fileno()}; echo changed >&{file.fileno()}; cd /proc/$$/fd; echo *"))
-    assert "0 1 2 250 3\n" in said  # 3 is how the shell looks
-    assert secret.read_text() == MARK
+        output = text(call("bash", command=f"cat <&{file.fileno()}; echo changed >&{file.fileno()}; cd /proc/$$/fd; echo *"))
+    assert "0 1 2 250 3\n" in output  # 3 is the shell's own view of the folder
+    assert secret.read_text() == SECRET
 
 
 # Network
@@ -198,9 +186,9 @@ def server():
 
 
 def test_services_of_the_machine_are_out_of_reach(call, server):
-    said = text(call("bash", command=f"exec 3<>/dev/tcp/127.0.0.1/{server} && head -1 <&3"))
-    assert "refused" in said
-    assert "welcome" not in said
+    output = text(call("bash", command=f"exec 3<>/dev/tcp/127.0.0.1/{server} && head -1 <&3"))
+    assert "refused" in output
+    assert "welcome" not in output
     assert call("bash", command="getent hosts example.com || (: < /dev/tcp/192.0.2.1/53)").is_error
 
 
@@ -221,29 +209,23 @@ def test_sockets_without_a_file_are_out_of_reach(perl):
 # The kernel
 
 
-def test_no_system_call_opens_a_way(perl):
-    numbers = syscalls._NUMBERS.get(platform.machine())
-    if numbers is None:
-        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
-    refused = {**numbers[1], **syscalls._NEW}
+def test_dangerous_system_calls_are_refused(perl, system_calls):
+    refused = {**system_calls, **syscalls._NEW}
     for name in syscalls._BY_ARGUMENT:
         del refused[name]
-    said = perl(f"for ({', '.join(map(str, refused.values()))}) {{ print syscall($_, 0, 0, 0, 0, 0), $! + 0, qq(\\n) }}")
-    assert said.startswith("stdout:\n" + "-11\n" * len(refused) + "\n")
+    output = perl(f"for ({', '.join(map(str, refused.values()))}) {{ print syscall($_, 0, 0, 0, 0, 0), $! + 0, qq(\\n) }}")
+    assert output.startswith("stdout:\n" + "-11\n" * len(refused) + "\n")
 
 
-def test_no_process_gets_namespaces_of_its_own(call, perl):
-    numbers = syscalls._NUMBERS.get(platform.machine())
-    if numbers is None:
-        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
+def test_no_process_gets_namespaces_of_its_own(call, perl, system_calls):
     for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000):
-        assert "-1 1\n" in perl(f'print syscall({numbers[1]["clone"]}, {flag | 17}, 0, 0, 0, 0), " ", $! + 0, "\\n"')
+        assert "-1 1\n" in perl(f'print syscall({system_calls["clone"]}, {flag | 17}, 0, 0, 0, 0), " ", $! + 0, "\\n"')
     assert "-1 38\n" in perl('print syscall(435, 0, 0), " ", $! + 0, "\\n"')
     assert call("bash", command="unshare -Ur true || unshare -m true || mount -t tmpfs x /tmp").is_error
 
 
 def test_no_input_is_pushed_into_a_terminal(perl):
-    # TIOCSTI on a terminal of its own, where an older kernel allows it: what refuses it is the filter.
+    # TIOCSTI on a terminal of the process's own: older kernels allow it, so the filter must refuse it.
     line = """
         use POSIX; fork and do { wait; exit }; POSIX::setsid();
         open(M, "+<", "/dev/ptmx") or die; $zero = $number = pack("i", 0);

@@ -41,8 +41,8 @@ def test_glob_lists_what_matches_newest_first(call, tree, pattern, expected):
 
 def test_glob_gives_paths_that_read_takes(call, tree):
     for path in ("src", str(tree / "src")):
-        found = text(call("glob", pattern="*.ts", path=path))
-        assert text(call("read", file_path=found)) == "text of src/b.ts\n"
+        output = text(call("glob", pattern="*.ts", path=path))
+        assert text(call("read", file_path=output)) == "text of src/b.ts\n"
     assert text(call("glob", pattern="*", path="src/deep")) == "src/deep/c.py"
 
 
@@ -75,9 +75,9 @@ def test_grep_names_file_line_and_text(call, tree):
 def test_grep_passes_over_binary_files_and_folders_of_others(call, tree):
     (tree / "binary").write_bytes(b"text\0")
     (tree / "latin").write_bytes(b"caf\xe9 text\r\n")
-    found = text(call("grep", pattern="text"))
-    assert "latin:1:caf\ufffd text" in found
-    assert not [part for part in ("binary", ".git", "node_modules") if part in found]
+    output = text(call("grep", pattern="text"))
+    assert "latin:1:caf\ufffd text" in output
+    assert not [part for part in ("binary", ".git", "node_modules") if part in output]
     assert ".git/config:1:" in text(call("grep", pattern="text", path=".git"))
 
 
@@ -89,7 +89,7 @@ def test_grep_is_bounded_and_says_so(call, files):
 
 
 @pytest.mark.parametrize("pattern", ["(", "*", "(?P<", "a{1001}", "(?=a)", "((x{1000}){1000}){1000}", "\ud800"])
-def test_a_wrong_pattern_is_told(call, files, pattern):
+def test_a_wrong_pattern_is_an_error(call, files, pattern):
     result = call("grep", pattern=pattern)
     assert result.is_error
     assert "pattern: " in text(result)

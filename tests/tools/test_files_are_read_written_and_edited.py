@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from looking import text
 
-from models.settings import settings
 from workers.tools.builtin import write
 
 
@@ -25,7 +24,7 @@ def test_view_range_counts_from_one_and_includes_both_ends(call, files, view_ran
 
 
 @pytest.mark.parametrize(("view_range", "says"), [([5, 9], "only 4 lines"), ([3, 2], "end is before the start")])
-def test_a_view_range_outside_the_file_is_told(call, files, view_range, says):
+def test_a_view_range_outside_the_file_is_an_error(call, files, view_range, says):
     (files / "a").write_text("1\n2\n3\n4\n")
     assert says in text(call("read", file_path="a", view_range=view_range))
 
@@ -80,14 +79,14 @@ def test_a_write_that_fails_leaves_the_old_file(call, files, monkeypatch):
     assert [p.name for p in files.iterdir()] == ["a"]
 
 
-def test_too_much_and_half_characters_are_refused(call, files, monkeypatch):
+def test_too_long_and_invalid_contents_are_refused(call, files, monkeypatch):
     monkeypatch.setattr(write, "FILE_BYTES", 10)
     assert "content: has 11 bytes" in text(call("write", file_path="a", content="x" * 11))
     assert "content: is not valid Unicode" in text(call("write", file_path="a", content="\ud800"))
     assert not list(files.iterdir())
 
 
-def test_edit_wants_exactly_one_match(call, files):
+def test_edit_needs_exactly_one_match_unless_all_are_replaced(call, files):
     (files / "a").write_text("x y x")
     assert "occurs 2 times" in text(call("edit", file_path="a", old_string="x", new_string="z"))
     assert "does not occur" in text(call("edit", file_path="a", old_string="q", new_string="z"))
@@ -118,9 +117,8 @@ def test_edits_at_the_same_time_are_all_kept(call, files):
     assert (files / "a").read_text() == " ".join(str(n) for n in range(40))
 
 
-def test_a_result_is_within_the_setting(call, files, monkeypatch):
-    monkeypatch.setenv("ASSENT_TOOL_OUTPUT_BYTES", "1000")
-    settings.cache_clear()
+def test_a_result_is_within_the_setting(call, files, setting):
+    setting("tool_output_bytes", 1000)
     (files / "a").write_bytes(b"\x01" * 900)
     result = text(call("read", file_path="a"))
     assert len(result) <= 1000

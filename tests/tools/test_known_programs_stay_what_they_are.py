@@ -1,4 +1,4 @@
-"""What the policy knows of a program by its name holds in the shell: no file of the session has the program do something else."""
+"""The policy knows programs by their names. No file of a session can change what such a program does in the shell."""
 
 from looking import text
 

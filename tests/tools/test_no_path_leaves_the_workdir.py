@@ -1,31 +1,22 @@
-"""File tools reach nothing but the session's files, whatever the path, whatever is swapped meanwhile."""
+"""File tools reach nothing but the session's files, whatever the path, and whatever is swapped during the call."""
 
 import os
 import socket
 import threading
-from pathlib import Path
 
 import pytest
-from looking import text
+from looking import SECRET, text
 
 from assent import ToolError
 from workers.tools.builtin import paths
-
-
-@pytest.fixture
-def secret(tmp_path: Path) -> Path:
-    file = tmp_path / "outside" / "secret"
-    file.parent.mkdir()
-    file.write_text("hidden")
-    return file
 
 
 def every_tool(call, path):
     return [
         call("read", file_path=path),
         call("write", file_path=path, content="changed"),
-        call("edit", file_path=path, old_string="hidden", new_string="changed"),
-        call("grep", pattern="hidden", path=path),
+        call("edit", file_path=path, old_string=SECRET, new_string="changed"),
+        call("grep", pattern=SECRET, path=path),
     ]
 
 
@@ -34,7 +25,7 @@ def test_dots_that_lead_out_are_refused(call, secret, path):
     for result in every_tool(call, path):
         assert result.is_error
         assert "outside the working directory" in text(result)
-    assert secret.read_text() == "hidden"
+    assert secret.read_text() == SECRET
 
 
 def test_absolute_paths_count_only_inside(call, files, secret):
@@ -53,16 +44,16 @@ def test_links_that_lead_out_are_not_followed(call, files, secret):
     for path in ("absolute", "relative", "folder/secret", "chain"):
         for result in every_tool(call, path):
             assert result.is_error
-            assert "hidden" not in text(result)
-    assert secret.read_text() == "hidden"
+            assert SECRET not in text(result)
+    assert secret.read_text() == SECRET
     assert [p.name for p in secret.parent.iterdir()] == ["secret"]
 
 
-def test_dots_after_a_link_are_taken_by_the_word_not_by_the_link(call, files, secret):
+def test_dots_after_a_link_lead_to_the_links_own_folder_not_to_its_targets_parent(call, files, secret):
     (files / "folder").symlink_to(secret.parent)
     call("write", file_path="folder/../secret", content="mine")
     assert (files / "secret").read_text() == "mine"
-    assert secret.read_text() == "hidden"
+    assert secret.read_text() == SECRET
 
 
 def test_files_are_not_created_through_links(call, files, secret):
@@ -131,7 +122,7 @@ def test_swapping_all_the_time_never_leaks(call, files, secret):
     finally:
         stop.set()
         swapper.join()
-    assert not [answer for answer in read if "hidden" in answer]
+    assert not [answer for answer in read if SECRET in answer]
 
 
 def test_only_regular_files_are_opened(call, files, monkeypatch):
@@ -156,7 +147,7 @@ def test_impossible_paths_are_refused_in_words(call, path):
 def test_searches_do_not_follow_links(call, files, secret):
     (files / "folder").symlink_to(secret.parent)
     (files / "file").symlink_to(secret)
-    assert text(call("grep", pattern="hidden")) == "no matches"
+    assert text(call("grep", pattern=SECRET)) == "no matches"
     assert text(call("glob", pattern="**/secret")) == "no matches"
     assert call("glob", pattern="*", path="folder").is_error
     assert call("glob", pattern="../*").is_error

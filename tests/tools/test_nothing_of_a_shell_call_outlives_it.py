@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,12 +13,6 @@ from looking import alive, keepers, text, until
 from workers.tools.output import OutcomeUnknown
 
 pytestmark = [pytest.mark.crash]
-
-
-@pytest.fixture
-def mark():
-    """Seconds of sleep that nobody else sleeps: marks processes of a test."""
-    return f"98{time.time_ns() % 10**9}"
 
 
 STUBBORN = {
@@ -36,7 +29,7 @@ STUBBORN = {
 
 @pytest.fixture
 def stubborn(mark):
-    """Each of the commands by its name, with a mark of its own, which begins with the test's mark."""
+    """The commands by name. Each has a mark of its own, which begins with the test's mark."""
     return {name: command.format(m=f"{mark}{number}") for number, (name, command) in enumerate(STUBBORN.items())}
 
 
@@ -64,7 +57,7 @@ def test_all_is_dead_after_a_cancel(call, each_shell, stubborn, mark):
     assert all("cancelled; its processes were killed" in shown for shown in texts.values()), texts
 
 
-def test_what_is_left_in_the_background_ends_with_the_call(call, each_shell, mark):
+def test_background_processes_end_with_the_call(call, each_shell, mark):
     result = call("bash", command=f"sleep {mark} & (setsid nohup sleep {mark} &); echo done")
     assert alive(mark) == []
     assert text(result) == "stdout:\ndone\n\nexit code: 0"
@@ -98,23 +91,23 @@ def test_a_frozen_worker_does_not_stretch_the_time_limit(files, mark):
 
 
 def test_the_shell_outlives_signals_that_end_workers_gracefully(call, mark):
-    told = []
+    signalled = []
 
     def terminate():
         until(lambda: alive(mark))
-        told.extend(keepers())
-        for pid in told:
+        signalled.extend(keepers())
+        for pid in signalled:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 os.kill(pid, number)
 
     threading.Thread(target=terminate).start()
     result = call("bash", seconds=1, command=f"sleep {mark}")
     assert "timed out" in text(result)
-    assert told
+    assert signalled
 
 
 @pytest.mark.parametrize("number", ["KILL", "STOP"])
-def test_without_the_keepers_word_the_outcome_is_unknown(call, mark, number, monkeypatch):
+def test_without_the_keepers_report_the_outcome_is_unknown(call, mark, number, monkeypatch):
     monkeypatch.setattr("workers.tools.sandbox.leash.SLACK_SECONDS", -4.0)
     with pytest.raises(OutcomeUnknown):
         call("bash", seconds=1, command=f"kill -{number} $PPID; sleep {mark}")
@@ -122,11 +115,11 @@ def test_without_the_keepers_word_the_outcome_is_unknown(call, mark, number, mon
     assert keepers() == []
 
 
-def test_the_command_cannot_speak_for_the_keeper(call, files):
+def test_a_command_cannot_forge_the_keepers_report(call, files):
     if os.getuid() == 0:
-        pytest.skip("root may read any process")
-    said = text(call("bash", command="for fd in /proc/$PPID/fd/*; do echo forged > $fd; done; ls /proc/$PPID/fd"))
-    assert "ermission denied" in said
+        pytest.skip("NOT TESTED: root may read any process")
+    output = text(call("bash", command="for fd in /proc/$PPID/fd/*; do echo forged > $fd; done; ls /proc/$PPID/fd"))
+    assert "ermission denied" in output
 
 
 def test_a_shell_that_cannot_start_is_an_error_not_an_unknown(call, monkeypatch):
@@ -144,5 +137,5 @@ def test_no_process_and_no_descriptor_is_left_behind(call):
 
 
 def test_a_command_that_makes_hundreds_of_orphans_leaves_no_zombies(call):
-    said = text(call("bash", command="for i in $(seq 300); do (true &); done; ps -e -o stat= | grep -c ^Z"))
-    assert int(said.split("\n")[1]) < 225
+    output = text(call("bash", command="for i in $(seq 300); do (true &); done; ps -e -o stat= | grep -c ^Z"))
+    assert int(output.split("\n")[1]) < 225

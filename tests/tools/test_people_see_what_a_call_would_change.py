@@ -43,9 +43,9 @@ def test_no_file_outside_is_shown(root: Path, tool: str) -> None:
     (root / "files" / "link").symlink_to("../secret")
     for path in ("../secret", "link", "/etc/passwd"):
         fields = {"file_path": path, "old_string": "s", "new_string": "t", "content": "x"}
-        found = preview(tool, root, fields)
-        assert set(found) == {"problem"}
-        assert "s3cret" not in found["problem"]
+        shown = preview(tool, root, fields)
+        assert set(shown) == {"problem"}
+        assert "s3cret" not in shown["problem"]
 
 
 def test_a_command_starts_where_the_last_one_ended(root: Path) -> None:

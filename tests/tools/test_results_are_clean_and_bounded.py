@@ -1,4 +1,4 @@
-"""What the model sees of a result is valid, visible and no longer than the setting."""
+"""A result for the model is valid text without invisible characters, and no longer than the setting."""
 
 import json
 
@@ -23,7 +23,7 @@ from workers.tools.output import Clip, OutputSoFar
         ("é 漢 👩\u200d💻", "é 漢 👩\u200d💻"),
     ],
 )
-def test_what_would_not_be_seen_is_written_out(raw, shown):
+def test_invisible_characters_are_written_out(raw, shown):
     assert clean.escape_controls(raw) == shown
 
 
@@ -69,9 +69,9 @@ def test_a_thousand_blocks_become_a_hundred():
 
 
 def test_the_callers_blocks_are_not_changed():
-    given_blocks = [{"type": "text", "text": "\0"}]
-    clean.bounded(given_blocks, 100, 100)[0]
-    assert given_blocks == [{"type": "text", "text": "\0"}]
+    blocks = [{"type": "text", "text": "\0"}]
+    clean.bounded(blocks, 100, 100)
+    assert blocks == [{"type": "text", "text": "\0"}]
 
 
 @given(some.lists(some.binary(max_size=50)), some.integers(1, 40))

@@ -1,4 +1,4 @@
-"""Which toolsets a worker has: installed packages' and the setting's. What would not go well is left out, with a sentence."""
+"""A worker finds the toolsets of installed packages and of the setting. It leaves out unusable ones and says why."""
 
 import sys
 from pathlib import Path
@@ -21,42 +21,30 @@ GOOD = """
 """
 
 
-@pytest.fixture
-def house(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path / "theirs"))
-    monkeypatch.delenv("ASSENT_TOOLSETS", raising=False)
-    yield House(tmp_path / "theirs", monkeypatch)
-    running.end_idle()
-    settings.cache_clear()
-
-
 def good(name):
     return GOOD.format(name=name)
 
 
-def test_without_any_there_is_none(house):
+def test_without_names_no_toolset_is_found(house):
     assert running.describe() == ({}, [])
 
 
-def test_one_of_the_setting_is_found(house):
+def test_a_toolset_named_in_the_setting_is_found(house):
     house.write("team.tools", good("desk"))
     house.name("team.tools:desk")
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    assert [(entry["name"], entry["description"]) for entry in found["desk"]] == [("look", "Look. Closely.")]
+    assert [(entry["name"], entry["description"]) for entry in toolsets["desk"]] == [("look", "Look. Closely.")]
     assert not any(name.startswith("team") for name in sys.modules)
 
 
-def test_one_of_an_installed_package_is_found(house, context):
+def test_a_toolset_of_an_installed_package_is_found(house, context):
     house.write("team.tools", good("desk"))
     house.install("team-tools", "team.tools:desk", top="team")
-    found, problems = running.describe()
-    assert problems == []
-    tool = running.toolset_tool("desk", found["desk"][0])
-    assert tool.run(context(), {}).content == [{"type": "text", "text": "seen"}]
+    assert look(context).content == [{"type": "text", "text": "seen"}]
 
 
-def test_one_that_is_named_twice_is_found_once(house):
+def test_a_toolset_that_is_named_twice_is_found_once(house):
     house.write("team.tools", good("desk"))
     house.install("team-tools", "team.tools:desk", top="team")
     house.name("team.tools:desk", "team.tools:desk")
@@ -66,9 +54,9 @@ def test_one_that_is_named_twice_is_found_once(house):
 
 def test_the_example_is_found_by_the_setting(house):
     house.name("examples.orders:orders")
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     assert problems == []
-    assert [entry["name"] for entry in found["orders"]] == ["find_orders", "get_order", "refund", "send_letter"]
+    assert [entry["name"] for entry in toolsets["orders"]] == ["find_orders", "get_order", "refund", "send_letter"]
 
 
 LIKE_OURS = """
@@ -103,10 +91,10 @@ def beside(tmp_path, monkeypatch):
 
 
 def look(context):
-    """The text of the toolset's tool, called as a worker does."""
-    found, problems = running.describe()
+    """Return the result of the one tool of the toolset `desk`, called as a worker does."""
+    toolsets, problems = running.describe()
     assert problems == []
-    return running.toolset_tool("desk", found["desk"][0]).run(context(), {}).content
+    return running.toolset_tool("desk", toolsets["desk"][0]).run(context(), {})
 
 
 OURS = ("api", "deploy", "models", "workers")
@@ -131,36 +119,34 @@ def test_a_team_s_packages_may_have_the_names_of_ours(beside, context, packaged)
         beside.write(f"{name}.core", "WORDS = __name__")
     beside.write("workers.tools", LIKE_ALL_OURS)
     beside.name("workers.tools:desk")
-    assert look(context) == [{"type": "text", "text": "api.core deploy.core models.core workers.core"}]
+    assert look(context).content == [{"type": "text", "text": "api.core deploy.core models.core workers.core"}]
 
 
-def test_so_may_the_modules_of_an_installed_package(house, context):
+def test_an_installed_package_may_have_modules_with_the_names_of_ours(house, context):
     for name in OURS:
         house.write(f"{name}.core", "WORDS = __name__")
     house.write("team.tools", LIKE_ALL_OURS)
     house.install("team-tools", "team.tools:desk")
-    assert look(context) == [{"type": "text", "text": "api.core deploy.core models.core workers.core"}]
+    assert look(context).content == [{"type": "text", "text": "api.core deploy.core models.core workers.core"}]
 
 
 def test_an_installed_package_is_also_found_in_the_folder_of_toolsets(beside, context):
     beside.write("models.core", "WORDS = 'theirs'")
     beside.write("models.tools", LIKE_OURS.format(name="models"))
     beside.install("team-tools", "models.tools:desk")
-    assert look(context) == [{"type": "text", "text": "theirs"}]
+    assert look(context).content == [{"type": "text", "text": "theirs"}]
 
 
-def test_only_one_module_and_private_ones_of_ours_are_loaded_there(beside, context):
+def test_a_toolsets_process_loads_only_assent_and_private_modules_of_ours(beside, context):
     beside.write("models.tools", LOADED.replace("HOME", str(Path.cwd())))
     beside.name("models.tools:desk")
-    found, problems = running.describe()
-    assert problems == []
-    loaded = running.toolset_tool("desk", found["desk"][0]).run(context(), {}).structured["result"]
+    loaded = look(context).structured["result"]
     private = [name for name in loaded if name.startswith("_assent_runner")]
     assert private
     assert set(loaded) - set(private) - {"__mp_main__"} == {"__main__", "assent"}  # multiprocessing names __main__ twice
 
 
-def test_ours_are_out_of_reach_there(beside):
+def test_a_toolset_cannot_import_our_modules(beside):
     beside.write("tools", "import workers.tools")
     beside.name("tools:desk")
     assert running.describe()[1][0].startswith(
@@ -168,13 +154,13 @@ def test_ours_are_out_of_reach_there(beside):
     )
 
 
-def test_two_of_one_name_are_both_refused(house):
+def test_two_toolsets_of_one_name_are_both_refused(house):
     house.write("one", good("desk"))
     house.write("two", good("desk"))
     house.write("three", good("shelf"))
     house.name("one:desk", "two:desk", "three:shelf")
-    found, problems = running.describe()
-    assert list(found) == ["shelf"]
+    toolsets, problems = running.describe()
+    assert list(toolsets) == ["shelf"]
     both = "one:desk (ASSENT_TOOLSETS) and two:desk (ASSENT_TOOLSETS)"
     assert problems == [f"{both}: both are called 'desk', and neither is used; rename one"]
 
@@ -192,7 +178,7 @@ UNUSABLE = {
 }
 
 
-def test_each_that_cannot_be_used_is_told_and_the_others_work(house):
+def test_a_toolset_that_cannot_be_used_is_a_problem_and_the_others_work(house):
     sentences = []
     for number, (body, sentence) in enumerate(UNUSABLE.items()):
         module = f"bad{number}"
@@ -207,25 +193,25 @@ def test_each_that_cannot_be_used_is_told_and_the_others_work(house):
         assert problem.startswith(sentence)
 
 
-def test_one_whose_import_takes_too_long_is_told(house, monkeypatch):
+def test_a_toolset_whose_import_takes_too_long_is_a_problem(house, monkeypatch):
     monkeypatch.setattr(child, "START_SECONDS", 0.5)
     house.write("bad", "import time; time.sleep(60)")
     house.name("bad:desk")
     assert running.describe() == ({}, ["bad:desk (ASSENT_TOOLSETS): its import takes longer than 0.5 s"])
 
 
-def test_what_is_no_place_is_told(house):
+def test_a_name_that_is_not_module_and_attribute_is_a_problem(house):
     specs = ("team", "team:", ":desk", "team.tools:desk()", "te-am:desk")
     house.name(*specs)
     problems = [f"{spec} (ASSENT_TOOLSETS): is no place of a toolset; write module:attribute" for spec in specs]
     assert running.describe() == ({}, problems)
 
 
-def test_the_list_shows_what_is_there_and_what_is_not(house):
+def test_the_command_lists_usable_and_unusable_toolsets(house):
     house.write("fine", good("shelf"))
     house.name("bad:desk", "fine:shelf")
-    done = CliRunner().invoke(main, ["tools", "list"])
-    assert done.exit_code == 1
-    assert "shelf  (assent:shelf)\n  look  reads, asked: Look\n" in done.output
-    assert "builtin\n  bash  writes, at most once, asked: Run a command in bash" in done.output
-    assert "not used: bad:desk (ASSENT_TOOLSETS): cannot be imported (ModuleNotFoundError: No module named 'bad')" in done.output
+    result = CliRunner().invoke(main, ["tools", "list"])
+    assert result.exit_code == 1
+    assert "shelf  (assent:shelf)\n  look  reads, asked: Look\n" in result.output
+    assert "builtin\n  bash  writes, at most once, asked: Run a command in bash" in result.output
+    assert "not used: bad:desk (ASSENT_TOOLSETS): cannot be imported (ModuleNotFoundError: No module named 'bad')" in result.output

@@ -56,7 +56,7 @@ def test_a_setting_that_names_a_program_is_seen_in_every_place(git, files, repos
         assert not sees(files)
 
 
-def test_what_is_overridden_is_harmless_but_where_git_starts_itself_elsewhere(git, files, repository):
+def test_an_overridden_setting_counts_only_where_git_starts_itself_elsewhere(git, files, repository):
     git("-C", "src", "config", "core.hooksPath", ".husky")
     assert not sees(files)
     assert sees(files, "git push origin main")
@@ -81,7 +81,7 @@ def test_what_is_overridden_is_harmless_but_where_git_starts_itself_elsewhere(gi
         lambda src: (src / "closed/.GIT").mkdir(parents=True) or (src / "closed/.GIT/config").write_text("[alias]\n\tx = !./x\n"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_plainly_counts_as_seen(files, repository, change):
+def test_a_configuration_that_cannot_be_read_plainly_counts_as_a_program(files, repository, change):
     change(repository)
     assert sees(files)
 

@@ -1,6 +1,5 @@
 """Toolsets that a test writes as somebody's own code, outside of Assent, and calls as a worker does."""
 
-import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ class House:
     patch: pytest.MonkeyPatch
 
     def write(self, module: str, body: str) -> Path:
-        """A module with the toolset's words imported."""
+        """Write a module that begins with the imports of `HEAD`, and return its path."""
         file = self.folder / f"{module.replace('.', '/')}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(HEAD + textwrap.dedent(body))
@@ -35,13 +34,12 @@ class House:
         self.patch.setenv("ASSENT_TOOLSETS", " ".join(specs))
         settings.cache_clear()
 
-    def install(self, name: str, point: str, top: str = "", requires: str = "") -> Path:
-        """A distribution with an entry point, as pip leaves it."""
+    def install(self, name: str, point: str, top: str = "") -> Path:
+        """Write the metadata of a distribution with an entry point, as pip does, and return their folder."""
         info = self.folder / f"{name.replace('-', '_')}-1.0.dist-info"
         info.mkdir()
-        needs = f"Requires-Dist: {requires}\n" if requires else ""
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}")
-        (info / "entry_points.txt").write_text(f"[assent.toolsets]\nit = {point}\n" if point else "")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[assent.toolsets]\nit = {point}\n")
         files = [str(file.relative_to(self.folder)) for file in self.folder.rglob("*") if file.suffix in {".py", ".pth"}]
         (info / "RECORD").write_text("".join(f"{file},,\n" for file in files if file.startswith(top) or file.endswith(".pth")))
         return info
@@ -55,11 +53,5 @@ class Caller:
     toolset: str
     context: Callable[..., ToolContext]
 
-    def __call__(self, tool: str, context: ToolContext | None = None, **given: Any) -> ToolResult:
-        found = running.toolset_tool(self.toolset, self.entries[tool])
-        return found.run(context or self.context(), given)
-
-
-def inherited(name: str) -> str | None:
-    """A variable of this process."""
-    return os.environ.get(name)
+    def __call__(self, tool: str, context: ToolContext | None = None, **fields: Any) -> ToolResult:
+        return running.toolset_tool(self.toolset, self.entries[tool]).run(context or self.context(), fields)

@@ -1,4 +1,4 @@
-"""What tests of the toolsets that come with Assent stand on: a shop of their own, in the test process's database."""
+"""Fixtures of tests of the example toolset: a shop in the test process's database."""
 
 import json
 from collections.abc import Iterator
@@ -23,17 +23,16 @@ class Shop:
         self._root = root
         self.entries = entries
 
-    def call(self, tool: str, call_id: str = "sevt_1", **given: Any) -> ToolResult:
-        """One call."""
-        found = running.toolset_tool("orders", self.entries[tool])
-        return found.run(ToolContext(call_id, "sesn_1", self._root, 30), given)
+    def call(self, tool: str, call_id: str = "sevt_1", **fields: Any) -> ToolResult:
+        """Call a tool and return its result."""
+        return running.toolset_tool("orders", self.entries[tool]).run(ToolContext(call_id, "sesn_1", self._root, 30), fields)
 
-    def told(self, tool: str, call_id: str = "sevt_1", **given: Any) -> Any:
-        """What a call told the model, read as JSON."""
-        return json.loads(self.call(tool, call_id, **given).content[0]["text"])
+    def result(self, tool: str, call_id: str = "sevt_1", **fields: Any) -> Any:
+        """Call a tool and return the JSON of its result."""
+        return json.loads(self.call(tool, call_id, **fields).content[0]["text"])
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """What the database has."""
+        """Return the rows of a statement."""
         with psycopg.connect(self._url) as db:
             return db.execute(statement.encode()).fetchall()
 
@@ -52,12 +51,12 @@ def shop_url(database_urls: DatabaseUrls) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def entries(shop_url: str) -> dict[str, dict[str, Any]]:
-    """What the toolset declares, by tool."""
+    """The toolset's entries, by tool name."""
     settings.cache_clear()
-    found, problems = running.describe()
+    toolsets, problems = running.describe()
     settings.cache_clear()
     assert problems == []
-    return {entry["name"]: entry for entry in found["orders"]}
+    return {entry["name"]: entry for entry in toolsets["orders"]}
 
 
 @pytest.fixture
