@@ -64,7 +64,8 @@ def shell_worker(mark: str) -> ForkServerProcess:
 
 def wake(process: ForkServerProcess) -> None:
     """Let a frozen worker go on to its end."""
-    os.kill(process.pid, signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):  # `wake_tree` may have woken it, and it has ended
+        os.kill(process.pid, signal.SIGCONT)
     process.join(10)
     assert process.exitcode == 0
 
