@@ -1,6 +1,5 @@
 """A stream begins now or after `Last-Event-ID`, and sends each event once and in order, also without Redis."""
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ import redis
 from crashes.processes import wait_for
 from doors.reading import Stream, stream
 from doors.served import Caller, bad, confirmation, good, key, message, served
+from doors.stream_frames import delta, publish, start
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
@@ -122,23 +122,6 @@ def test_our_own_events_are_streamed_on_request_only(caller: Caller, stage: Stag
     assert [f.data["id"] for f in plain_frames] == listed(caller, session_id)
     assert [f.data["id"] for f in full_frames] == listed(caller, session_id, include="approvals")
     assert {f.event for f in full_frames} - {f.event for f in plain_frames} == {"approval.requested", "approval.decided"}
-
-
-def publish(redis_url: str, session_id: str, *frames: dict[str, Any]) -> None:
-    """Publish these frames, as the worker of a turn does."""
-    with redis.Redis.from_url(redis_url) as client:
-        client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames}))
-
-
-def start(event_id: str) -> dict[str, Any]:
-    """Return the first frame of a preview."""
-    return {"type": "event_start", "event": {"id": event_id, "type": "agent.message"}}
-
-
-def delta(event_id: str, text: str) -> dict[str, Any]:
-    """Return a frame with text of a preview."""
-    content = {"type": "text", "text": text}
-    return {"type": "event_delta", "event_id": event_id, "delta": {"type": "content_delta", "index": 0, "content": content}}
 
 
 def test_deltas_are_streamed_on_request_in_order_and_without_an_id(

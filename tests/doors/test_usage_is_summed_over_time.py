@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from doors.served import Caller, bad, good, key
+from rows.spending import COST, PRICED
 from rows.stage import Stage, say
-from rows.test_every_attempt_is_counted_once import COST, PRICED
 
 GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
 

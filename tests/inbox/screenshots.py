@@ -12,9 +12,8 @@ from inbox.visitor import Visitor
 from inbox.waiting import endpoint_with_deliveries
 from outbox.notified import channel, mail_channel
 from playwright.sync_api import Browser
+from rows.spending import COSTS_10, MODEL, QUOTE, limit
 from rows.stage import Stage, call, say
-from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE
-from rows.test_sessions_stay_within_shared_limits import MODEL, limit
 
 from models.database import clock
 from models.database.transactions import transaction

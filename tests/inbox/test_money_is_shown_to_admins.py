@@ -5,9 +5,8 @@ from decimal import Decimal
 import pytest
 from inbox.visitor import Visitor
 from playwright.sync_api import expect
+from rows.spending import QUOTE, begin, limit, spend_10, spent
 from rows.stage import Stage
-from rows.test_a_session_stays_within_its_budget import QUOTE, spent
-from rows.test_sessions_stay_within_shared_limits import begin, limit, spend_10
 
 from models.database.transactions import transaction
 from models.workspace.provider_key import ProviderKey

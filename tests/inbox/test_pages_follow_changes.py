@@ -7,7 +7,7 @@ import pytest
 import redis
 from crashes.processes import wait_for
 from doors.served import served
-from doors.test_streams_say_each_event_once import delta, publish, start
+from doors.stream_frames import delta, publish, start
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect

@@ -8,8 +8,8 @@ import pytest
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back
 from playwright.sync_api import expect
+from rows.spending import limit
 from rows.stage import Stage, call
-from rows.test_sessions_stay_within_shared_limits import limit
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction

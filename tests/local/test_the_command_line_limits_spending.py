@@ -2,9 +2,8 @@
 
 import pytest
 from local.conftest import Assent
+from rows.spending import QUOTE, begin, spent
 from rows.stage import Stage
-from rows.test_a_session_stays_within_its_budget import QUOTE, spent
-from rows.test_sessions_stay_within_shared_limits import begin
 
 
 def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> None:

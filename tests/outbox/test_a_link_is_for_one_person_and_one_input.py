@@ -7,7 +7,7 @@ import pytest
 from own_database import Clock
 from people import Somebody, member
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask
+from rows.voting import ask
 
 from models.database.transactions import transaction
 from models.flow import due

@@ -13,7 +13,7 @@ from outbox.receiver import Receiver
 from own_database import Clock
 from people import Somebody, Visitor, member
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask
+from rows.voting import ask
 
 from models import flow
 from models.database.transactions import transaction

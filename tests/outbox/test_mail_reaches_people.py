@@ -15,7 +15,7 @@ from outbox.notified import mail_channel, notifications, notify
 from own_database import Clock
 from people import member
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask, vote
+from rows.voting import ask, vote
 
 from models import flow
 from models.database import encryption

@@ -11,7 +11,7 @@ from outbox.notified import changes, channel, fan_out, notifications, notify
 from outbox.receiver import Receiver
 from people import member
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask, vote
+from rows.voting import ask, vote
 
 from models.database.exchange import Connection
 from models.database.transactions import transaction

@@ -10,8 +10,7 @@ from outbox.receiver import Receiver
 from own_database import Clock
 from people import group, member
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask, leave, vote
-from rows.test_what_nobody_decides_is_escalated import escalating
+from rows.voting import ask, escalating, leave, vote
 
 from models import flow
 from models.database import clock as database_clock

@@ -23,9 +23,9 @@ from outbox.fake_slack import (
 from outbox.notices import notice_of
 from own_database import Clock
 from people import Somebody, Visitor, acts_of, member
+from rows.spending import QUOTE, spent
 from rows.stage import Stage
-from rows.test_a_session_stays_within_its_budget import QUOTE, spent
-from rows.test_several_people_must_agree import ask
+from rows.voting import ask
 
 from models.audit.acts import Audit
 from models.audit.principal import system

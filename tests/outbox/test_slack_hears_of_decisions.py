@@ -7,7 +7,7 @@ from outbox.notified import channel, channels, notifications, notify
 from own_database import Clock
 from people import Somebody
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask, vote
+from rows.voting import ask, vote
 
 from models.database.transactions import transaction
 from models.outbox.channel import Channel

@@ -3,9 +3,8 @@
 from functools import partial
 
 from races.races_together import of_kind, together
+from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage
-from rows.test_a_session_stays_within_its_budget import QUOTE
-from rows.test_sessions_stay_within_shared_limits import begin, limit
 
 from models.session.turn import Turn
 

@@ -7,7 +7,7 @@ from crashes.invariants import check_invariants
 from people import Somebody, group, member
 from races.races_together import of_kind, together
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask, leave, vote, votes
+from rows.voting import ask, leave, vote, votes
 
 from models.database.transactions import transaction
 from models.errors import Conflict

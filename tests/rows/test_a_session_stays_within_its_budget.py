@@ -5,21 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from rows.spending import COSTS_10, QUOTE, REACHED, spent
 from rows.stage import Stage, call, say
 
 from models import flow
 from models.errors import Invalid
 from models.flow import budgets
-from models.pure.charges import Charge
-from models.pure.prices import Price
 from models.pure.usage import Usage
 from models.session.turn import Turn
-
-PRICE = Price.configured({"input": "1", "output": "1"})
-COSTS_10 = Charge("anthropic", "m", PRICE, Usage(output_tokens=10_000_000))
-QUOTE = Charge("anthropic", "m", PRICE, Usage(1_000_000, 10_000_000), estimated=True)
-"""An input of $1, and a reply of at most $10."""
-REACHED = {"type": "budget_reached"}
 
 
 @pytest.fixture
@@ -27,16 +20,6 @@ def stage(stage: Stage) -> Stage:
     """A stage whose requests have a price."""
     stage.quote = QUOTE
     return stage
-
-
-def spent(stage: Stage, budget: str = "10", **more: Any) -> str:
-    """A session that has reached its budget, with a message that waits for an answer."""
-    session = stage.session(budget=budget, model="claude-opus-5-5", **more)
-    stage.message(session)
-    stage.reply(session, say("That was $10."), charge=COSTS_10)
-    stage.message(session, "Again.")
-    assert stage.claim(session) is None
-    return session
 
 
 def update(stage: Stage, session: str, budget: str | None) -> None:

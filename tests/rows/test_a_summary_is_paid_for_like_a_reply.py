@@ -7,9 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from rows.folding import claim, fold, folds, offer, talk
+from rows.spending import limit
 from rows.stage import Stage, say
-from rows.test_a_long_history_is_folded import claim, fold, folds, offer, talk
-from rows.test_sessions_stay_within_shared_limits import limit
 
 from models.pure.charges import Charge
 from models.pure.prices import Price

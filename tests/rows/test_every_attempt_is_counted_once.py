@@ -5,20 +5,15 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rows.spending import COST, OPERATOR_PRICE, PRICED, USAGE
 from rows.stage import QUOTE, Stage, say
 
 from models import flow
 from models.database.transactions import transaction
-from models.pure.charges import Charge
 from models.pure.prices import Price
 from models.pure.usage import COUNTS, NOTHING, Usage
 from models.session.turn import Turn
 from models.session.turn_usage import TurnUsage
-
-PRICE = Price("operator", *(Decimal(price) for price in ("4", "20", "0.2", "5", "8")))
-USAGE = Usage(1_000, 500, 20_000, 3_000, 1_000, web_fetch_requests=2)
-COST = Decimal("0.004") + Decimal("0.01") + Decimal("0.004") + Decimal("0.01") + Decimal("0.008")
-PRICED = Charge("anthropic", "claude-opus-5-5", PRICE, USAGE)
 
 
 def rows(stage: Stage, session: str) -> list[TurnUsage]:
@@ -50,8 +45,8 @@ def test_a_reply_is_counted_with_its_price(stage: Stage) -> None:
     stage.reply(session, say("Hello."), charge=PRICED)
     [row] = rows(stage, session)
     assert (row.cost, row.estimated, row.model) == (COST, False, "claude-opus-5-5")
-    assert row.price == PRICE.stored
-    assert Price.of(row.price) == PRICE
+    assert row.price == OPERATOR_PRICE.stored
+    assert Price.of(row.price) == OPERATOR_PRICE
     used = stage.events(session, "session.usage")[-1].body["usage"]
     assert used["list_cost"] == {"amount": "4", "currency": "USD"}
     assert Decimal(used["exact_list_cost"]) == COST

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from people import Somebody, member
 from rows.stage import Stage, call, say
-from rows.test_several_people_must_agree import vote
+from rows.voting import vote
 
 from models import flow
 from models.errors import Forbidden, Invalid

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from people import Somebody, group, member
 from rows.stage import Stage
-from rows.test_several_people_must_agree import ask, vote, votes
+from rows.voting import ask, vote, votes
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction

@@ -1,13 +1,12 @@
 """Sessions that share a spend limit exceed it by no more than one reply together. Then people decide about each session."""
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
 from people import member
+from rows.spending import COSTS_10, QUOTE, REACHED, begin, limit, spend_10
 from rows.stage import Stage, say
-from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE, REACHED
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction
@@ -18,34 +17,12 @@ from models.session.turn import Turn
 from models.workspace.spend_limit import SpendLimit
 from workers import sweeps
 
-MODEL = "claude-opus-5-5"
-
 
 @pytest.fixture
 def stage(stage: Stage) -> Stage:
     """A stage whose requests have a price: $1 for the input, at most $10 for the reply."""
     stage.quote = QUOTE
     return stage
-
-
-def limit(stage: Stage, amount: str | None, scope: tuple[str, str] | None = None, period: str = "monthly") -> SpendLimit:
-    dollars = Decimal(amount) if amount else None
-    with transaction(stage.workspace_id) as db:
-        return limits.set_limit(db, stage.principal, scope or ("workspace", stage.workspace_id), period, dollars)
-
-
-def begin(stage: Stage, **more: Any) -> str:
-    """A session with a message that waits for an answer."""
-    session = stage.session(model=MODEL, **more)
-    stage.message(session)
-    return session
-
-
-def spend_10(stage: Stage, **more: Any) -> str:
-    """A session that has cost $10."""
-    session = begin(stage, **more)
-    stage.reply(session, say("That was $10."), charge=COSTS_10)
-    return session
 
 
 def test_one_session_s_cost_stops_another_session(stage: Stage) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from people import Somebody, group, member
 from rows.stage import Stage, call
+from rows.voting import ask, leave, vote, votes
 
 from models import flow
 from models.audit.acts import Audit
@@ -13,37 +14,7 @@ from models.errors import Conflict, Forbidden
 from models.people.group import Membership
 from models.session.approval import Approval
 from models.session.approval_events import requirements
-from models.session.decision import Decision
 from models.session.tool_call import ToolCall
-from models.session.vote import Vote
-
-
-def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "allow", **more: Any) -> str:
-    """Vote as one person. Returns the id of the vote's event."""
-
-    def verb(db: Any, session: Any) -> str:
-        row = db.get_one(Approval, approval.id, lock=True)
-        return flow.decide(db, session, who.principal, row, Decision(result=result, **more))  # type: ignore[arg-type]
-
-    return stage.locked(approval.session_id, verb)
-
-
-def ask(stage: Stage, session_id: str, **arguments: Any) -> Approval:
-    """Have the model propose a call that asks. Returns the approval."""
-    stage.propose(session_id, call(**(arguments or {"command": "ls"})))
-    return stage.approvals(session_id)[-1]
-
-
-def votes(stage: Stage, approval: Approval) -> list[tuple[str, str]]:
-    """The valid votes: person and result."""
-    with transaction(stage.workspace_id) as db:
-        return [(one.person_id, one.result) for one in Vote.of(db, [approval.id])[approval.id]]
-
-
-def leave(stage: Stage, who: Somebody, group_id: str) -> None:
-    """Have somebody leave a group."""
-    with transaction(stage.workspace_id) as db:
-        db.write("DELETE FROM membership WHERE group_id = %(g)s AND person_id = %(p)s", g=group_id, p=who.person_id)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from people import Somebody, group, member
 from rows.stage import Stage, call
-from rows.test_several_people_must_agree import ask, vote, votes
+from rows.voting import ask, escalating, vote, votes
 
 from models import flow
 from models.audit.acts import Audit
@@ -25,13 +25,6 @@ def clerk(stage: Stage) -> Somebody:
 @pytest.fixture
 def boss(stage: Stage) -> Somebody:
     return member(stage)
-
-
-def escalating(clerk: Somebody, *levels: tuple[Somebody, float], then: str = "deny") -> dict[str, Any]:
-    """The approval settings of a tool whose first deadline is a minute."""
-    steps = [{"approvers": [f"user:{who.person_id}"], "timeout_seconds": seconds} for who, seconds in levels]
-    own = {"approvers": [f"user:{clerk.person_id}"], "timeout_seconds": 60, "on_timeout": "escalate"}
-    return {**own, "escalate_to": steps, "then": then}
 
 
 def test_each_level_has_a_deadline_an_event_and_an_act(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:

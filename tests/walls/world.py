@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from people import group, member
 from psycopg import sql
 from rows.stage import Stage, call
-from rows.test_several_people_must_agree import ask, vote
+from rows.voting import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import seals, signer

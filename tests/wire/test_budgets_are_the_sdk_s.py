@@ -6,8 +6,8 @@ import anthropic
 import pytest
 from anthropic import Anthropic
 from doors.served import MODEL, message
+from rows.spending import COSTS_10, QUOTE, spent
 from rows.stage import Stage, say
-from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE, spent
 
 
 def cents(amount: str) -> Any:

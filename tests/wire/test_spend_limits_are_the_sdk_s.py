@@ -10,9 +10,8 @@ import pytest
 from anthropic import Anthropic
 from doors.served import Caller, key
 from own_database import Clock
+from rows.spending import QUOTE, limit, spend_10
 from rows.stage import Stage
-from rows.test_a_session_stays_within_its_budget import QUOTE
-from rows.test_sessions_stay_within_shared_limits import limit, spend_10
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction

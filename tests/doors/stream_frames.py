@@ -1,0 +1,23 @@
+"""Frames of a session's stream, as workers publish them."""
+
+import json
+from typing import Any
+
+import redis
+
+
+def publish(redis_url: str, session_id: str, *frames: dict[str, Any]) -> None:
+    """Publish these frames, as the worker of a turn does."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames}))
+
+
+def start(event_id: str) -> dict[str, Any]:
+    """Return the first frame of a preview."""
+    return {"type": "event_start", "event": {"id": event_id, "type": "agent.message"}}
+
+
+def delta(event_id: str, text: str) -> dict[str, Any]:
+    """Return a frame with text of a preview."""
+    content = {"type": "text", "text": text}
+    return {"type": "event_delta", "event_id": event_id, "delta": {"type": "content_delta", "index": 0, "content": content}}

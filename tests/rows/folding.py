@@ -1,0 +1,58 @@
+"""The steps of tests about long histories."""
+
+from rows.stage import QUOTE, Stage, say
+
+from models import flow
+from models.database.rows import Db
+from models.pure.charges import Charge
+from models.pure.usage import Usage
+from models.session.fold import Fold
+from models.session.session import Session
+from models.session.turn import Served, Turn
+from workers.offer import Offer
+
+WINDOW = 4_000
+"""In tokens: an input of at most 12,000 characters."""
+UNREPORTED = Charge("anthropic", "stand-in", None, Usage())
+"""A provider that counts nothing, so that lengths are estimated from the text."""
+SUMMARY = {"type": "summary", "text": "They talked.", "provider_data": {"anthropic": {"compaction": {"type": "compaction"}}}}
+
+
+def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
+    """Claim the session's turn as a worker does. Returns the turn, if it may begin, and the request that it offers."""
+
+    def verb(db: Db, session: Session) -> tuple[Turn | None, Offer]:
+        request = Offer(db, session)
+        return flow.claim_turn(db, session, session.turn_id or "", "worker", request.quote), request
+
+    return stage.locked(session_id, verb)
+
+
+def offer(stage: Stage, session_id: str) -> tuple[Turn, Offer]:
+    """Claim the session's turn, which is free to claim."""
+    turn, request = claim(stage, session_id)
+    assert turn, "there is a turn to claim"
+    return turn, request
+
+
+def fold(stage: Stage, turn: Turn, folding: flow.Folding, charge: Charge = QUOTE) -> None:
+    """Store the summary that the model wrote."""
+    served = Served("anthropic", "stand-in")
+
+    def verb(db: Db, session: Session) -> None:
+        held = Turn.held(db, turn.id, turn.fence)
+        flow.fold(db, session, held, folding, summary=SUMMARY, charges=[charge], served=served)
+
+    stage.locked(turn.session_id, verb)
+
+
+def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900, charge: Charge | None = None) -> None:
+    """Add turns of these numbers, each with a message and a reply of about `characters` in all."""
+    for number in numbers:
+        stage.message(session_id, f"Message {number}: " + "m" * (characters // 2))
+        stage.reply(session_id, say(f"Reply {number}: " + "r" * (characters // 2)), charge=charge or UNREPORTED)
+
+
+def folds(stage: Stage, session_id: str) -> list[Fold]:
+    """The session's folds, the oldest first."""
+    return stage.locked(session_id, lambda db, _: db.find(Fold, "WHERE session_id = %(id)s ORDER BY through, kind", id=session_id))
