@@ -3,8 +3,10 @@
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from models import flow
+from models.database.query import Query
 from models.database.rows import Db, Stale
 from models.database.transactions import ERRORS, is_transient, transaction
 from models.errors import NotFound
@@ -20,21 +22,21 @@ def keep(
     session_id: str,
     lease: Lease,
     verb: Callable[[Db, Session], None],
-    *,
+    *rows: Query[Any],
     even_late: bool = False,
 ) -> bool:
     """Run `verb` on the locked session in a transaction, and repeat after a transient database error. True if the last run wrote.
 
     A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function also ends when the lease is
-    lost, because another worker may have the row; `even_late` is for a verb that handles this case. Errors: database errors that
-    are not transient.
+    lost, because another worker may have the row; `even_late` is for a verb that handles this case. `rows` are read in the lock's
+    round trip, so that the verb's `Db.get` finds them. Errors: database errors that are not transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds
     while not lease.lost.is_set() or (even_late and time.monotonic() < until):
         try:
             with transaction(workspace_id) as db:
-                verb(db, flow.lock(db, session_id))
+                verb(db, flow.lock_and_read(db, session_id, *rows)[0])
         except (Stale, NotFound):
             return False
         except ERRORS as error:

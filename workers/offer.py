@@ -27,35 +27,40 @@ from workers.providers.choosing import Candidate
 class Offer:
     """A session's next request, while the turn is claimed."""
 
-    def __init__(self, db: Db, session: Session) -> None:
-        self._db, self._session = db, session
-        self.agent, self.policies = session.agent(db), flow.workspace_policies(db, session)
-        self.messages: list[dict[str, Any]] = []
-        self.keys: dict[str, ProviderKey] = {}
-        """The workspace's own keys by provider."""
-        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
+    agent: dict[str, Any]
+    policies: dict[str, Any]
+    messages: list[dict[str, Any]]
+    keys: dict[str, ProviderKey]
+    """The workspace's own keys by provider."""
+    charge: Charge
+    """The highest charge that the request may cause."""
+
+    def __init__(self, db: Db) -> None:
+        self._db = db
         self.folding: flow.Folding | None = None
         """The turns that must be folded first: then the request asks for their summary."""
         self.tokens = 0
         """An estimate of the request's input."""
 
-    def quote(self, turn: Turn) -> Charge:
-        """Return the request's estimated charge. Called once the turn has read its messages."""
-        *rows, keys = self._db.read(*flow.history_reads(self._session.id), provider_keys())
+    def quote(self, session: Session, turn: Turn) -> Charge:
+        """Read the request, and return its estimated charge. Called once, when the turn has read its messages."""
+        self.agent, self.policies = session.agent(self._db), flow.workspace_policies(self._db, session)
+        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
+        *rows, keys = self._db.read(*flow.history_reads(session.id), provider_keys())
         self.keys = {key.provider: key for key in keys}
         parts = flow.parts(self._db, rows)
         self.messages = flow.joined(parts)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
-            self.charge = charging.quoted(self._session, self.agent, self.messages, order) or self.charge
-            self._fit(turn, parts, order[0])
+            self.charge = charging.quoted(session, self.agent, self.messages, order) or self.charge
+            self._fit(session, turn, parts, order[0])
         return self.charge
 
-    def _fit(self, turn: Turn, parts: Sequence[Part], first: Candidate) -> None:
+    def _fit(self, session: Session, turn: Turn, parts: Sequence[Part], first: Candidate) -> None:
         """Shorten the request, or set `folding`, if it would not fit into the window of the model that is tried first."""
-        window = window_of(first.entry, first.model, self._session.now)
+        window = window_of(first.entry, first.model, session.now)
         tokens = self.charge.usage.context_tokens
-        fitting, self.folding = flow.fit(self._db, self._session, turn, parts, tokens=tokens, window=window)
+        fitting, self.folding = flow.fit(self._db, session, turn, parts, tokens=tokens, window=window)
         self.tokens = tokens
         if fitting is not parts or self.folding:
             whole, self.messages = self.messages, flow.joined(fitting)

@@ -14,6 +14,7 @@ from models.flow import Hands, Outcome, Taken, Unresolved, sessions
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.naming import OURS
+from models.session.call_input import CallInput
 from models.session.call_result import text
 from models.session.session import Session
 from models.session.stored_result import StoredResult
@@ -95,10 +96,9 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
     with transaction(workspace_id) as db:
         try:
-            session = flow.lock(db, session_id)
+            return flow.claim_call(db, session_id, call_id, hands)
         except NotFound:
             return None
-        return flow.claim_call(db, session, call_id, hands)
 
 
 def _git_may_run(session_id: str, command: str) -> bool:
@@ -161,7 +161,7 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
         flow.finish_call(db, session, held, outcome)
 
     try:
-        keep(call.workspace_id, call.session_id, lease, verb, even_late=True)
+        keep(call.workspace_id, call.session_id, lease, verb, CallInput.about(call.id), even_late=True)
     except Exception as error:
         # The effect has happened, so at least the call's end is stored.
         log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)

@@ -91,12 +91,11 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
     if not leases.ready():
         return None
     with transaction(workspace_id) as db:
+        offer = Offer(db)
         try:
-            session = flow.lock(db, session_id)
+            turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote)
         except NotFound:
             return None
-        offer = Offer(db, session)
-        turn = flow.claim_turn(db, session, turn_id, leases.worker(), offer.quote)
         if turn is None:
             return None
         return Claimed(

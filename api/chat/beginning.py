@@ -13,7 +13,7 @@ from models.errors import Conflict, Invalid, NotFound
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
-from models.workspace.environment import BUILT_IN, Environment
+from models.workspace.environment import BUILT_IN
 from models.workspace.workspace import Workspace
 
 OURS = frozenset({"session_id", "environment_id", "on_behalf_of"})
@@ -79,14 +79,12 @@ def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:
     overrides = {"tools": translating.merged_tools(own, own, body.tools)} if body.tools else {}
     check_agent_approvers(db, version.snapshot(overrides), Workspace.policies(db), (), at="agent.")
     metadata = body.metadata or {}
-    environment = Environment.for_session(db, metadata.get("environment_id") or _default_environment(db))
     return flow.create(
         db,
         principal,
         version=version,
         overrides=overrides,
-        environment_id=environment.id,
-        self_hosted=environment.self_hosted,
+        environment_id=metadata.get("environment_id") or _default_environment(db),
         title=None,
         metadata={name: value for name, value in metadata.items() if name not in OURS},
         max_turns=version.body["max_turns"] or settings().max_turns,

@@ -24,7 +24,6 @@ from models.session.session import Session
 from models.session.vote import Vote
 from models.settings import settings
 from models.workspace.agent import AgentVersion
-from models.workspace.environment import Environment
 
 sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
 
@@ -42,14 +41,12 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
     overrides = body.agent.overrides()
     loosening.check_session(principal, body.agent, version.body, overrides)
     check_servers(db, version.snapshot(overrides), overrides, at="agent.")
-    environment = Environment.for_session(db, body.environment_id)
     session = flow.create(
         db,
         principal,
         version=version,
         overrides=overrides,
-        environment_id=environment.id,
-        self_hosted=environment.self_hosted,
+        environment_id=body.environment_id,
         title=body.title or None,
         metadata=body.metadata or {},
         max_turns=body.max_turns or version.body["max_turns"] or settings().max_turns,

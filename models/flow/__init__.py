@@ -1,4 +1,5 @@
-"""The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent:
+"""The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent. The claims of turns
+and calls take its id, and lock it themselves:
 
     lock          the lock, with the rows that nearly every verb reads
     sessions      create, archive and delete a session
@@ -39,7 +40,7 @@ from models.flow.grants import release_waiting, session_policies, swept, workspa
 from models.flow.halts import resume, settled
 from models.flow.history import history, history_reads, joined, parts
 from models.flow.hosted_work import offer_work, stop_work
-from models.flow.lock import lock
+from models.flow.lock import lock, lock_and_read
 from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
@@ -72,6 +73,7 @@ __all__ = [
     "joined",
     "late_result",
     "lock",
+    "lock_and_read",
     "lose_call",
     "offer_work",
     "parts",

@@ -10,6 +10,7 @@ from models.audit.principal import Principal, system
 from models.database.rows import Db
 from models.flow import votes
 from models.flow.grants import ask_instead, asking_of, granted_now, refuse, session_policies
+from models.flow.lock import lock_and_read
 from models.flow.next_step import carry_on
 from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
 from models.policy.asking import Asking
@@ -84,18 +85,21 @@ class _Permission:
         return self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict)
 
 
-def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
-    """Claim a queued call and write its attempt's row. Returns Unresolved if the worker must first look at the session's files.
+def claim_call(db: Db, session_id: str, call_id: str, hands: Hands) -> Taken | Unresolved | None:
+    """Lock the session, claim a queued call and write its attempt's row.
 
-    Returns None if the call is not queued, the workspace is halted, this worker cannot run the call, or the call ended here: a rule
-    denied it, a person is asked, a cached result answered it, or its input no longer has the hash that was judged and decided.
+    Returns Unresolved if the worker must first look at the session's files. Returns None if the call is not queued, the workspace
+    is halted, this worker cannot run the call, or the call ended here: a rule denied it, a person is asked, a cached result
+    answered it, or its input no longer has the hash that was judged and decided. Raises NotFound for the session.
     """
+    reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
+    session, (_, halts, approvals, inputs) = lock_and_read(db, session_id, *reads)
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != session.id or call.status != "queued":
         return None
-    _, halts, approvals, [call_input] = db.read(*OPEN_HALT, Approval.about(call.id), CallInput.about(call.id))
     if halts or _is_held_back(session, call, hands):
         return None
+    [call_input] = inputs
     git_line = _git_line(session, call, call_input)
     if git_line and hands.git_may_run:
         session.git_written = True  # so that this call, when it is judged again, and later ones are asked

@@ -1,6 +1,9 @@
 """The lock of a session, with the rows that nearly every verb under it reads."""
 
-from models.database.query import select
+from typing import Any
+
+from models.database.exchange import Statement
+from models.database.query import Query, select
 from models.database.rows import Db
 from models.errors import NotFound
 from models.session.session import Session
@@ -20,15 +23,21 @@ def lock(db: Db, session_id: str) -> Session:
     The same round trip reads the time, the workspace's policies, the turn, and the turn's calls, as they are under the lock. Then
     `Db.get` finds the turn without another read.
     """
-    sessions, policies, _, calls = db.read(
+    return lock_and_read(db, session_id)[0]
+
+
+def lock_and_read(db: Db, session_id: str, *queries: Query[Any] | Statement) -> tuple[Session, list[list[Any]]]:
+    """Return the session, as `lock` does, and the rows of each query, read under the lock in the same round trip."""
+    sessions, policies, _, calls, *rows = db.read(
         Session.locking(session_id),
         POLICIES,
         select(Turn, _TURN, id=session_id),
         select(ToolCall, _CALLS, id=session_id),
+        *queries,
     )
     if not sessions:
         raise NotFound("session", session_id)
     [(*_, watched, now)] = policies
     session: Session = sessions[0].begin(db, now, watched=watched)
     session.calls, session.policies = calls, as_policies(policies)
-    return session
+    return session, rows

@@ -29,6 +29,7 @@ from models.session.turn import Turn
 from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import AgentVersion
+from models.workspace.environment import Environment
 from models.workspace.workspace import POLICIES, as_policies
 
 
@@ -42,7 +43,6 @@ def create(
     title: str | None,
     metadata: dict[str, str],
     max_turns: int,
-    self_hosted: bool = False,
     chat_approvals: bool = False,
     on_ask: str = "inbox",
     on_behalf_of: str | None = None,
@@ -50,9 +50,11 @@ def create(
 ) -> Session:
     """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
 
-    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if nobody is named and the agent's calls need four eyes.
+    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if the environment is missing or archived, and if nobody
+    is named and the agent's calls need four eyes.
     """
-    policies = db.read(POLICIES)[0]
+    environments, policies = db.read(Environment.keeping(environment_id), POLICIES)
+    environment = Environment.for_session(environments)
     [(*_, watched, now)] = policies
     speaker = speakers.named(db, principal, on_behalf_of)
     session = _idle(
@@ -60,8 +62,8 @@ def create(
         version,
         now,
         overrides=overrides or None,
-        environment_id=environment_id,
-        self_hosted=self_hosted,
+        environment_id=environment.id,
+        self_hosted=environment.self_hosted,
         title=title,
         metadata_=metadata,
         max_turns=max_turns,

@@ -9,6 +9,7 @@ from models.audit.text import Text
 from models.database.rows import Db
 from models.flow import budgets, limits
 from models.flow.grants import judge_proposals
+from models.flow.lock import lock_and_read
 from models.flow.next_step import carry_on, end_unreported, rest
 from models.pure import words
 from models.pure.charges import Charge
@@ -26,22 +27,23 @@ from models.session.turn_usage import TurnUsage
 from models.settings import settings
 from models.workspace.halt import OPEN_HALT, is_halted
 
-Quote = Callable[[Turn], Charge]
+Quote = Callable[[Session, Turn], Charge]
 """Returns the highest charge that the next request may cause. Called once the turn has read its messages."""
 
 
-def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote) -> Turn | None:
-    """Claim a queued turn that is due. Returns None if it is claimed, cancelled, not due or gone,
-    the workspace is halted, or the budget or a spend limit does not allow its request."""
+def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote) -> Turn | None:
+    """Lock the session, and claim a queued turn that is due.
+
+    Returns None if the turn is claimed, cancelled, not due or gone, the workspace is halted, or the budget or a spend limit does
+    not allow its request. Raises NotFound for the session.
+    """
+    session, (_, halts, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, spend_standing.locking(session_id))
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
-        return None
-    _, halts, spend_limits = db.read(*OPEN_HALT, spend_standing.locking(session))
-    if halts:
+    if halts or turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
         return None
     standings = spend_standing.of_locked(db, session, turn, spend_limits)
     turn.mark_queue(db, session, turn.id)
-    charge = quote(turn)
+    charge = quote(session, turn)
     session.unread = 0  # after the last read, which would send this change by itself
     if not budgets.admits(db, session, turn, charge):
         budgets.reach(db, session, turn, charge)

@@ -33,9 +33,9 @@ class Standing:
         return self.limit.amount is None or self.spent + dollars < self.limit.amount
 
 
-def locking(session: Session) -> Query[SpendLimit]:
+def locking(session_id: str) -> Query[SpendLimit]:
     """Return the query that locks the limits that apply to a session until the transaction ends."""
-    return select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", **_scope(session))
+    return select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", session=session_id)
 
 
 def of_locked(db: Db, session: Session, turn: Turn, limits: Sequence[SpendLimit]) -> list[Standing]:
@@ -45,11 +45,7 @@ def of_locked(db: Db, session: Session, turn: Turn, limits: Sequence[SpendLimit]
     """
     if not limits:
         return []
-    return _joined(limits, db.rows(_LOCKED_SUMS, **_scope(session), **starts(session.now), turn=turn.id))
-
-
-def _scope(session: Session) -> dict[str, str]:
-    return {"agent": session.agent_id, "person": session.spender or ""}
+    return _joined(limits, db.rows(_LOCKED_SUMS, session=session.id, **starts(session.now), turn=turn.id))
 
 
 def of_workspace(db: Db) -> list[Standing]:
@@ -75,15 +71,13 @@ def starts(now: datetime) -> dict[str, Any]:
     return {"daily": day, "weekly": day - timedelta(days=day.weekday()), "monthly": day.replace(day=1)}
 
 
-_APPLIES = """
-    amount IS NOT NULL AND (scope_type = 'workspace' OR (scope_type, scope_id) IN (('agent', %(agent)s), ('user', %(person)s)))
-"""
 _PERSON = "coalesce(session.on_behalf_of, CASE WHEN cardinality(session.speakers) = 1 THEN session.speakers[1] END)"
 """`Session.spender`."""
 _OF_SESSION = f"""(
     scope_type = 'workspace' OR (scope_type = 'agent' AND scope_id = session.agent_id)
     OR (scope_type = 'user' AND scope_id = {_PERSON})
 )"""
+_APPLIES = f"amount IS NOT NULL AND EXISTS (SELECT FROM session WHERE session.id = %(session)s AND {_OF_SESSION})"
 _OF_DAY = """(
     scope_type = 'workspace' OR (scope_type = 'agent' AND scope_id = agent_id) OR (scope_type = 'user' AND scope_id = person_id)
 )"""

@@ -1,5 +1,6 @@
 """Environments: where the tools of a session run. Each workspace starts with one, `default`, which is Assent's own workers."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
@@ -90,19 +92,18 @@ class Environment(Base):
         return db.get(cls, environment_id) or _missing(environment_id)
 
     @classmethod
-    def kept(cls, db: Db, environment_id: str) -> "Environment | None":
-        """Return the environment, or None. A lock prevents its deletion until the transaction ends."""
-        return db.first(cls, "WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
+    def keeping(cls, environment_id: str) -> Query["Environment"]:
+        """Return the query of an environment, with a lock that prevents its deletion until the transaction ends."""
+        return select(cls, "WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
 
-    @classmethod
-    def for_session(cls, db: Db, environment_id: str) -> "Environment":
-        """Return the environment for a new session, locked like `kept`. Raises Invalid if it is missing or archived."""
-        row = cls.kept(db, environment_id)
-        if row is None:
+    @staticmethod
+    def for_session(rows: Sequence["Environment"]) -> "Environment":
+        """Return the environment of a new session from the rows of `keeping`. Raises Invalid if it is missing or archived."""
+        if not rows:
             raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists them.")
-        if row.archived_at:
+        if rows[0].archived_at:
             raise Invalid("environment_id", "this environment is archived; choose one that is not.")
-        return row
+        return rows[0]
 
     @classmethod
     def lock(cls, db: Db, environment_id: str) -> "Environment":

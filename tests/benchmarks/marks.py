@@ -24,10 +24,10 @@ def say(mark: str, session_id: str, call_id: str = "-") -> None:
 
 
 def _claimed(verb: Any, mark: str) -> Any:
-    def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
-        claimed = verb(db, session, *args, **kwargs)
+    def marked(db: Db, session_id: str, *args: Any, **kwargs: Any) -> Any:
+        claimed = verb(db, session_id, *args, **kwargs)
         if claimed is not None:
-            outbox(db).mark = (mark, session.id, getattr(claimed, "call", claimed).id)
+            outbox(db).mark = (mark, session_id, getattr(claimed, "call", claimed).id)
         return claimed
 
     return marked

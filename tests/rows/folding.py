@@ -4,6 +4,7 @@ from rows.stage import QUOTE, Stage, say
 
 from models import flow
 from models.database.rows import Db
+from models.database.transactions import transaction
 from models.pure.charges import Charge
 from models.pure.usage import Usage
 from models.session.fold import Fold
@@ -21,11 +22,10 @@ SUMMARY = {"type": "summary", "text": "They talked.", "provider_data": {"anthrop
 def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
     """Claim the session's turn as a worker does. Returns the turn, if it may begin, and the request that it offers."""
 
-    def verb(db: Db, session: Session) -> tuple[Turn | None, Offer]:
-        request = Offer(db, session)
-        return flow.claim_turn(db, session, session.turn_id or "", "worker", request.quote), request
-
-    return stage.locked(session_id, verb)
+    turn_id = stage.get(Session, session_id).turn_id or ""
+    with transaction(stage.workspace_id) as db:
+        request = Offer(db)
+        return flow.claim_turn(db, session_id, turn_id, "worker", request.quote), request
 
 
 def offer(stage: Stage, session_id: str) -> tuple[Turn, Offer]:

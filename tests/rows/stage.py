@@ -161,7 +161,6 @@ class Stage:
                 self.principal,
                 version=version,
                 environment_id=environment.id,
-                self_hosted=self_hosted,
                 title=None,
                 metadata={},
                 max_turns=max_turns,
@@ -220,9 +219,9 @@ class Stage:
 
     def claim(self, session_id: str) -> Turn | None:
         """Claim the current turn. Its request may consume `quote`."""
-        return self.locked(
-            session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker", lambda _turn: self.quote)
-        )
+        turn_id = self.get(Session, session_id).turn_id or ""
+        with transaction(self.workspace_id) as db:
+            return flow.claim_turn(db, session_id, turn_id, "worker", lambda _session, _turn: self.quote)
 
     def begin(self, session_id: str) -> Turn:
         """Claim the current turn, which is free to claim."""
@@ -285,13 +284,16 @@ class Stage:
         """
         hands = flow.Hands("worker", storage_id, has, entry_of)
         while True:
-            taken = self.locked(
-                tool_call.session_id, lambda db, session, hands=hands: flow.claim_call(db, session, tool_call.id, hands)
-            )
+            taken = self.take(tool_call.session_id, tool_call.id, hands)
             if not isinstance(taken, flow.Unresolved):
                 return taken.call if taken else None
             places = {path: (links or {}).get(path, path) for path in taken.paths}
             hands = replace(hands, places=places, git_may_run=git_may_run if taken.git_line else None)
+
+    def take(self, session_id: str, call_id: str, hands: flow.Hands) -> flow.Taken | flow.Unresolved | None:
+        """Claim a tool call once, under the lock of this session."""
+        with transaction(self.workspace_id) as db:
+            return flow.claim_call(db, session_id, call_id, hands)
 
     def begin_call(self, tool_call: ToolCall) -> ToolCall:
         """Claim a tool call, which is free to claim."""

@@ -106,12 +106,12 @@ def test_files_that_a_worker_finds_before_git_runs_count_as_written(stage: Stage
 def test_a_git_command_is_claimed_only_after_the_worker_looked_at_the_files(stage: Stage, session: str) -> None:
     stage.message(session)
     [ordinary, status] = stage.reply(session, call(command="ls"), call(command="cd src && git status"))
-    assert stage.locked(session, lambda db, locked: isinstance(flow.claim_call(db, locked, ordinary.id, HANDS), flow.Taken))
-    unresolved = stage.locked(session, lambda db, locked: flow.claim_call(db, locked, status.id, HANDS))
+    assert isinstance(stage.take(session, ordinary.id, HANDS), flow.Taken)
+    unresolved = stage.take(session, status.id, HANDS)
     assert unresolved == flow.Unresolved(git_line="cd src && git status")
     assert stage.get(ToolCall, status.id).status == "queued"
     hands = replace(HANDS, git_may_run=False)
-    assert stage.locked(session, lambda db, locked: isinstance(flow.claim_call(db, locked, status.id, hands), flow.Taken))
+    assert isinstance(stage.take(session, status.id, hands), flow.Taken)
 
 
 def test_a_worker_looks_at_the_files_without_the_session_s_lock(
@@ -181,8 +181,8 @@ def test_a_link_into_a_git_directory_is_asked(stage: Stage, policy: Any) -> None
     session = stage.session(bash=SHELL, write=policy)
     tool_call = stage.propose(session, call("write", file_path="src/l/x", content=""))
     assert tool_call.status == "queued"
-    unresolved = stage.locked(session, lambda db, locked: flow.claim_call(db, locked, tool_call.id, HANDS))
+    unresolved = stage.take(session, tool_call.id, HANDS)
     assert isinstance(unresolved, flow.Unresolved)
     hands = replace(HANDS, places={"src/l/x": ".git/x"})
-    assert stage.locked(session, lambda db, locked: flow.claim_call(db, locked, tool_call.id, hands)) is None
+    assert stage.take(session, tool_call.id, hands) is None
     assert stage.get(ToolCall, tool_call.id).status == "asked"

@@ -87,16 +87,17 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
     for session in (ours, theirs):
         stage.message(session)
     turn = stage.read(theirs).turn_id or ""
-    assert stage.locked(ours, lambda db, row: flow.claim_turn(db, row, turn, "worker", lambda _: stage.quote)) is None
+    with transaction(stage.workspace_id) as db:
+        assert flow.claim_turn(db, ours, turn, "worker", lambda _session, _turn: stage.quote) is None
     [tool_call] = stage.reply(ours, call())
-    assert stage.locked(theirs, lambda db, row: flow.claim_call(db, row, tool_call.id, HANDS)) is None
+    assert stage.take(theirs, tool_call.id, HANDS) is None
     assert stage.claim_call(tool_call)
 
 
 def allowed_by(stage: Stage, tool_call: ToolCall) -> str | None:
     """Claim a call. Returns who allowed it, or None if it is not free to claim."""
-    taken = stage.locked(tool_call.session_id, lambda db, row: flow.claim_call(db, row, tool_call.id, HANDS))
-    return taken.by if taken else None
+    taken = stage.take(tool_call.session_id, tool_call.id, HANDS)
+    return taken.by if isinstance(taken, flow.Taken) else None
 
 
 def test_a_claim_names_the_last_one_to_allow_the_call(stage: Stage) -> None:
