@@ -8,13 +8,12 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.query import select
 from models.database.rows import Db
-from models.session.call_events import OF_CLIENT, RESULTS
+from models.session.call_events import OF_CLIENT, RESULTS, USES
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.tool_call import ToolCall
 
-_USES = frozenset({"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"})
 _CALL_FIELDS = dict(RESULTS.values())
 """By type of a result's event: the field that names the call."""
 
@@ -22,7 +21,7 @@ _CALL_FIELDS = dict(RESULTS.values())
 def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """Return the unmasked fields of each event, by its id. Raises Denied without the scope `reveal`."""
     auth.require(principal, "reveal")
-    calls = {event.id: event.id for event in events if event.type in _USES}
+    calls = {event.id: event.id for event in events if event.type in USES}
     calls |= {event.id: event.body[_CALL_FIELDS[event.type]] for event in events if event.type in _CALL_FIELDS}
     session = flow.lock(db, session_id)
     of_session = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
@@ -34,7 +33,7 @@ def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Eve
 
 
 def _unmasked(db: Db, event: Event, call: ToolCall) -> dict[str, Any]:
-    if event.type in _USES:
+    if event.type in USES:
         call_input = CallInput.of(db, call.id)
         return {"input": event.body["input"] if call.kind in OF_CLIENT else call_input.proposed_input or call_input.input}
     result = CallResult.of(db, call.id)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from api.answers.base import Answer, Empty, GroupId, Identified, IdPage, InviteId, Time, UserId, WorkspaceId
 from models.people import group, invitation, member, person
-from models.people.roles import wire_role
+from models.people.roles import Role, WireRole, wire_role
 
 Email = Field(examples=["anna@example.com"])
 Source = Field(examples=["direct"])
@@ -21,11 +21,11 @@ class User(Identified):
     type: Literal["user"]
     email: str = Email
     name: str = Field(examples=["Anna"])
-    role: Literal["admin", "developer", "user"]
+    role: WireRole
     """The role in the SDK's words: approvers and viewers are users."""
     added_at: Time
     workspace_id: WorkspaceId
-    workspace_role: Literal["admin", "developer", "approver", "viewer"]
+    workspace_role: Role
     """The role in the workspace."""
     source: str = Source
     """`direct`, or the name of the issuer that gives the role at each sign-in."""
@@ -63,13 +63,13 @@ class Invite(Identified):
     id: InviteId
     type: Literal["invite"]
     email: str = Email
-    role: Literal["admin", "developer", "user"]
+    role: WireRole
     status: Literal["pending", "accepted", "expired", "deleted"]
     rbac_group_ids: list[GroupId]
     invited_at: Time
     expires_at: Time
     accepted_at: Time | None
-    workspace_role: Literal["admin", "developer", "approver", "viewer"]
+    workspace_role: Role
     """The role that the person gets in the workspace."""
 
     @classmethod

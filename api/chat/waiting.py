@@ -13,7 +13,7 @@ from api.chat.beginning import Place
 from api.chat.preview import APART, Preview
 from api.errors import Denied
 from api.streams.reader import Reader
-from api.streams.stream import following
+from api.streams.stream import RESTS, following
 from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
 from models.pure.usage import SPAN
@@ -28,7 +28,6 @@ HELD_SECONDS = 30.0
 """How long a retry without a key waits after the last sign of life of the request that it repeats."""
 LOOK_SECONDS = 1.0
 """Time between two looks at whether the client has hung up."""
-_RESTS = frozenset({"session.status_idle", "session.status_terminated"})
 
 
 @dataclass
@@ -116,7 +115,7 @@ class Wait:
         for event in page:
             self.reader.seq = event.seq
             yield from self._take(event)
-            if event.type in _RESTS and event.seq > self.place.rests_after:
+            if event.type in RESTS and event.seq > self.place.rests_after:
                 self.rest, self._over = event, True
                 return
         self.reader.look = self.reader.look or more

@@ -8,11 +8,9 @@ from api.examples import IDS
 from api.requests.base import Body, Id, IdPaged, Name, Paged, examples
 from models.people.invitation import MOST_GROUPS
 from models.people.person import MAX_EMAIL
-from models.people.roles import ROLES, wire_role
+from models.people.roles import ROLES, Role, WireRole, wire_role
 
 Email = Annotated[str, StringConstraints(min_length=3, max_length=MAX_EMAIL)]
-WorkspaceRole = Literal["admin", "developer", "approver", "viewer"]
-WireRole = Literal["admin", "developer", "user"]
 
 
 class UserList(IdPaged):
@@ -51,7 +49,7 @@ class UserUpdate(Body):
 
     role: WireRole | None = None
     """The role in the SDK's words. With `user`, a viewer stays a viewer, and everybody else becomes an approver."""
-    workspace_role: WorkspaceRole | None = None
+    workspace_role: Role | None = None
     """The role in the workspace. It outranks `role`."""
 
 
@@ -66,12 +64,12 @@ class InviteCreate(Body):
     email: Email
     role: WireRole = "user"
     """The role in the SDK's words. A `user` is an approver."""
-    workspace_role: WorkspaceRole | None = None
+    workspace_role: Role | None = None
     """The role in the workspace. It outranks `role`."""
     rbac_group_ids: Annotated[list[Id], Field(max_length=MOST_GROUPS)] = Field(default_factory=list)
 
     @property
-    def given_role(self) -> WorkspaceRole:
+    def given_role(self) -> Role:
         """The workspace's role that the invitation gives."""
         return self.workspace_role or ("approver" if self.role == "user" else self.role)
 

@@ -37,7 +37,8 @@ PAGE_BYTES = 250_000
 COMMENT = b": \n\n"
 HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 """Headers of each response that is a stream: no proxy may store or delay the stream."""
-_RESTS = ("session.status_idle", "session.status_terminated")
+RESTS = ("session.status_idle", "session.status_terminated")
+"""The types of the events that end a run."""
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Stream:
             return
         while events:
             event = events.popleft()
-            if event.type in _RESTS and not self._recorded(event):
+            if event.type in RESTS and not self._recorded(event):
                 return
             self.reader.seq = event.seq
             if self.approvals or not event.type.startswith(OURS):

@@ -21,6 +21,8 @@ OF_CLIENT = frozenset({"custom", "self_hosted"})
 SHOWN = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
 _USES = {"custom": "agent.custom_tool_use", "mcp": "agent.mcp_tool_use"}
+USES = frozenset({"agent.tool_use", *_USES.values()})
+"""The types of calls' own events."""
 _NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 
 

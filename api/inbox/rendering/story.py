@@ -7,12 +7,11 @@ from typing import Any
 from api.inbox.rendering.fields import pretty
 from models.pure.relative_time import counted
 from models.pure.visible import visible_lines
+from models.session.call_events import RESULTS, USES
 
 _LONG = 1200
 """Characters of code beyond which an entry is folded."""
 
-_USES = frozenset({"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"})
-_RESULTS = frozenset({"agent.tool_result", "user.tool_result", "agent.mcp_tool_result", "user.custom_tool_result"})
 STATES = {
     "asked": "waits for a decision",
     "queued": "allowed, waits for a worker",
@@ -52,13 +51,13 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
     `event` is the wire's, whose secrets are masked. `state` is the status of a call, `approval_id` its pending approval.
     """
     kind, id_ = event["type"], event["id"]
-    if kind in _USES:
+    if kind in USES:
         words = STATES.get(state, "")
         new_entry = Entry(
             id_, seq, "call", "call", visible_lines(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id
         )
         return _with_code(new_entry, _input(event))
-    if kind in _RESULTS:
+    if kind in dict(RESULTS.values()):
         who = "error" if event.get("is_error") else "result"
         return _with_code(Entry(id_, seq, who, who), texts(event.get("content") or ()))
     if kind in _WORDS:
