@@ -6,7 +6,7 @@ from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Refusal
+from models.errors import NotFound, Refusal
 from models.people import person
 from models.people.group import Group
 from models.people.issuer import Source
@@ -57,8 +57,11 @@ def admit(arrival: Arrival) -> PersonPrincipal:
         workspaces = _workspaces(db, person_id)
     if not workspaces:
         raise NotAdmitted(_NO_ROLE)
-    with transaction(workspaces[0]) as db:
-        return replace(Member.find(db, person_id).principal(db), address=arrival.address)
+    try:
+        with transaction(workspaces[0]) as db:
+            return replace(Member.find(db, person_id).principal(db), address=arrival.address)
+    except NotFound:  # deactivated since
+        raise NotAdmitted(_NO_ROLE) from None
 
 
 def person_of(issuer: str, subject: str) -> str | None:

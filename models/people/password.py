@@ -52,8 +52,8 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
         person_id = None
     for workspace_id in workspaces_of(person_id) if person_id else ():
         with transaction(workspace_id) as db:
-            member = Member.find(db, str(person_id))
-            if member.password_hash:
+            member = db.get(Member, workspace_id, str(person_id))
+            if member and member.password_hash:  # none of a member who was deactivated since
                 members.append((member.principal(db), member.password_hash))
     return members or [(None, _unusable_hash())]
 
