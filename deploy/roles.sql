@@ -2,10 +2,12 @@
 --
 --   ASSENT_OWNER_PASSWORD=... ASSENT_APP_PASSWORD=... ASSENT_SYSTEM_PASSWORD=... psql -X -d postgres -f deploy/roles.sql
 --
--- Passwords come from the environment, so that no process list shows them. A password without its variable stays as it is (set it
--- later: ALTER ROLE assent_app PASSWORD '...'). Another name for the database: -v database=NAME. psql 15 or newer.
--- Migrations run as assent_owner; they create the tables and grant the other roles' rights. assent_definer cannot log in: it owns
--- the few functions by which assent_app reads and writes rows of all workspaces.
+-- Passwords come from the environment, so that no process list shows them. Without its variable, a role keeps the password that it
+-- has; set the password later with ALTER ROLE assent_app PASSWORD '...'. The option -v database=NAME gives the database another
+-- name. The script needs psql 15 or newer.
+--
+-- Migrations run as assent_owner. They create the tables, and grant the rights of the other roles. assent_definer cannot log in. This
+-- role owns the few functions by which assent_app reads and writes rows of all workspaces.
 
 \set ON_ERROR_STOP on
 \if :{?database}
@@ -22,18 +24,19 @@ SELECT 'CREATE ROLE assent_definer NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NO
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'assent_definer')
 \gexec
 
--- Only for roles with other settings: an administrator without superuser rights may not even repeat these settings.
+-- Changes only roles whose attributes differ: ALTER ROLE with NOSUPERUSER needs a superuser, even if the role has this attribute.
 SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE', rolname)
 FROM pg_roles
 WHERE rolname IN ('assent_owner', 'assent_app', 'assent_system')
   AND (rolsuper OR rolbypassrls OR rolcreatedb OR rolcreaterole OR NOT rolcanlogin)
 \gexec
 
--- Migrations change the owner of functions to assent_definer, which only its members may do.
+-- Migrations make assent_definer the owner of functions. Only a member of assent_definer may do that.
 SELECT 'GRANT assent_definer TO assent_owner' WHERE NOT pg_has_role('assent_owner', 'assent_definer', 'MEMBER')
 \gexec
 
--- The running roles must not be members of assent_owner, because they would own its tables as well, nor of assent_definer.
+-- assent_app and assent_system must not be members of assent_owner or assent_definer: a member has all rights of the role. Row-level
+-- policies do not bind the owner of a table.
 SELECT format('REVOKE %I FROM %I', strong, rolname)
 FROM pg_roles, unnest(ARRAY['assent_owner', 'assent_definer']) AS strong
 WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong, 'MEMBER')
@@ -52,7 +55,7 @@ WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong
   ALTER ROLE assent_system PASSWORD :'system_password';
 \endif
 
--- An administrator without superuser rights must be a member of the role for which he creates a database.
+-- An administrator who is no superuser must be a member of the role that will own the database.
 SELECT 'GRANT assent_owner TO CURRENT_USER' WHERE NOT pg_has_role(CURRENT_USER, 'assent_owner', 'MEMBER')
 \gexec
 

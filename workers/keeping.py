@@ -28,8 +28,8 @@ def keep(
     """Run `verb` on the locked session in a transaction, and repeat after a transient database error. True if the last run wrote.
 
     A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function also ends when the lease is
-    lost, because another worker may have the row; `even_late` is for a verb that handles this case. `rows` are read in the lock's
-    round trip, so that the verb's `Db.get` finds them. Errors: database errors that are not transient.
+    lost, because another worker may have the row; `even_late` is for a verb that handles this case. The rows of the
+    queries `rows` are read in the lock's round trip; `Db.get` then finds them. Errors: database errors that are not transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds

@@ -25,7 +25,7 @@ from workers.providers.choosing import Candidate
 
 
 class Offer:
-    """A session's next request, while the turn is claimed."""
+    """A session's next request, which `quote` reads while the turn is claimed. Most fields are unset before that."""
 
     agent: dict[str, Any]
     policies: dict[str, Any]
@@ -43,7 +43,7 @@ class Offer:
         """An estimate of the request's input."""
 
     def quote(self, session: Session, turn: Turn) -> Charge:
-        """Read the request, and return its estimated charge. Called once, when the turn has read its messages."""
+        """Read the request, and return the highest charge that it may cause. Called once, after the turn has read its messages."""
         self.agent, self.policies = session.agent(self._db), flow.workspace_policies(self._db, session)
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
         *rows, keys = self._db.read(*flow.history_reads(session.id), provider_keys())

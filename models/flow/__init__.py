@@ -1,5 +1,5 @@
-"""The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent. The claims of turns
-and calls take its id, and lock it themselves:
+"""The verbs that move more than one row of a session. Each takes a locked session, and leaves its rows consistent. The two claims,
+`claim_turn` and `claim_call`, take the session's id and lock the session themselves:
 
     lock          the lock, with the rows that nearly every verb reads
     sessions      create, archive and delete a session

@@ -86,11 +86,12 @@ class _Permission:
 
 
 def claim_call(db: Db, session_id: str, call_id: str, hands: Hands) -> Taken | Unresolved | None:
-    """Lock the session, claim a queued call and write its attempt's row.
+    """Lock the session, claim a queued call and insert the row of its attempt.
 
-    Returns Unresolved if the worker must first look at the session's files. Returns None if the call is not queued, the workspace
-    is halted, this worker cannot run the call, or the call ended here: a rule denied it, a person is asked, a cached result
-    answered it, or its input no longer has the hash that was judged and decided. Raises NotFound for the session.
+    Returns Unresolved if the worker must first look at the session's files. Returns None if the call is not queued or is another
+    session's, if the workspace is halted, if this worker cannot run the call, or if the call may not begin: a rule denies it, a
+    person is asked, a cached result answers it, or its input no longer has the hash that was judged and decided. Raises NotFound
+    if there is no such session.
     """
     reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
     session, (_, halts, approvals, inputs) = lock_and_read(db, session_id, *reads)

@@ -27,7 +27,10 @@ def lock(db: Db, session_id: str) -> Session:
 
 
 def lock_and_read(db: Db, session_id: str, *queries: Query[Any] | Statement) -> tuple[Session, list[list[Any]]]:
-    """Return the session, as `lock` does, and the rows of each query, read under the lock in the same round trip."""
+    """Return the session, as `lock` does, and the rows of each query, read in the same round trip under the lock.
+
+    Raises NotFound.
+    """
     sessions, policies, _, calls, *rows = db.read(
         Session.locking(session_id),
         POLICIES,

@@ -50,8 +50,8 @@ def create(
 ) -> Session:
     """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
 
-    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if the environment is missing or archived, and if nobody
-    is named and the agent's calls need four eyes.
+    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if the environment is missing or archived, and if no
+    person is named although the agent's calls need four eyes.
     """
     environments, policies = db.read(Environment.keeping(environment_id), POLICIES)
     environment = Environment.for_session(environments)
@@ -150,7 +150,7 @@ _INDEXED: dict[type, str] = {
     StoredResult: _OF_CALLS,
     ToolCall: _OF_TURNS,
 }
-"""How to select a session's rows by index in tables without an index by session."""
+"""How to select a session's rows through its turns: most of these tables have no index by session."""
 
 
 def gone(session_ids: list[str]) -> set[str]:

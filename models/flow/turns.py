@@ -28,14 +28,14 @@ from models.settings import settings
 from models.workspace.halt import OPEN_HALT, is_halted
 
 Quote = Callable[[Session, Turn], Charge]
-"""Returns the highest charge that the next request may cause. Called once the turn has read its messages."""
+"""Returns the highest charge that the next request may cause. Called once, after the turn has read its messages."""
 
 
 def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote) -> Turn | None:
     """Lock the session, and claim a queued turn that is due.
 
-    Returns None if the turn is claimed, cancelled, not due or gone, the workspace is halted, or the budget or a spend limit does
-    not allow its request. Raises NotFound for the session.
+    Returns None if the turn is claimed, cancelled, not due, gone or of another session, if the workspace is halted, or if the
+    budget or a spend limit does not allow the request. Raises NotFound if there is no such session.
     """
     session, (_, halts, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, spend_standing.locking(session_id))
     turn = db.get(Turn, turn_id)

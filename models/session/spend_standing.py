@@ -34,7 +34,7 @@ class Standing:
 
 
 def locking(session_id: str) -> Query[SpendLimit]:
-    """Return the query that locks the limits that apply to a session until the transaction ends."""
+    """Return the query of the limits that apply to a session, with a lock until the transaction ends."""
     return select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", session=session_id)
 
 
@@ -72,7 +72,7 @@ def starts(now: datetime) -> dict[str, Any]:
 
 
 _PERSON = "coalesce(session.on_behalf_of, CASE WHEN cardinality(session.speakers) = 1 THEN session.speakers[1] END)"
-"""`Session.spender`."""
+"""`Session.spender`, in SQL."""
 _OF_SESSION = f"""(
     scope_type = 'workspace' OR (scope_type = 'agent' AND scope_id = session.agent_id)
     OR (scope_type = 'user' AND scope_id = {_PERSON})

@@ -98,7 +98,7 @@ class Environment(Base):
 
     @staticmethod
     def for_session(rows: Sequence["Environment"]) -> "Environment":
-        """Return the environment of a new session from the rows of `keeping`. Raises Invalid if it is missing or archived."""
+        """Return the environment for a new session. `rows` are those of `keeping`. Raises Invalid if it is missing or archived."""
         if not rows:
             raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists them.")
         if rows[0].archived_at:
@@ -143,8 +143,8 @@ class Environment(Base):
     def delete(self, db: Db, principal: Principal) -> None:
         """Delete the row, and revoke its keys. Raises Conflict for the built-in environment, and while sessions refer to it."""
         self._refuse_built_in("deleted")
-        # Creating a session takes a share lock on this row, so a session that appears now waits until this row is deleted.
-        db.get(Environment, self.id, lock=True)
+        # Waits for each transaction that creates a session here. Later ones wait for the deletion, at the lock of `keeping`.
+        db.find(Environment, "WHERE id = %(id)s FOR UPDATE", id=self.id)
         if db.rows("SELECT FROM session WHERE environment_id = %(id)s LIMIT 1", id=self.id):
             raise Conflict("Sessions refer to this environment: delete them first, or archive the environment instead.")
         ApiKey.revoke_all(db, self.id, by=principal)

@@ -1,11 +1,11 @@
-"""The baseline: every table, the clock, and the walls between workspaces and between roles. Later migrations append to it.
+"""The baseline: the tables, the functions, and the rights of each role. Row-level policies separate the workspaces.
 
 | role | rights |
 |---|---|
-| assent_owner | owns the tables; runs migrations only |
-| assent_app | works in one workspace, named by the transaction's setting `assent.workspace`; may only add to the audit |
-| assent_system | runs sweeps only; sees ids, statuses and times of all workspaces, but no content; stamps hints, deletes old rows |
-| assent_definer | cannot log in; owns the functions by which `assent_app` does the few things that concern all workspaces |
+| assent_owner | owns the tables; used only by migrations |
+| assent_app | works in one workspace, named by the transaction's setting `assent.workspace`; adds to the audit, never changes it |
+| assent_system | used only by sweeps; reads ids, statuses and times of all workspaces; sets `hinted_at`, deletes old rows |
+| assent_definer | cannot log in; owns the functions by which `assent_app` reaches rows of all workspaces |
 """
 
 from pathlib import Path
@@ -90,8 +90,8 @@ DEFINER_RIGHTS = {
     "toolset": "SELECT, INSERT, UPDATE",
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
 }
-"""Rights of the functions below. Each function finds rows only by a value that no stranger knows: a secret's hash, an unguessable
-id, or an id with its fence. No function returns content."""
+"""The rights of the functions below. No function returns content. Most find rows only by a value that no stranger knows: a secret's
+hash, an unguessable id, or an id with its fence. By an account or an e-mail address, a function returns only the person's id."""
 
 HELD = "status = 'running' AND (id, fence) IN (SELECT * FROM unnest(ids, fences))"
 GOOD_KEY = "revoked_at IS NULL AND disabled_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now())"
@@ -105,15 +105,15 @@ DEFINER_FUNCTIONS = {
             WHERE secret_sha256 = secret_digest AND {GOOD_KEY}
         $$
     """,
-    # Those of the API keys that are valid now.
+    # The ids of those API keys that are valid now.
     "assent_good_keys(ids text[])": f"""
         RETURNS SETOF text AS $$ SELECT id FROM api_key WHERE id = ANY (ids) AND {GOOD_KEY} $$
     """,
-    # The number of the last event of each session. Deleted sessions are missing.
+    # The number of each session's last event. Deleted sessions are left out.
     "assent_session_heads(ids text[])": """
         RETURNS TABLE (id text, last_seq bigint) AS $$ SELECT id, last_seq FROM session WHERE id = ANY (ids) $$
     """,
-    # The rows whose lease the caller still holds; `cancelled` is true if the run was cancelled.
+    # The turns and calls whose lease the caller still holds. `cancelled` is true if somebody asked to cancel the call.
     "assent_held_leases(ids text[], fences bigint[])": f"""
         RETURNS TABLE (id text, cancelled boolean)
         AS $$
@@ -121,7 +121,7 @@ DEFINER_FUNCTIONS = {
             UNION ALL SELECT id, cancel_requested_at IS NOT NULL FROM tool_call WHERE {HELD}
         $$
     """,
-    # Extend these leases to `duration` from now. Returns rows as assent_held_leases does.
+    # Extend the leases that the caller still holds: they end `duration` from now. Returns the same rows as assent_held_leases.
     "assent_renew_leases(ids text[], fences bigint[], duration interval)": f"""
         RETURNS TABLE (id text, cancelled boolean)
         LANGUAGE plpgsql AS $$
@@ -133,8 +133,8 @@ DEFINER_FUNCTIONS = {
         END
         $$
     """,
-    # Store toolsets: a JSON list of {name, tools, digest, workspaces}. `only_seen` is true if the worker repeats an announcement:
-    # then a different toolset that another live worker has announced stays.
+    # Store toolsets: a JSON list of {name, tools, digest, workspaces}. `only_seen` is true if the worker repeats an announcement.
+    # A repeated announcement replaces a toolset with another digest only if no worker announced that toolset for `seen_seconds`.
     "assent_announce_toolsets(announced jsonb, only_seen boolean, seen_seconds double precision)": """
         RETURNS void
         AS $$
@@ -148,15 +148,15 @@ DEFINER_FUNCTIONS = {
                 OR toolset.seen_at < assent_now() - make_interval(secs => seen_seconds)
         $$
     """,
-    # Mark the listings of the MCP server at this URL as changed, so that every workspace lists the tools again.
+    # Mark the listings of the MCP server at this URL as changed. Every workspace then lists the server's tools again.
     "assent_listing_changed(changed_url text)": """
         RETURNS void AS $$ UPDATE listing SET changed_at = assent_now() WHERE url = changed_url $$
     """,
-    # Those of the ids whose session no longer exists.
+    # The ids of those sessions that no longer exist.
     "assent_gone_sessions(ids text[])": """
         RETURNS SETOF text AS $$ SELECT * FROM unnest(ids) EXCEPT SELECT id FROM session WHERE id = ANY (ids) $$
     """,
-    # Delete answers that reached their clients. Answers with an idempotency key stay.
+    # Delete answers that their clients have received. Answers with an idempotency key stay.
     "assent_forget_answers(ids text[])": """
         RETURNS void AS $$ DELETE FROM answer WHERE id = ANY (ids) AND slip IS NOT NULL $$
     """,
@@ -177,24 +177,24 @@ DEFINER_FUNCTIONS = {
         RETURNS TABLE (id text, workspace_id text)
         AS $$ SELECT id, workspace_id FROM invitation WHERE secret_sha256 = secret_digest $$
     """,
-    # The passkey with this credential's id, which the authenticator chose at random.
+    # The passkey with this credential id, a random value from the authenticator.
     "assent_find_passkey(credential bytea)": """
         RETURNS TABLE (id text, workspace_id text) AS $$ SELECT id, workspace_id FROM passkey WHERE credential_id = credential $$
     """,
-    # The person with an account at an issuer. The issuer has vouched for the account in this request.
+    # The person with this account at this issuer. The issuer has authenticated the account in the same request.
     "assent_find_identity(of_issuer text, of_subject text)": """
         RETURNS text AS $$ SELECT person_id FROM identity WHERE issuer = of_issuer AND subject = of_subject $$
     """,
-    # The person with an e-mail address.
+    # The person with this e-mail address.
     "assent_find_person(of_email text)": """
         RETURNS text AS $$ SELECT id FROM person WHERE email = of_email $$
     """,
-    # The workspaces in which a person has a role now.
+    # The workspaces in which this person is an active member.
     "assent_workspaces_of(of_person text)": """
         RETURNS SETOF text
         AS $$ SELECT workspace_id FROM member WHERE person_id = of_person AND deactivated_at IS NULL ORDER BY workspace_id $$
     """,
-    # The link with this token, in any workspace: see `models.outbox.link.find`.
+    # The link with this token, if nothing has used it up, or if a decision did within the last minute and the code is right.
     "assent_find_link(digest text, code text)": """
         RETURNS TABLE (id text, workspace_id text)
         AS $$
@@ -204,7 +204,7 @@ DEFINER_FUNCTIONS = {
         $$
     """,
 }
-"""By signature. They run as `assent_definer`, which sees all workspaces; only `assent_app` may call them."""
+"""Functions by signature. They run with the rights of `assent_definer`, in all workspaces. Only `assent_app` may call them."""
 
 APPEND_ONLY = ("audit", "seal")
 
@@ -223,7 +223,7 @@ def upgrade() -> None:
 
 def create_functions() -> None:
     op.execute("CREATE FUNCTION assent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()'")
-    # A failed compare-and-swap raises in the database, so that COMMIT can be sent in the same message.
+    # Raises an error if a compare-and-swap changed no row. COMMIT can be in the same message: Postgres skips it after the error.
     op.execute("""
         CREATE FUNCTION assent_still(unchanged boolean, otherwise text) RETURNS boolean LANGUAGE plpgsql AS $$
         BEGIN
@@ -234,7 +234,7 @@ def create_functions() -> None:
         END
         $$
     """)
-    # Nobody may change the audit, not even the owner. A trigger per statement costs an insert nothing.
+    # Refuses to change or delete rows of the audit, even to the owner. No trigger runs for an INSERT.
     op.execute("""
         CREATE FUNCTION assent_only_added_to() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
@@ -251,7 +251,7 @@ def create_functions() -> None:
 
 
 def add_organization() -> None:
-    """Insert the only row. No role may insert another."""
+    """Insert the only row. `assent_app` and `assent_system` cannot insert another."""
     organization = sa.table("organization", sa.column("id"), sa.column("created_at"))
     op.execute(organization.insert().values(id=ids.new("org"), created_at=sa.func.clock_timestamp()))
 
@@ -266,7 +266,7 @@ def grant_app_rights() -> None:
     give_app("toolset", "SELECT", policy="allowed_workspaces", using=allowed)
     # People belong to no workspace. Each workspace sees the people who have, or had, a role in it.
     seen = "EXISTS (SELECT FROM member m WHERE m.person_id = {} AND m.workspace_id = current_setting('assent.workspace', true))"
-    new = "WITH CHECK (true)"  # a person is inserted before the role
+    new = "WITH CHECK (true)"  # the person's row is inserted before the row in `member`
     give_app("person", "SELECT, INSERT, UPDATE (name)", policy="members", using=seen.format("person.id"), check=new)
     give_app("identity", "SELECT, INSERT", policy="members", using=seen.format("identity.person_id"))
     # These rows belong to no workspace and no person.

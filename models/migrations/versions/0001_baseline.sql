@@ -1,4 +1,4 @@
--- Every table of the first release, with its indexes. 0001_baseline.py runs this file, and adds functions and rights.
+-- The tables and indexes of the first release. 0001_baseline.py runs this file, then creates the functions and grants the rights.
 
 CREATE TABLE workspace (
     id varchar PRIMARY KEY,
