@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -94,11 +95,9 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
 
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
-    with transaction(workspace_id) as db:
-        try:
-            return flow.claim_call(db, session_id, call_id, hands)
-        except NotFound:
-            return None
+    with suppress(NotFound), transaction(workspace_id) as db:
+        return flow.claim_call(db, session_id, call_id, hands)
+    return None
 
 
 def _git_may_run(session_id: str, command: str) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -90,12 +91,9 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
     if not leases.ready():
         return None
-    with transaction(workspace_id) as db:
+    with suppress(NotFound), transaction(workspace_id) as db:
         offer = Offer(db)
-        try:
-            turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote)
-        except NotFound:
-            return None
+        turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote)
         if turn is None:
             return None
         return Claimed(
@@ -109,6 +107,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             tokens=offer.tokens,
             keys=offer.keys,
         )
+    return None
 
 
 def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:

@@ -145,6 +145,7 @@ _OF_CALLS = f"tool_call_id = ANY (ARRAY(SELECT id FROM tool_call WHERE {_OF_TURN
 _OF_APPROVALS = f"approval_id = ANY (ARRAY(SELECT id FROM approval WHERE {_OF_CALLS}))"  # noqa: S608 - our own names
 _INDEXED: dict[type, str] = {
     Attempt: _OF_CALLS,
+    Vote: _OF_APPROVALS,
     Evidence: _OF_APPROVALS,
     Approval: _OF_CALLS,
     StoredResult: _OF_CALLS,

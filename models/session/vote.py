@@ -46,7 +46,7 @@ class Vote(Base):
     __table_args__ = (
         sa.Index("vote_one_by_person", "approval_id", "person_id", unique=True, postgresql_where=sa.text(_STANDING)),
         sa.Index("vote_one_for_person", "approval_id", "for_person_id", unique=True, postgresql_where=sa.text(_STANDING)),
-        sa.Index("vote_of_session", "session_id"),
+        sa.Index("vote_of_approval", "approval_id"),
     )
 
     @classmethod

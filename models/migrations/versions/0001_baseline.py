@@ -25,15 +25,16 @@ TABLES = Path(__file__).with_suffix(".sql")
 
 APP_RIGHTS = {
     "SELECT, INSERT, UPDATE, DELETE": """
-        answer approval approval_change approval_grant attempt channel delivery endpoint environment event evidence
-        fold link listing notification passkey person_group provider_key session sign_in slack_reply slack_user
-        spend_limit stored_result sweep_failure tool_call turn vote work
+        approval approval_change approval_grant attempt channel delivery endpoint environment event evidence link
+        notification passkey person_group provider_key session sign_in slack_user spend_limit sweep_failure tool_call
+        turn vote work
     """,
     "SELECT, INSERT, UPDATE": """
-        agent api_key call_input daily_usage delegation halt invitation member sealed turn_usage workspace
+        agent answer api_key call_input daily_usage delegation halt invitation listing member sealed turn_usage
+        workspace
     """,
     "SELECT, INSERT, DELETE": """
-        audit_text membership
+        audit_text fold membership slack_reply stored_result
     """,
     "SELECT, INSERT": """
         agent_version audit call_result reply seal

@@ -479,7 +479,7 @@ CREATE TABLE vote (
     created_at timestamptz NOT NULL,
     voided_at timestamptz
 );
-CREATE INDEX vote_of_session ON vote (session_id);
+CREATE INDEX vote_of_approval ON vote (approval_id);
 CREATE UNIQUE INDEX vote_one_by_person ON vote (approval_id, person_id) WHERE voided_at IS NULL;
 CREATE UNIQUE INDEX vote_one_for_person ON vote (approval_id, for_person_id) WHERE voided_at IS NULL;
 
