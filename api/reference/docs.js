@@ -1,6 +1,6 @@
 // Starts Swagger UI on this server's own document. An API key that a person enters stays in the page's memory only.
 
-// Swagger UI's own filter compares tags only. This one searches every operation: all words must occur in it.
+// Swagger UI's own filter compares tags only. This filter compares operations: every word must occur in an operation's texts.
 const searchOperations = {
   fn: {
     opsFilter: (groups, phrase) => {

@@ -1,9 +1,13 @@
-// Extras of pages: they follow changes, take keys, hold an allow for five seconds, and send forms without a reload.
-// Without these modules every page works. Markup comes from our own server, as documents, and is never made from text.
+// Starts the modules of a page. They refresh the page, take keys, hold an allow for five seconds, and send forms without a reload.
+// Every page works without them. Markup comes from our own server as documents. No module makes markup from text.
 //
-//     page    parts of the page, other pages, toasts                   live    the stream that tells a page to refresh itself
-//     merge   new content in place, without moving the old             forms   forms without a reload, and the undo
-//     rows    the selected row     keys    keys     times   relative times
+//     page    parts of the page, other pages, toasts
+//     live    the stream that tells a page to refresh itself
+//     merge   new content in place, without moving the old content
+//     forms   forms without a reload, and the undo
+//     rows    the selected row of a list
+//     keys    keyboard shortcuts
+//     times   relative times
 
 import { start } from "./forms.js";
 import "./keys.js";

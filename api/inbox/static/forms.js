@@ -1,4 +1,4 @@
-// Forms without a reload: the next page in the place of this one, and an allow that waits five seconds.
+// Sends forms without a reload, shows the next page in the place of this one, and holds an allow for five seconds.
 
 import { listen, refresh } from "./live.js";
 import { held, renew } from "./merge.js";
@@ -6,9 +6,12 @@ import { all, load, one, say } from "./page.js";
 import { select } from "./rows.js";
 import { setClock } from "./times.js";
 
-const HOLD = 5000;
+const HOLD_MS = 5000;
 
-/** Show another page in the place of this one, without leaving it: held allows stay held. */
+/** The ids of the cards whose allow is held, as the server reads them. */
+const heldIds = () => [...held.keys()].join(" ");
+
+/** Show another page in this document, so that held allows stay held. `isNew`: add the URL to the history. */
 function show({ page, url }, isNew = true) {
   if (isNew) history.pushState(null, "", url);
   document.title = page.title;
@@ -22,6 +25,7 @@ function show({ page, url }, isNew = true) {
   start();
 }
 
+/** Load a page and show it. If that fails, the browser opens the page. */
 async function go(url, isNew = true) {
   try {
     show(await load(url), isNew);
@@ -30,6 +34,7 @@ async function go(url, isNew = true) {
   }
 }
 
+/** Send a form. `isQuiet`: stay on this page, and tell the outcome in a toast. The list stays in any case. */
 async function send(form, body, isQuiet) {
   const buttons = all("button", form);
   for (const button of buttons) button.disabled = true;
@@ -37,22 +42,24 @@ async function send(form, body, isQuiet) {
     const answer = await load(form.action, body);
     const refusal = one("#refusal, .narrow p", answer.page)?.textContent;
     const decided = one("#decided", answer.page)?.textContent.trim();
-    if (isQuiet && decided && answer.status < 400) say(decided);
-    if (answer.status >= 400 && (isQuiet || document.body.dataset.page === "list")) {
-      say(`Not decided. ${refusal}`);
+    const isRefused = answer.status >= 400;
+    if (!isQuiet && document.body.dataset.page !== "list") show(answer, !isRefused);
+    else {
+      if (isRefused) say(`Not decided. ${refusal}`);
+      else if (isQuiet && decided) say(decided);
       await refresh();
-    } else if (isQuiet || document.body.dataset.page === "list") {
-      await refresh();
-    } else show(answer, answer.status < 400);
+    }
   } catch (error) {
     say(`${error.message} Nothing is known to be decided; look again.`);
   }
   for (const button of buttons) button.disabled = false;
 }
 
-/** Wait five seconds before an allow is sent. */
+/** Hold an allow for five seconds, with a button to undo, and then send the form. */
 function hold(form, submitter, body) {
-  const ids = form.id === "several" ? body.getAll("approval").map((mark) => mark.split(" ")[0]) : [form.closest("[data-card]").id];
+  const ids = form.id === "several"
+    ? body.getAll("approval").map((idAndHash) => idAndHash.split(" ")[0])
+    : [form.closest("[data-card]").id];
   const undo = document.createElement("button");
   undo.textContent = "Undo";
   const words = ids.length > 1 ? `Allowing ${ids.length} calls once` : submitter.dataset.undo;
@@ -69,7 +76,7 @@ function hold(form, submitter, body) {
   const entry = { release, timer: setTimeout(() => {
     release();
     send(form, body, true);
-  }, HOLD) };
+  }, HOLD_MS) };
   undo.addEventListener("click", () => {
     release();
     say("Undone. Nothing was decided.");
@@ -77,7 +84,7 @@ function hold(form, submitter, body) {
   });
   for (const id of ids) held.set(id, entry);
   if (document.body.dataset.page === "card") {
-    go(`/inbox/next?after=${ids[0]}&held=${encodeURIComponent([...held.keys()].join(" "))}`);
+    go(`/inbox/next?after=${ids[0]}&held=${encodeURIComponent(heldIds())}`);
     return;
   }
   for (const id of ids) {
@@ -94,7 +101,7 @@ document.addEventListener("submit", (event) => {
   if (!form.matches("[data-soft]")) return;
   event.preventDefault();
   const body = new URLSearchParams(new FormData(form, submitter));
-  body.set("held", [...held.keys()].join(" "));
+  body.set("held", heldIds());
   if (submitter?.dataset.undo) hold(form, submitter, body);
   else send(form, body, false);
 });
@@ -107,7 +114,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[data-next]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  go(`${link.href}&held=${encodeURIComponent([...held.keys()].join(" "))}`);
+  go(`${link.href}&held=${encodeURIComponent(heldIds())}`);
 });
 document.addEventListener("change", () => {
   const chosen = all("[form=several]:checked").length;

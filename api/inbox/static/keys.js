@@ -1,9 +1,10 @@
-// Keys.
+// Keyboard shortcuts.
 
 import { held } from "./merge.js";
 import { one } from "./page.js";
 import { select } from "./rows.js";
 
+const NEEDS_CARD = ["a", "d", "e", "x"];
 const KEYS = {
   j: () => (one("[data-rows]") ? select(1) : one("a[data-next]")?.click()),
   k: () => (one("[data-rows]") ? select(-1) : history.back()),
@@ -24,7 +25,7 @@ document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, dialog[open]");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
   const card = one("[data-rows]") ? one("[data-rows] > li.selected") : one("article[data-card]");
-  if (!card && "adex".includes(event.key)) return;
+  if (!card && NEEDS_CARD.includes(event.key)) return;
   event.preventDefault();
   KEYS[event.key](card);
 });

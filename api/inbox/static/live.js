@@ -1,18 +1,22 @@
-// Follows changes: the page's stream tells the page to refresh itself.
+// Refreshes the page when the page's stream tells of a change.
 
 import { merge } from "./merge.js";
 import { all, load, one, say } from "./page.js";
 
-const SOON = 400;
-const STORED = ["agent.message", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use", "agent.tool_result", "agent.mcp_tool_result",
+const REFRESH_MS = 400;
+const HIDDEN_REFRESH_MS = 30000;
+const STORED_EVENTS = [
+  "agent.message", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use", "agent.tool_result", "agent.mcp_tool_result",
   "user.message", "user.tool_confirmation", "user.tool_result", "user.custom_tool_result", "user.interrupt",
-  "session.error", "session.status_idle", "session.status_running", "session.status_terminated", "session.deleted"];
+  "session.error", "session.status_idle", "session.status_running", "session.status_terminated", "session.deleted",
+];
 let source;
-let pause = 1000;
-let timer;
+let retryMs = 1000;
+let refreshTimer;
+let listenTimer;
 
-/** Show the agent's text while it is written; the stored message takes its place. */
-function read(url) {
+/** Open a session's stream. The page shows the agent's text while the agent writes, and refreshes itself at each stored event. */
+function readSession(url) {
   const writing = one("#writing");
   const deltas = new EventSource(`${url}?event_deltas[]=agent.message`);
   deltas.addEventListener("event_start", ({ data }) => {
@@ -24,13 +28,14 @@ function read(url) {
     const { event_id, delta } = JSON.parse(data);
     if (event_id === writing.dataset.event) writing.append(delta.content?.text ?? "");
   });
-  for (const kind of STORED) deltas.addEventListener(kind, refreshSoon);
+  for (const kind of STORED_EVENTS) deltas.addEventListener(kind, refreshSoon);
   return deltas;
 }
 
+/** Load this page again, and merge the new content. Rows that the page shows stay, also after their decision. */
 export async function refresh() {
-  clearTimeout(timer);
-  timer = undefined;
+  clearTimeout(refreshTimer);
+  refreshTimer = undefined;
   const url = new URL(location.href);
   const shown = all("[data-rows] > li").map((row) => row.id);
   if (shown.length) url.searchParams.set("keep", shown.join(" "));
@@ -40,27 +45,28 @@ export async function refresh() {
     const { status, page } = await load(url);
     if (status === 200 && here === location.href) merge(page);
   } catch {
-    // The stream's error handler says that the server is away.
+    // The stream's error handler says that the connection is lost.
   }
 }
 
-/** Refresh once for several changes in a moment. Each page waits a random time, so that not all ask the server at once. */
-export const refreshSoon = () => (timer ??= setTimeout(refresh, SOON * (0.5 + Math.random())));
+/** Refresh once for several changes in quick succession. The delay is random, so that not all pages ask the server at once. */
+export const refreshSoon = () => (refreshTimer ??= setTimeout(refresh, REFRESH_MS * (0.5 + Math.random())));
 
+/** Open the page's stream, in place of the stream before. A hidden page has no stream, and refreshes itself every 30 seconds. */
 export function listen() {
   const { stream, mark, events } = document.body.dataset;
   source?.close();
-  clearTimeout(listen.again);
+  clearTimeout(listenTimer);
   if (!stream) return;
   if (document.hidden) {
-    // A browser has six connections to a server: a page that nobody sees leaves them to others.
-    listen.again = setTimeout(() => refresh().then(listen), 30000);
+    // A browser opens at most six connections to a server. Hidden pages leave them to visible pages.
+    listenTimer = setTimeout(() => refresh().then(listen), HIDDEN_REFRESH_MS);
     return;
   }
-  // A session's page hears of its approvals by the session's own events.
-  source = events ? read(events) : new EventSource(`${stream}?mark=${encodeURIComponent(mark ?? "")}`);
+  // A session's own events tell of its approvals, so its page needs no other stream.
+  source = events ? readSession(events) : new EventSource(`${stream}?mark=${encodeURIComponent(mark ?? "")}`);
   source.onopen = () => {
-    pause = 1000;
+    retryMs = 1000;
     if (one("#lost") || events) refresh();
     one("#lost")?.remove();
   };
@@ -68,7 +74,7 @@ export function listen() {
   source.onerror = () => {
     source.close();
     if (!one("#lost")) say("The connection is lost. This page tries again by itself.", { id: "lost", stays: true });
-    listen.again = setTimeout(listen, pause * (0.5 + Math.random()));
-    pause = Math.min(pause * 2, 30000);
+    listenTimer = setTimeout(listen, retryMs * (0.5 + Math.random()));
+    retryMs = Math.min(retryMs * 2, 30000);
   };
 }

@@ -1,40 +1,48 @@
-// Brings a page up to date without moving its content, and without touching fields that a person has filled in.
+// Puts new content into a page. Content keeps its place, and a field that a person has filled in keeps its value.
 
 import { all, one, say } from "./page.js";
 
-/** The cards whose allow waits five seconds, by their ids. */
+/** The allows that wait five seconds, by the card's id. `release` of an allow ends the wait. */
 export const held = new Map();
 
-/** A copy of the node without the parts that change by themselves, to compare the rest. */
-function still(node) {
+/** Return a copy of the node for comparisons: without the times, the state of details, and the tokens of forms. */
+function comparable(node) {
   const copy = node.cloneNode(true);
   for (const time of all("time", copy)) time.textContent = "";
-  for (const option of all("details", copy)) option.removeAttribute("open");
+  for (const details of all("details", copy)) details.removeAttribute("open");
   for (const token of all("[name=csrf_token]", copy)) token.remove();
   return copy;
 }
 
-const isBusy = (node) => all("textarea, input:not([type=hidden]), select", node).some((field) =>
-  field === document.activeElement || (field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
-    : field.tagName === "SELECT" ? [...field.options].some((option) => option.selected !== option.defaultSelected) : field.value !== field.defaultValue));
+/** True if the field has the focus, or another value than the server gave it. */
+function isInUse(field) {
+  if (field === document.activeElement) return true;
+  if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+  if (field.tagName === "SELECT") return [...field.options].some((option) => option.selected !== option.defaultSelected);
+  return field.value !== field.defaultValue;
+}
 
-/** Put new content into a part of the page. A part that is being filled in stays, unless the card was decided. The focus stays. */
+const isBusy = (node) => all("textarea, input:not([type=hidden]), select", node).some(isInUse);
+
+/** Put new content into a part of the page. A part in use stays, unless its call is now decided. The focus stays. */
 export function renew(old, fresh) {
-  if (still(old).isEqualNode(still(fresh))) return;
-  const over = (one("#outcome", fresh) && !one("#outcome", old)) || (fresh.matches(".over") && !old.matches(".over"));
-  if (isBusy(old) && !over) return;
-  const inside = old.contains(document.activeElement) && document.activeElement;
-  const open = all("details", old).map((part) => part.open);
+  if (comparable(old).isEqualNode(comparable(fresh))) return;
+  const isNewlyDecided = (one("#outcome", fresh) && !one("#outcome", old)) || (fresh.matches(".over") && !old.matches(".over"));
+  if (isBusy(old) && !isNewlyDecided) return;
+  const focused = old.contains(document.activeElement) && document.activeElement;
+  const wereOpen = all("details", old).map((details) => details.open);
   old.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
   const isSelected = old.classList.contains("selected");
   old.className = fresh.className;
   old.classList.toggle("selected", isSelected);
-  if (over) {
-    if (inside) one("#outcome")?.focus();
+  if (isNewlyDecided) {
+    if (focused) one("#outcome")?.focus();
     return;
   }
-  all("details", old).forEach((part, i) => (part.open = open[i] ?? part.open));
-  if (inside) (all("a, button, summary", old).find((node) => node.textContent === inside.textContent) ?? one("#main")).focus({ preventScroll: true });
+  all("details", old).forEach((details, i) => (details.open = wereOpen[i] ?? details.open));
+  if (!focused) return;
+  const sameControl = all("a, button, summary", old).find((control) => control.textContent === focused.textContent);
+  (sameControl ?? one("#main")).focus({ preventScroll: true });
 }
 
 /** Bring this page up to date: rows keep their places, and new rows come last. */
@@ -42,10 +50,10 @@ export function merge(fresh) {
   document.title = fresh.title;
   document.body.dataset.mark = fresh.body.dataset.mark ?? "";
   for (const part of all("[data-live][id]")) {
-    const now = fresh.getElementById(part.id);
-    if (now) renew(part, now);
+    const freshPart = fresh.getElementById(part.id);
+    if (freshPart) renew(part, freshPart);
   }
-  follow(fresh);
+  mergeStory(fresh);
   const rows = one("[data-rows]");
   if (!rows) return;
   let added = 0;
@@ -60,15 +68,17 @@ export function merge(fresh) {
   if (added) say(added === 1 ? "A new call waits, at the end of the list." : `${added} new calls wait, at the end of the list.`);
 }
 
-/** Of a session's page: put new events at the end, and renew those whose state changed. */
-function follow(fresh) {
+/** Bring the conversation of a session's page up to date: new events come last, and an event with a new state is renewed. */
+function mergeStory(fresh) {
   const story = one("[data-story]");
+  if (!story) return;
   const isAtEnd = innerHeight + scrollY > document.body.scrollHeight - 120;
-  for (const entry of story ? all("[data-story] > li", fresh) : []) {
+  for (const entry of all("[data-story] > li", fresh)) {
     const old = document.getElementById(entry.id);
     if (old) renew(old, entry);
     else story.append(document.importNode(entry, true));
   }
-  if (story && one("#writing") && all("li.agent", story).some(({ id }) => id === one("#writing").dataset.event)) one("#writing").hidden = true;
-  if (story && isAtEnd) scrollTo(0, document.body.scrollHeight);
+  const writing = one("#writing");
+  if (writing && all("li.agent", story).some(({ id }) => id === writing.dataset.event)) writing.hidden = true;
+  if (isAtEnd) scrollTo(0, document.body.scrollHeight);
 }

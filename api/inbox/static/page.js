@@ -3,7 +3,7 @@
 export const one = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-/** Fetch a page as a document. The answer to a form is the page behind its redirect. */
+/** Load a page as a document. With a body: send a form, and load the page that its redirect leads to. */
 export function load(url, body) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -21,7 +21,7 @@ export function load(url, body) {
   });
 }
 
-/** Show a toast in a corner, which screen readers speak. Returns the toast. */
+/** Show a toast at the bottom of the window. Screen readers speak it. Returns the toast. `stays`: the caller removes the toast. */
 export function say(words, { id = "", stays = false, button } = {}) {
   const toast = document.createElement("div");
   toast.className = "toast";

@@ -1,4 +1,4 @@
-// Forms with `data-passkey` ask the authenticator, and then send its answer as any form is sent.
+// A form with `data-passkey` asks the authenticator first, and then sends the authenticator's answer as its field `credential`.
 "use strict";
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
@@ -20,6 +20,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
   });
 }
 
+/** Fetch the server's options, and return the authenticator's answer. Throws an error if the server refuses. */
 async function ask(form) {
   const body = new URLSearchParams({ csrf_token: form.elements.csrf_token.value });
   const response = await fetch(form.dataset.options, { method: "POST", body });

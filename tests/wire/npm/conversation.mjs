@@ -1,4 +1,4 @@
-// A conversation through the npm SDK: the same as `conversation` in tests/wire/test_the_npm_sdk_talks_like_the_python_one.py.
+// A conversation through the npm SDK: the same as `by_python` in tests/wire/test_the_npm_sdk_talks_like_the_python_one.py.
 // Prints two lines of JSON: the session, as soon as it runs, and at the end what was streamed, listed and dispatched.
 import Anthropic from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';

@@ -1,6 +1,6 @@
 // Both idioms of examples/agents.py through the npm SDK: send and then stream, or stream and then send.
-// Arguments: the idiom, the session. Prints the types of the streamed events of each of two messages, as JSON.
-// Before each stream that follows a message it prints "sent" and waits for a line: by then the run has ended.
+// Arguments: the idiom, the session. Sends two messages, and prints the ids and types of all streamed events as JSON.
+// Prints "sent" after each message. Before a stream that follows its message, waits for a line, which says that the run has ended.
 import { createInterface } from 'node:readline';
 import Anthropic from '@anthropic-ai/sdk';
 

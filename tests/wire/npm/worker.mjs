@@ -1,9 +1,9 @@
-// The npm SDK's EnvironmentWorker, until its input ends: what `python_worker` in tests/wire/running.py is for the Python SDK's.
+// Runs the npm SDK's EnvironmentWorker until standard input ends. `python_worker` in tests/wire/running.py runs the Python SDK's.
 // Argument: the folder in which the tools run.
 import Anthropic from '@anthropic-ai/sdk';
 
-const over = new AbortController();
-process.stdin.resume().on('end', () => over.abort());
+const stop = new AbortController();
+process.stdin.resume().on('end', () => stop.abort());
 
 const client = new Anthropic({ baseURL: process.env.ASSENT_URL, apiKey: 'unused' });
 const worker = client.beta.environments.work.worker({
@@ -11,6 +11,6 @@ const worker = client.beta.environments.work.worker({
   environmentKey: process.env.ASSENT_ENVIRONMENT_KEY,
   workdir: process.argv[2],
   maxIdleMs: 200,
-  signal: over.signal,
+  signal: stop.signal,
 });
 await worker.run();
