@@ -51,6 +51,8 @@ def test_a_request_is_tried_with_an_api_key(reference: Page, caller: Caller) -> 
     dialog.get_by_role("button", name="Apply credentials").first.click()
     dialog.get_by_role("button", name="Close").last.click()
     reference.get_by_placeholder("Search the operations").fill("create an agent")
+    expect(reference.locator(".opblock-summary")).to_have_count(1)
+    reference.set_viewport_size({"width": 1280, "height": 900})  # a browser without a GPU takes seconds to draw the tall window
     operation = reference.locator("#operations-agents-agents_create")
     operation.locator(".opblock-summary-control").click()
     operation.get_by_role("button", name="Try it out").click()
