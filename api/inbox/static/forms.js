@@ -40,12 +40,12 @@ async function send(form, body, isQuiet) {
   for (const button of buttons) button.disabled = true;
   try {
     const answer = await load(form.action, body);
-    const refusal = one("#refusal, .narrow p", answer.page)?.textContent;
+    const refusal = one("#refusal, .narrow p", answer.page)?.textContent ?? "";
     const decided = one("#decided", answer.page)?.textContent.trim();
     const isRefused = answer.status >= 400;
     if (!isQuiet && document.body.dataset.page !== "list") show(answer, !isRefused);
     else {
-      if (isRefused) say(`Not decided. ${refusal}`);
+      if (isRefused) say(`Not decided. ${refusal}`.trim());
       else if (isQuiet && decided) say(decided);
       await refresh();
     }
