@@ -133,7 +133,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
     for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Fold, Turn, Work, Grant):
-        rows = _INDEXED.get(table, "session_id = %(session)s")
+        rows = _THROUGH_TURNS.get(table, "session_id = %(session)s")
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE {rows}', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
@@ -143,15 +143,13 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
 _OF_TURNS = "turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s))"
 _OF_CALLS = f"tool_call_id = ANY (ARRAY(SELECT id FROM tool_call WHERE {_OF_TURNS}))"  # noqa: S608 - our own names
 _OF_APPROVALS = f"approval_id = ANY (ARRAY(SELECT id FROM approval WHERE {_OF_CALLS}))"  # noqa: S608 - our own names
-_INDEXED: dict[type, str] = {
+_THROUGH_TURNS: dict[type, str] = {
     Attempt: _OF_CALLS,
     Vote: _OF_APPROVALS,
-    Evidence: _OF_APPROVALS,
     Approval: _OF_CALLS,
-    StoredResult: _OF_CALLS,
     ToolCall: _OF_TURNS,
 }
-"""How to select a session's rows through its turns: most of these tables have no index by session."""
+"""Conditions that select a session's rows by its turns, for tables without an index by session."""
 
 
 def gone(session_ids: list[str]) -> set[str]:

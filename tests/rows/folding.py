@@ -21,7 +21,6 @@ SUMMARY = {"type": "summary", "text": "They talked.", "provider_data": {"anthrop
 
 def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
     """Claim the session's turn as a worker does. Returns the turn, if it may begin, and the request that it offers."""
-
     turn_id = stage.get(Session, session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         request = Offer(db)
