@@ -130,8 +130,9 @@ def end_halts() -> None:
         with _isolated("end_halts", halt.id, halt.workspace_id):
             stopped = due.stopped_by(halt)
             for row in stopped:
-                flow.resume(row.workspace_id, row.session_id)
-            if not stopped:
+                with _isolated("end_halts", row.session_id, row.workspace_id):
+                    flow.resume(row.workspace_id, row.session_id)
+            if not stopped and not due.stopped_by(halt, 1, failing=True):
                 flow.settled(halt.workspace_id, halt.id)
 
 

@@ -35,6 +35,7 @@ from models.people.principal import PersonPrincipal
 from models.pure.relative_time import counted
 from models.session import sentences
 from models.session.approval import Approval
+from models.session.approval_deadline import overdue
 from models.session.decision import Decision
 from models.session.session import Session
 from models.session.vote import Vote
@@ -191,7 +192,7 @@ def _look(db: Db, row: Link) -> View:
         outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], g.now)
         return View(state, {"heading": outcome, "words": "There is nothing left to decide."})
     if state == "over":
-        return View(state, {"heading": "The deadline of this link has passed", "words": _over(approval)})
+        return View(state, {"heading": "The deadline of this link has passed", "words": _over(db, approval)})
     if state == "changed":
         words = "Somebody has changed the call's input since the message was sent. Sign in to see the input that would run now."
         return View(state, {"heading": "The call has changed", "words": words})
@@ -209,8 +210,8 @@ def _person(db: Db, row: Link) -> PersonPrincipal | None:
         return None
 
 
-def _over(approval: Approval) -> str:
-    if approval.expires_at <= g.now:
+def _over(db: Db, approval: Approval) -> str:
+    if overdue(db, [approval], g.now):
         return "This link decides nothing any more. Sign in to see what became of the approval."
     if approval.level:
         return "Nobody decided in time, so more people were asked. Sign in to decide."

@@ -49,6 +49,8 @@ def _ago(moment: datetime) -> Markup:
 
 
 def _left(moment: datetime) -> Markup:
+    if viewing.halted():
+        return Markup("stands still")
     return _time(moment, "left", relative_time.left(moment, viewing.now()))
 
 

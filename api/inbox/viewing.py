@@ -24,11 +24,11 @@ def csrf_field() -> Markup:
 
 def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     """Return the values that base.html shows around the page. Reads the time from which the page's relative times count."""
-    g.now = clock.now(db)
+    g.now, g.halted = clock.now(db), _halt(db)
     return {
         "viewer": {"name": db.get_one(Person, person.person_id).name, "is_admin": "admin" in person.scopes},
         "waiting_for_me": queue.matching(db, person, {}, mine=True).count(db),
-        "halted": _halt(db),
+        "halted": g.halted,
         "mark": approval_mark(db),
         "now": g.now,
     }
@@ -38,6 +38,11 @@ def _halt(db: Db) -> dict[str, Any] | None:
     """Return the open halt; None if the workspace is not halted."""
     halt = Halt.current(db)
     return {"by": Names.of(db, [halt.started_by])[halt.started_by], "at": halt.started_at, "reason": halt.reason} if halt else None
+
+
+def halted() -> bool:
+    """True if `frame` found the workspace halted in this request: no deadline passes then."""
+    return bool(g.get("halted"))
 
 
 def now() -> datetime:

@@ -18,6 +18,7 @@ from models.policy.session_policies import SessionPolicies
 from models.pure.masking import mask
 from models.pure.policy import Rule
 from models.session.approval import Approval
+from models.session.approval_deadline import OVERDUE
 from models.session.grant import Grant
 from models.session.session import Session
 from models.workspace.toolset import listed
@@ -87,7 +88,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     session = db.get_one(Session, approval.session_id)
     reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
     waiting = Selection(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
-    waiting = waiting.where("id <> %(id)s AND expires_at > assent_now()", id=approval.id)
+    waiting = waiting.where(f"id <> %(id)s AND NOT {OVERDUE}", id=approval.id)
     others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=MAX_PREVIEWED)
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
     policies = Workspace.policies(db)

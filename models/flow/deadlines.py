@@ -7,12 +7,12 @@ from models.errors import Conflict
 from models.flow.decisions import taken
 from models.flow.escalations import deadline_effect, escalate
 from models.flow.grants import session_policies, verdict_on
-from models.flow.halts import move_deadlines, overdue
+from models.flow.halts import move_deadlines
 from models.flow.next_step import carry_on, stop
 from models.pure import words
 from models.pure.fitting import misfit
 from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed, remind
+from models.session.approval_deadline import DeadlinePassed, overdue, remind
 from models.session.call_input import CallInput
 from models.session.call_result import text
 from models.session.decision import Decision
@@ -27,7 +27,7 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
         session = Session.try_lock(db, session_id)
         if session is None:
             return 0
-        due = overdue(db, session, Approval.pending(db, session_id))[:limit]
+        due = overdue(db, Approval.pending(db, session_id), session.now)[:limit]
         by = system("sweep.expire_approvals", workspace_id)
         ends = any(deadline_effect(approval) == "end_run" for approval in due)
         for approval in due:

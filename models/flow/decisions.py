@@ -10,20 +10,18 @@ from models.flow import limits, votes
 from models.flow.budgets import raise_by
 from models.flow.edits import check_runs, take_edit
 from models.flow.grants import identity_of, session_policies
-from models.flow.halts import overdue
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
 from models.pure import masking, words
 from models.session import call_edits
 from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed
+from models.session.approval_deadline import DeadlinePassed, overdue
 from models.session.call_input import CallInput
 from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.grant import Grant, rule_for
 from models.session.session import Session
 from models.session.tool_call import BUDGET, ToolCall
-from models.session.vote import Vote
 
 
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
@@ -37,7 +35,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     decision = named(approval, decision)
     if approval.status != "pending":
         return _repeated(db, principal, approval, decision)
-    if overdue(db, session, [approval]):
+    if overdue(db, [approval], session.now):
         raise DeadlinePassed(approval)
     approval.tighten(session_policies(db, session).quorum(approval.tool, approval.level))
     right = votes.right_to_decide(db, session, principal, approval, decision)
@@ -66,8 +64,8 @@ def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decisi
     seen = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
     same = approval.decision == decision.stored and approval.status not in {"expired", "cancelled"}
     if not same and approval.by_person:  # a vote that another person's vote made the decision
-        votes_cast = Vote.of_approval(db, approval.id)
-        same = any(vote.person_id == principal.id and vote.decision == decision.stored for vote in votes_cast)
+        winning = votes.for_choice(db, approval, approval.decision or {})
+        same = any(vote.person_id == principal.id and vote.decision == decision.stored for vote in winning)
     if same and seen and approval.by_person and approval.event_id:
         return approval.event_id
     raise taken(approval)
@@ -163,7 +161,7 @@ def _raise_budget(db: Db, session: Session, principal: Principal, approval: Appr
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     check_runs(db, session, approval, call)
     if decision.scope != "once":
-        voters = [[vote.person_id, vote.for_person_id] for vote in Vote.of_approval(db, approval.id)] or None
+        voters = [[vote.person_id, vote.for_person_id] for vote in votes.for_choice(db, approval, decision.stored)] or None
         identity = identity_of(session_policies(db, session), session, call, CallInput.of(db, call.id))
         Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)

@@ -80,20 +80,22 @@ _ENDED_HALTS = f"""
 """  # noqa: S608
 
 
-def stopped_by(halt: EndedHalt, limit: int | None = None) -> list[Due]:
-    """Return the sessions with a deadline that the halt must still move."""
-    values = {"workspace": halt.workspace_id, "ended": halt.ended_at, "limit": limit or BATCH}
+def stopped_by(halt: EndedHalt, limit: int | None = None, *, failing: bool = False) -> list[Due]:
+    """Return the sessions with a deadline that the halt must still move. `failing`: also those at which the sweep just failed."""
+    values = {"workspace": halt.workspace_id, "ended": halt.ended_at, "failing": failing, "limit": limit or BATCH}
     with transaction(role="system") as db:
         return [Due(session_id, session_id, halt.workspace_id) for (session_id,) in db.rows(_STOPPED_BY, **values)]
 
 
-_STOPPED_BY = """
-    SELECT session_id FROM approval WHERE workspace_id = %(workspace)s AND status = 'pending' AND deadline_from < %(ended)s
-    UNION
-    SELECT session_id FROM tool_call
-    WHERE workspace_id = %(workspace)s AND status = 'with_client' AND answer_by IS NOT NULL AND deadline_from < %(ended)s
-    LIMIT %(limit)s
-"""
+_STOPPED_BY = f"""
+    SELECT session_id FROM (
+        SELECT session_id FROM approval WHERE workspace_id = %(workspace)s AND status = 'pending' AND deadline_from < %(ended)s
+        UNION
+        SELECT session_id FROM tool_call
+        WHERE workspace_id = %(workspace)s AND status = 'with_client' AND answer_by IS NOT NULL AND deadline_from < %(ended)s
+    ) stopped
+    WHERE %(failing)s OR NOT {steps_back("end_halts", "stopped.session_id")} LIMIT %(limit)s
+"""  # noqa: S608
 
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:

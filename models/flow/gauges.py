@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from models.database.exchange import Statement
 from models.database.transactions import transaction
+from models.session.approval_deadline import OVERDUE
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,11 @@ _CALLS = Statement(
     {},
 )
 _APPROVALS = Statement(
-    """
+    f"""
     SELECT COUNT(*), COALESCE(EXTRACT(EPOCH FROM assent_now() - MIN(created_at)), 0),
-        COUNT(*) FILTER (WHERE expires_at <= assent_now())
+        COUNT(*) FILTER (WHERE {OVERDUE})
     FROM approval WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending'
-    """,
+    """,  # noqa: S608
     {},
 )
 _ALARM = Statement("SELECT COUNT(seal_alarm) FROM workspace WHERE id = current_setting('assent.workspace')", {})

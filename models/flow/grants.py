@@ -19,6 +19,7 @@ from models.pure.masking import Echoes, mask
 from models.pure.policy import Rule, Verdict
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
+from models.session.approval_deadline import overdue
 from models.session.call_input import CallInput
 from models.session.call_result import text
 from models.session.decision import Decision
@@ -65,7 +66,9 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
         session = Session.try_lock(db, session_id)
         if session is None:
             return None
-        waiting = [a for a in Approval.pending(db, session_id) if a.kind == "tool_call" and a.expires_at > session.now]
+        pending = [approval for approval in Approval.pending(db, session_id) if approval.kind == "tool_call"]
+        late = overdue(db, pending, session.now)
+        waiting = [approval for approval in pending if approval not in late]
         rules = session_policies(db, session)
         grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
         released = 0
@@ -145,7 +148,7 @@ def ask_instead(
     call.ask_again(db, rule or call.rule)
     rules, call_input = session_policies(db, session), CallInput.of(db, call.id)
     if before:
-        approval = before[-1].again(db, session, call, rules.quorum(call.name))
+        approval = before[-1].again(db, session, call, rules)
     else:
         approval = Approval.ask(db, session, call, replace(asking, **rules.approvers(call.name)))
     if input_schema is not None:

@@ -1,7 +1,6 @@
 """The effect of a halt on sessions: deadlines stand still while it lasts, and held calls go to their clients when it ends."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from models.database import clock
 from models.database.rows import Db
@@ -11,42 +10,31 @@ from models.session import confirmation
 from models.session.approval import Approval
 from models.session.session import Session
 from models.session.tool_call import ToolCall
-from models.workspace.halt import Halt, is_halted
-
-
-def overdue(db: Db, session: Session, approvals: Sequence[Approval]) -> list[Approval]:
-    """Return the approvals whose deadline has passed. Ended halts move it first; an open one stops the clock."""
-    late = [approval for approval in approvals if approval.expires_at <= session.now]
-    now = _moved(db, session, late) if late else session.now
-    return [approval for approval in late if approval.expires_at <= now]
+from models.workspace.halt import Halt, is_halted, passed
 
 
 def silent(db: Db, session: Session, calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Return the calls whose client sent no result in time. Halts count as in `overdue`."""
-    late = [call for call in calls if call.status == "with_client" and call.answer_by and call.answer_by <= session.now]
-    now = _moved(db, session, calls=late) if late else session.now
-    return [call for call in late if call.answer_by and call.answer_by <= now]
-
-
-def _moved(db: Db, session: Session, approvals: Sequence[Approval] = (), calls: Sequence[ToolCall] = ()) -> datetime:
-    """Move the deadlines by halts that ended. Returns the time against which to check them: the start of an open halt, else now."""
-    stopped = Halt.current(db)
-    move_deadlines(db, approvals, calls)
-    return stopped.started_at if stopped else session.now
+    """Return the calls whose client sent no result in time."""
+    waiting = [(call, call.answer_by, call.deadline_from) for call in calls if call.status == "with_client"]
+    timed = [(call, at, since) for call, at, since in waiting if at is not None and since is not None]
+    late = passed(db, [(at, since) for _, at, since in timed], session.now)
+    return [call for (call, _, _), is_late in zip(timed, late, strict=True) if is_late]
 
 
 def move_deadlines(db: Db, approvals: Sequence[Approval] = (), calls: Sequence[ToolCall] = ()) -> None:
     """Move deadlines and reminders by the halts that ended since these deadlines began to run. Idempotent."""
     running = [approval.deadline_from for approval in approvals] + [call.deadline_from for call in calls if call.deadline_from]
     since = min(running, default=None)
-    for halt in Halt.ended_since(db, since) if since else ():
+    for halt in Halt.since(db, since) if since else ():
+        if halt.ended_at is None:
+            continue
         for approval in approvals:
-            if shift := halt.moves(approval.deadline_from):
+            if shift := halt.stops(approval.deadline_from, halt.ended_at):
                 approval.expires_at += shift
                 approval.remind_at = approval.remind_at + shift if approval.remind_at else None
-                approval.deadline_from = halt.ended_at or approval.deadline_from
+                approval.deadline_from = halt.ended_at
         for call in calls:
-            if call.answer_by and call.deadline_from and (shift := halt.moves(call.deadline_from)):
+            if call.answer_by and call.deadline_from and (shift := halt.stops(call.deadline_from, halt.ended_at)):
                 call.answer_by, call.deadline_from = call.answer_by + shift, halt.ended_at
 
 

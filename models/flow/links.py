@@ -15,6 +15,7 @@ from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.decision import Decision
 from models.session.session import Session
+from models.workspace.halt import passed
 from models.workspace.toolset import listed
 from models.workspace.workspace import Workspace
 
@@ -28,7 +29,7 @@ def state(db: Db, session: Session, approval: Approval, link: Link, now: datetim
     """Return the link's state at `now`."""
     if approval.status != "pending":
         return "decided"
-    if link.expires_at <= now:
+    if any(passed(db, [(link.expires_at, link.deadline_from)], now)):
         return "over"
     if approval.runs != link.input_sha256:
         return "changed"

@@ -17,6 +17,7 @@ from models.people.slack_user import SlackUser
 from models.pure.notice import Notice, Stage
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
+from models.session.approval_deadline import overdue
 from models.session.vote import Vote
 
 MAIL_DELAY = timedelta(seconds=60)
@@ -175,7 +176,7 @@ def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval
     """True if the channel is off, the person lost access or has voted, or the approval ended before anything was sent."""
     if channel.state != "enabled" or (stage == "decided" and row.receipt is None):
         return True
-    if stage != "decided" and approval is not None and approval.expires_at <= now:
+    if stage != "decided" and approval is not None and overdue(db, [approval], now):
         return True  # the sweep is about to expire or to escalate it, which is another change
     if channel.person_id is None:
         return False

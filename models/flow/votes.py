@@ -1,7 +1,8 @@
 """Votes: the people who may decide an approval, and whether enough have agreed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from models.audit.principal import Principal
 from models.database import ids
@@ -14,7 +15,7 @@ from models.pure.canonical import digest
 from models.pure.quorum import Quorum
 from models.session import approval_events
 from models.session.approval import Approval
-from models.session.decision import Decision
+from models.session.decision import GRANT_FIELDS, Decision, choice_of
 from models.session.session import Session
 from models.session.vote import Vote
 
@@ -98,9 +99,15 @@ def is_enough(db: Db, approval: Approval, votes: Iterable[Vote], quorum: Quorum 
     return meets(db, quorum or Quorum.of(approval.quorum), ballots, approval.started_by)
 
 
+def for_choice(db: Db, approval: Approval, stored: Mapping[str, Any]) -> list[Vote]:
+    """Return the valid votes that chose what the stored decision does to the input that would run, oldest first."""
+    choice = _choice(approval, stored)
+    return [vote for vote in Vote.of_approval(db, approval.id) if vote.choice_sha256 == choice]
+
+
 def still_allows(db: Db, approval: Approval, quorum: Quorum) -> bool:
-    """True if the people who allowed the approval are enough for the quorum that holds now."""
-    return not quorum.needs_people or is_enough(db, approval, Vote.of_approval(db, approval.id), quorum)
+    """True if the people who voted for the approval's decision are enough for the quorum that holds now."""
+    return not quorum.needs_people or is_enough(db, approval, for_choice(db, approval, approval.decision or {}), quorum)
 
 
 def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterable[str]) -> bool:
@@ -131,7 +138,7 @@ def _vote(session: Session, principal: Principal, right: Right, approval: Approv
         delegation_id=right.delegation_id,
         result="deny" if _is_denial(decision) else "allow",
         input_sha256=approval.runs,
-        choice_sha256=_choice(approval, decision),
+        choice_sha256=_choice(approval, decision.stored),
         decision=decision.stored,
         event_id=ids.new("sevt"),
         created_at=session.now,
@@ -162,21 +169,17 @@ def _is_denial(decision: Decision) -> bool:
     return decision.result == "deny" or decision.outcome == "give_up"
 
 
-def _choice(approval: Approval, decision: Decision) -> str:
-    """Return the hash of the decision's effects, without its grant."""
-    kept = {name: value for name, value in decision.stored.items() if name in {"respond", "content", "outcome", "answers_sha256"}}
-    return digest(kept | {"input_sha256": approval.runs})
+def _choice(approval: Approval, stored: Mapping[str, Any]) -> str:
+    """Return the hash of a stored decision's choice and of the input that would run."""
+    return digest({"choice": choice_of(stored), "input_sha256": approval.runs})
 
 
 def _agreed(decision: Decision, votes: list[Vote]) -> Decision:
     """Return the decision, with its grant only if every vote asks for the same grant: a grant needs the same quorum."""
-    grants = [{name: vote.decision.get(name) for name in _GRANT} for vote in votes]
+    grants = [{name: vote.decision.get(name) for name in GRANT_FIELDS} for vote in votes]
     if all(one == grants[0] for one in grants):
         return decision
     return replace(decision, scope="once", match=None, expires_in_seconds=None, max_uses=None)
-
-
-_GRANT = ("scope", "match", "expires_in_seconds", "max_uses")
 
 
 def _standing(db: Db, approval: Approval) -> dict[str, object]:

@@ -79,6 +79,9 @@ class Link(Base):
     """Wrong codes so far."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """The approval's deadline when the link was issued."""
+    deadline_from: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """Start of that deadline. Halts after it stop the deadline's clock."""
     used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Time at which a decision, or the last wrong code, used the link up."""
 
@@ -130,6 +133,7 @@ def issue(db: Db, approval: "Approval", person_id: str) -> Issued:
             code_hmac=_keyed(token, code),
             created_at=clock.now(db),
             expires_at=approval.expires_at,
+            deadline_from=approval.deadline_from,
         )
     )
     return Issued(f"{settings().public_url.rstrip('/')}/link/{token}", code)

@@ -131,14 +131,22 @@ class SessionPolicies:
         template = ruled.prompt or entry.get("prompt") or "Run {tool}"
         return Asking(
             prompt=prompting.fill(template, tool, shown),
-            seconds=ruled.timeouts.get("timeout_seconds") or settings().approval_seconds,
+            seconds=self.seconds(tool),
             on_timeout=ruled.timeouts.get("on_timeout") or "deny",
-            remind_after_seconds=ruled.timeouts.get("remind_after_seconds") or settings().remind_after_seconds,
+            remind_after_seconds=self.remind_after_seconds(tool),
             input_schema=schema,
             annotations=entry.get("annotations") or None,
             identity=self.identity(tool, self_hosted=False),
             **self.approvers(tool),
         )
+
+    def seconds(self, tool: str) -> float:
+        """Return the time that people have for a call of the tool, before any escalation."""
+        return float(self._tools[tool].timeouts.get("timeout_seconds") or settings().approval_seconds)
+
+    def remind_after_seconds(self, tool: str) -> float | None:
+        """Return the time after which people are reminded of a call of the tool."""
+        return self._tools[tool].timeouts.get("remind_after_seconds") or settings().remind_after_seconds
 
     def asking_beyond_tools(self, prompt: str, schema: dict[str, Any]) -> Asking:
         """Return how people are asked about something other than a tool's call, by agent and workspace. Silence denies."""

@@ -1,7 +1,6 @@
 """Approvals: the question put to people, the input that they see, and the one decision that closes it."""
 
 import json
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.database.transactions import outbox
 from models.policy.asking import Asking
+from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.canonical import digest, spelled
 from models.pure.quorum import Quorum
@@ -129,14 +129,19 @@ class Approval(Base):
             remind_at=session.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
 
-    def again(self, db: Db, session: Session, call: ToolCall, quorum: Quorum) -> "Approval":
-        """Return a copy that asks again, with as much time and the same reminder. `quorum` holds beside the former quorum."""
-        seconds = (self.expires_at - self.created_at).total_seconds()
-        at = self.remind_at or self.reminded_at
-        remind = (at - self.created_at).total_seconds() if at else None
+    def again(self, db: Db, session: Session, call: ToolCall, policies: SessionPolicies) -> "Approval":
+        """Return a copy that asks again from level 0, with the time and the reminder of `policies`, whose quorum holds as well."""
         on_timeout: Any = self.on_timeout  # a column of text
-        asking = Asking(self.prompt, seconds, on_timeout, remind, self.input_schema, None, self.annotations)
-        asking = replace(asking, quorum=Quorum.of(self.quorum).and_also(quorum).kept, escalation=self.escalation)
+        asking = Asking(
+            self.prompt,
+            policies.seconds(call.name),
+            on_timeout,
+            policies.remind_after_seconds(call.name),
+            self.input_schema,
+            annotations=self.annotations,
+            quorum=Quorum.of(self.quorum).and_also(policies.quorum(call.name)).kept,
+            escalation=self.escalation,
+        )
         return Approval.ask(db, session, call, asking)
 
     def tighten(self, quorum: Quorum) -> None:

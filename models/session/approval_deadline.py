@@ -1,6 +1,7 @@
 """The deadline of an approval, and the reminder before it."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -8,6 +9,7 @@ from models.errors import Conflict
 from models.session import approval_events
 from models.session.approval import Approval
 from models.session.session import Session
+from models.workspace.halt import passed, passed_sql
 
 
 class DeadlinePassed(Conflict):
@@ -19,6 +21,16 @@ class DeadlinePassed(Conflict):
         super().__init__(message, {"status": "expired"})
 
 
+OVERDUE = passed_sql("expires_at", "deadline_from")
+"""SQL that is true for an approval whose deadline has passed, as `overdue` says."""
+
+
+def overdue(db: Db, approvals: Sequence[Approval], now: datetime) -> list[Approval]:
+    """Return the approvals whose deadline has passed at `now`. Nobody can decide them any more."""
+    late = passed(db, [(approval.expires_at, approval.deadline_from) for approval in approvals], now)
+    return [approval for approval, is_late in zip(approvals, late, strict=True) if is_late]
+
+
 def extend(db: Db, session: Session, approval: Approval, principal: Principal, seconds: float) -> None:
     """Move the deadline to `seconds` from now.
 
@@ -27,7 +39,7 @@ def extend(db: Db, session: Session, approval: Approval, principal: Principal, s
     if approval.status != "pending":
         message = f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}."
         raise Conflict(message, {"status": approval.status})
-    if approval.expires_at <= session.now:
+    if overdue(db, [approval], session.now):
         raise DeadlinePassed(approval)
     until, before = session.now + timedelta(seconds=seconds), approval.expires_at.isoformat()
     if until <= approval.expires_at:

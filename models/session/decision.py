@@ -1,5 +1,6 @@
 """Decisions: a person's answer to an approval. Every route and page builds one, and the verbs take no other shape."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,5 +97,17 @@ class Decision:
         return {name: Text(value) if name in _TEXTS else value for name, value in noted.items()}
 
 
+def choice_of(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the effects of a stored decision on its call. Votes count together if their choices and their inputs are equal.
+
+    A field belongs to the choice unless `_NO_CHOICE` lists it, so a new field cannot be left out of the comparison.
+    """
+    return {name: value for name, value in stored.items() if name not in _NO_CHOICE}
+
+
+GRANT_FIELDS = ("scope", "match", "expires_in_seconds", "max_uses")
+"""The fields that describe a grant. A decision whose voters differ in them creates none."""
+_NO_CHOICE = frozenset({*GRANT_FIELDS, "grant_id", "updated_input_sha256"})
+"""What a vote may say differently: the grant, and an edit, which the hash of the input that would run already tells apart."""
 _TEXTS = frozenset({"deny_message", "match", "content_sha256", "respond_sha256", "answers_sha256"})
 _STORED_OTHERWISE = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond", "link_id"})

@@ -4,6 +4,7 @@ A transaction that begins something asks `is_halted`, which holds a shared lock 
 lock exclusively. So when `start` has committed, whatever began before has committed too, and nothing begins after.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.clock import STARTED
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base
@@ -21,7 +23,8 @@ from models.database.transactions import Hint, outbox
 _LOCK = "hashtextextended('halt ' || current_setting('assent.workspace'), 0)"
 _OPEN = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at IS NULL"
 _NEWEST = "WHERE workspace_id = current_setting('assent.workspace') ORDER BY started_at DESC LIMIT 1"
-_ENDED = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at > %(since)s ORDER BY started_at"
+_AFTER = "workspace_id = current_setting('assent.workspace') AND (ended_at IS NULL OR ended_at > {since})"
+_SINCE = f"WHERE {_AFTER.format(since='%(since)s')} ORDER BY started_at"
 
 
 OPEN_HALT = (
@@ -63,9 +66,9 @@ class Halt(Base):
         return db.first(cls, _NEWEST)
 
     @classmethod
-    def ended_since(cls, db: Db, since: datetime) -> "list[Halt]":
-        """Return the halts that ended after `since`, in their order."""
-        return db.find(cls, _ENDED, since=since)
+    def since(cls, db: Db, since: datetime) -> "list[Halt]":
+        """Return the halts that ended after `since`, in their order, and the open one."""
+        return db.find(cls, _SINCE, since=since)
 
     @classmethod
     def start(cls, db: Db, principal: Principal, reason: str | None) -> "Halt":
@@ -100,10 +103,32 @@ class Halt(Base):
         assert self.ended_at, "the halt has ended"
         return self.ended_at - self.started_at
 
-    def moves(self, deadline_from: datetime) -> timedelta:
-        """Return how far this ended halt moves a deadline that runs since `deadline_from`."""
-        assert self.ended_at, "the halt has ended"
-        return max(self.ended_at - max(self.started_at, deadline_from), timedelta(0))
+    def stops(self, since: datetime, now: datetime) -> timedelta:
+        """Return for how long, up to `now`, this halt has stopped the clock of a deadline that runs since `since`."""
+        return max((self.ended_at or now) - max(self.started_at, since), timedelta(0))
+
+
+def passed(db: Db, deadlines: Iterable[tuple[datetime, datetime]], now: datetime) -> list[bool]:
+    """Return for each deadline whether it has passed at `now`. A deadline is its time, and the time since when it runs.
+
+    This and `passed_sql` are the only definitions of a passed deadline: the clock stands still while the workspace is halted.
+    """
+    pairs = list(deadlines)
+    late = [since for at, since in pairs if at <= now]
+    halts = Halt.since(db, min(late)) if late else []
+    return [at + sum((halt.stops(since, now) for halt in halts), timedelta(0)) <= now for at, since in pairs]
+
+
+def passed_sql(at: str, since: str) -> str:
+    """Return SQL that is true once the deadline in column `at`, which runs since `since`, has passed: as `passed` says.
+
+    The first comparison alone can use an index.
+    """
+    stopped = f"""
+        SELECT COALESCE(SUM(COALESCE(ended_at, {STARTED}) - GREATEST(started_at, {since})), INTERVAL '0')
+        FROM halt WHERE halt.{_AFTER.format(since=since)}
+    """  # noqa: S608 - names of our own
+    return f"({at} <= {STARTED} AND {at} + ({stopped}) <= {STARTED})"
 
 
 def is_halted(db: Db) -> bool:

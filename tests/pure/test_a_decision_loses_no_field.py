@@ -1,6 +1,6 @@
 """Every field of a decision that a client sends reaches the verb."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from api.requests.approvals import DecisionBody
 from api.requests.decisions import DecisionFields
 from api.requests.events import EventsSend, plain
-from models.session.decision import Decision
+from models.session.decision import Decision, choice_of
 
 SENT: dict[str, Any] = {
     "deny_message": "No.",
@@ -25,6 +25,8 @@ SENT: dict[str, Any] = {
 OF_UNKNOWN_OUTCOMES = {"outcome", "content"}
 OF_GRANTS = {"grant_id"}
 OF_LINKS = {"link_id"}
+NO_CHOICE = {"scope", "match", "expires_in_seconds", "max_uses", "expected_input_sha256", *OF_GRANTS, *OF_LINKS}
+"""Fields in which votes that count together may differ: the grant, and which input was seen. An edited input has its own hash."""
 
 
 def by_event(**sent: Any) -> Decision:
@@ -68,3 +70,19 @@ def test_a_field_that_the_verb_does_not_know_is_an_error() -> None:
 
     with pytest.raises(TypeError, match="reason_code"):
         Longer(reason_code="fraud").decided("allow")
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Decision)])
+def test_votes_with_different_effects_do_not_count_together(name: str) -> None:
+    values = SENT | {"result": "deny", "respond": ({"type": "text", "text": "Done."},), "outcome": "rerun", "grant_id": "grnt_1"}
+    values |= {"content": ({"type": "text", "text": "It ran."},), "link_id": "link_1"}
+    differs = choice_of(Decision(**{name: values[name]}).stored) != choice_of(Decision().stored)
+    assert differs == (name not in NO_CHOICE | {"updated_input"})
+
+
+def test_a_field_that_is_added_later_belongs_to_the_choice() -> None:
+    @dataclass(frozen=True)
+    class Longer(Decision):
+        in_whose_name: str | None = None
+
+    assert choice_of(Longer("allow", in_whose_name="root").stored) != choice_of(Longer("allow").stored)

@@ -14,6 +14,7 @@ from models.errors import Conflict, Forbidden
 from models.people.group import Membership
 from models.session.approval import Approval
 from models.session.approval_events import requirements
+from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 
 
@@ -255,3 +256,56 @@ def test_a_new_member_of_the_group_may_decide(stage: Stage, ben: Somebody, finan
         db.insert(Membership(group_id=finance, person_id=late.person_id, workspace_id=stage.workspace_id, created_at=now))
     vote(stage, late, approval)
     assert stage.get(Approval, approval.id).status == "allowed"
+
+
+def test_only_votes_for_the_decision_count_when_the_quorum_is_tightened(
+    stage: Stage, anna: Somebody, ben: Somebody, finance: str, two_of_finance: dict[str, Any]
+) -> None:
+    cleo = member(stage, groups=[finance])
+    stage.change_policies(approval=two_of_finance)
+    session = stage.session(max_turns=9)
+    approval = ask(stage, session)
+    vote(stage, cleo, approval, respond=({"type": "text", "text": "I did it by hand."},))
+    vote(stage, anna, approval)
+    vote(stage, ben, approval)
+    stage.change_policies(approval=two_of_finance | {"required_approvals": 3})
+    tool_call = stage.get(ToolCall, approval.tool_call_id)
+    assert stage.claim_call(tool_call) is None, "cleo did not vote to run it"
+    assert stage.get(ToolCall, approval.tool_call_id).status == "asked"
+    with pytest.raises(Conflict, match="already allowed"):
+        vote(stage, cleo, approval, respond=({"type": "text", "text": "I did it by hand."},))
+
+
+def test_only_voters_for_the_decision_are_voters_of_its_grant(
+    stage: Stage, anna: Somebody, ben: Somebody, finance: str, two_of_finance: dict[str, Any]
+) -> None:
+    cleo = member(stage, groups=[finance])
+    session = stage.session(approval=two_of_finance)
+    approval = ask(stage, session)
+    vote(stage, cleo, approval, respond=({"type": "text", "text": "I did it by hand."},))
+    vote(stage, anna, approval, scope="session")
+    vote(stage, ben, approval, scope="session")
+    with transaction(stage.workspace_id) as db:
+        [grant] = db.find(Grant)
+    assert {voter for voter, _ in grant.voters or ()} == {anna.person_id, ben.person_id}
+
+
+def test_only_votes_to_rerun_count_for_a_rerun(
+    stage: Stage, anna: Somebody, ben: Somebody, finance: str, two_of_finance: dict[str, Any], clock: Any
+) -> None:
+    cleo = member(stage, groups=[finance])
+    stage.change_policies(approval=two_of_finance)
+    session = stage.session(max_turns=9)
+    approval = ask(stage, session)
+    vote(stage, anna, approval)
+    vote(stage, ben, approval)
+    held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
+    stage.lose(held, clock)
+    unknown = stage.approvals(session)[-1]
+    happened = [{"type": "text", "text": "The log says that it ran."}]
+    vote(stage, cleo, unknown, result=None, outcome="happened", content=happened)
+    vote(stage, anna, unknown, result=None, outcome="rerun")
+    vote(stage, ben, unknown, result=None, outcome="rerun")
+    assert stage.get(ToolCall, held.id).status == "queued"
+    stage.change_policies(approval=two_of_finance | {"required_approvals": 3})
+    assert stage.claim_call(stage.get(ToolCall, held.id)) is None

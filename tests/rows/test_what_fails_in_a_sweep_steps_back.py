@@ -16,6 +16,7 @@ from models.session.approval import Approval
 from models.session.sweep_failure import SweepFailure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.workspace.halt import Halt
 from workers import sweeps
 
 Row = Turn | ToolCall | Approval
@@ -196,3 +197,31 @@ def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, 
         sweeps.forget_answers()
         with transaction(stage.workspace_id) as db:
             assert len(db.find(SweepFailure, "")) == left
+
+
+def test_a_session_that_fails_does_not_stop_the_others_after_a_halt(stage: Stage, clock: Clock, broken: set[str]) -> None:
+    bad, *good = sessions(stage, 4)
+    stage.message(bad)
+    turn = stage.begin(bad)
+    for session_id in good:
+        stage.propose(session_id)
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    stage.reply(bad, call("lookup", n=1), call(), turn=turn)  # the client gets the call when the halt ends, with its event
+    clock.advance(60)
+    with transaction(stage.workspace_id) as db:
+        halt = Halt.end(db, stage.principal)
+    assert halt
+    broken.add(bad)
+    before = {session_id: stage.approvals(session_id)[0].expires_at for session_id in (bad, *good)}
+    for _ in range(2):
+        sweeps.end_halts()
+    moved = {session_id for session_id, at in before.items() if stage.approvals(session_id)[0].expires_at > at}
+    assert moved == set(good)
+    assert stage.get(Halt, halt.id).settled_at is None
+    broken.clear()
+    clock.advance(sweep_failure.FIRST_SECONDS)
+    for _ in range(2):
+        sweeps.end_halts()
+    assert stage.approvals(bad)[0].expires_at > before[bad]
+    assert stage.get(Halt, halt.id).settled_at

@@ -1,5 +1,6 @@
 """A passed deadline escalates an approval to the next level, and each level has a deadline of its own."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -113,3 +114,18 @@ def test_the_turn_waits_for_the_escalated_call(stage: Stage, clerk: Somebody, bo
     stage.expire(session)
     stage.run_call(allowed)
     assert stage.read(session).status == "waiting"
+
+
+def test_a_call_that_is_asked_again_has_its_first_level_s_time(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    settings = escalating(clerk, (boss, 900)) | {"remind_after_seconds": 30}
+    session = stage.session(approval=settings, max_turns=9)
+    approval = ask(stage, session)
+    clock.advance(61)
+    stage.expire(session)
+    vote(stage, boss, approval)
+    stage.change_policies(approval={"required_approvals": 2})
+    assert stage.claim_call(stage.get(ToolCall, approval.tool_call_id)) is None
+    again = stage.approvals(session)[-1]
+    assert (again.level, again.expires_at - again.created_at) == (0, timedelta(seconds=60))
+    assert again.remind_at
+    assert again.remind_at - again.created_at == timedelta(seconds=30)

@@ -675,6 +675,7 @@ CREATE TABLE link (
     tries integer NOT NULL,
     created_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
+    deadline_from timestamptz NOT NULL,
     used_at timestamptz
 );
 CREATE INDEX link_expiry ON link (expires_at);
