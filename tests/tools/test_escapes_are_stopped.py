@@ -1,7 +1,11 @@
 """Ways out of the shell, each tried: no command reads or changes the worker's machine, its secrets or other sessions."""
 
+import errno
 import os
+import platform
+import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -204,6 +208,32 @@ def test_sockets_without_a_file_are_out_of_reach(perl):
         listener.listen()
         line = f'socket(S, PF_UNIX, SOCK_STREAM, 0); print connect(S, pack("S a*", AF_UNIX, "\\0{name}")) ? "in" : "out: $!"'
         assert "out: Connection refused" in perl(line)
+
+
+def test_a_command_has_only_the_socket_families_that_it_needs(perl, system_calls):
+    # Network namespaces do not separate AF_VSOCK, by which a virtual machine and its host talk. A family has 32 bits.
+    for name in ("socket", "socketpair"):
+        for family in ("$_", "$_ | 1 << 32"):
+            made = f'syscall({system_calls[name]}, {family}, 2, 0, $sides = pack("ii", 0, 0))'
+            line = f'for (0..60) {{ print $_, ":", {made} < 0 ? $! + 0 : 0, " " }}'
+            errors = dict(re.findall(r"(\d+):(\d+)", perl(line)))
+            assert len(errors) == 61
+            refused = {int(family) for family, error in errors.items() if int(error) == errno.EAFNOSUPPORT}
+            assert refused == set(range(61)) - {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only this machine has a second table of system calls")
+def test_no_other_way_into_the_kernel_makes_a_socket(call, files, perl):
+    # A program that calls socket(AF_VSOCK, SOCK_STREAM, 0) by the 32-bit table and exits with the error.
+    # `test_dangerous_system_calls_are_refused` has io_uring.
+    code = bytes.fromhex("b867010000bb28000000b90100000031d2cd80f7d889c7b83c0000000f05")
+    header = struct.pack("<4s5B7x2HI3QI6H", b"\x7fELF", 2, 1, 1, 0, 0, 2, 62, 1, 0x400078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    segment = struct.pack("<2I6Q", 1, 5, 0, 0x400000, 0x400000, 120 + len(code), 120 + len(code), 4096)
+    (files / "narrow").write_bytes(header + segment + code)
+    (files / "narrow").chmod(0o755)
+    output = text(call("bash", command="./narrow"))
+    assert f"exit code: {errno.ENOSYS}" in output or "exit code: 139" in output  # a kernel without that table ends the program
+    assert f"-1 {errno.ENOSYS}" in perl('print syscall(0x40000000 | 41, 40, 1, 0), " ", $! + 0')
 
 
 # The kernel
