@@ -15,6 +15,8 @@ RESULT_CHARACTERS = 2_000
 """Characters that remain of an old result that is cut."""
 MOST_FOLDS = 10
 """Summaries that one turn may request in a row."""
+_BLOCK_CHARACTERS = 30
+"""What the JSON of a block of text adds to the text."""
 _MEDIA_TOKENS = 2_000
 """An estimate for an image, and the least for a document."""
 _DOCUMENT_CHARACTERS_PER_TOKEN = 40
@@ -113,17 +115,17 @@ def _cut_message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cut_result(block: dict[str, Any]) -> dict[str, Any]:
-    if len(encode(block["content"])) <= 2 * RESULT_CHARACTERS:
+    """Return a long result as its beginning and one note, which together are short: so cutting again changes nothing."""
+    content = block["content"]
+    if sum(map(_length, content)) <= 2 * RESULT_CHARACTERS:
         return block
-    content: list[dict[str, Any]] = []
-    left = RESULT_CHARACTERS
-    for part in block["content"]:
-        if part["type"] != "text":
-            content.append({"type": "text", "text": words.left_out_when_old(part["type"])})
-            continue
-        content += [{"type": "text", "text": part["text"][:left]}] if part["text"][:left].strip() else []
-        missing = len(part["text"]) - left
-        if missing > 0:
-            content.append({"type": "text", "text": words.cut_when_old(missing)})
-        left = max(0, left - len(part["text"]))
-    return {**block, "content": content}
+    whole = "\n".join(part["text"] for part in content if part["type"] == "text")
+    beginning = whole[:RESULT_CHARACTERS]
+    missing, kinds = len(whole) - len(beginning), [part["type"] for part in content if part["type"] != "text"]
+    note = words.left_out_when_old(missing, kinds) if missing or kinds else ""
+    return {**block, "content": [{"type": "text", "text": text} for text in (beginning, note) if text.strip()]}
+
+
+def _length(block: dict[str, Any]) -> int:
+    """Return the characters of a block. A text counts as it reads, because its JSON may be six times as long."""
+    return _BLOCK_CHARACTERS + len(block["text"]) if block["type"] == "text" else len(encode(block))

@@ -1,6 +1,8 @@
 """The texts that the model, and sometimes a person, reads after each outcome. They stand in one place, so that a test can check
 that none invites a retry."""
 
+from collections.abc import Sequence
+
 from models.pure.visible import visible
 
 _ELSE = "Do not repeat it; take another way, or ask the user what they want."
@@ -170,14 +172,11 @@ def left_out(kind: str) -> str:
     return f"({kind} left out: the model could not accept it)"
 
 
-def left_out_when_old(kind: str) -> str:
-    """A part of an old result, when the history became too long for the model."""
-    return f"({kind} left out: the result is old, and the conversation is long)"
-
-
-def cut_when_old(characters: int) -> str:
-    """The end of an old result, when the history became too long for the model."""
-    return f"({characters} more characters left out: the result is old, and the conversation is long)"
+def left_out_when_old(characters: int, kinds: Sequence[str]) -> str:
+    """The rest of an old result, when the history became too long for the model: text, and blocks of other kinds."""
+    others = f"{len(kinds)} blocks of other kinds ({', '.join(sorted(set(kinds)))})" if kinds else ""
+    rest = " and ".join(filter(None, [f"{characters} more characters" if characters else "", others]))
+    return f"({rest} left out: the result is old, and the conversation is long)"
 
 
 def summary(text: str) -> str:

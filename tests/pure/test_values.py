@@ -163,8 +163,7 @@ TO_MODEL = {
     "failed_silently": [words.failed_silently()],
     "stopped": [words.stopped("it broke")],
     "left_out": [words.left_out("image")],
-    "left_out_when_old": [words.left_out_when_old("image")],
-    "cut_when_old": [words.cut_when_old(5)],
+    "left_out_when_old": [words.left_out_when_old(5, ["image"]), words.left_out_when_old(0, ["image", "image"])],
     "broken_twice": [words.broken_twice()],
     "not_run_beside_broken": [words.not_run_beside_broken()],
     # Mistakes of the model, which it may correct. Nobody was asked.

@@ -309,7 +309,7 @@ class Stage:
         """Record a claimed call's result; `more` as in `flow.Outcome`."""
 
         def verb(db: Db, session: Session) -> None:
-            outcome = flow.Outcome([say(output)], is_error, **more)
+            outcome = flow.Outcome(**{"content": [say(output)], "is_error": is_error} | more)
             flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), outcome)
 
         self.locked(held.session_id, verb)

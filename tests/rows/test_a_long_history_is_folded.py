@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from own_database import Clock
 from rows.folding import SUMMARY, UNREPORTED, WINDOW, fold, folds, offer, talk
 from rows.stage import Stage, call, say
 
@@ -109,6 +110,27 @@ def test_old_long_results_are_cut_before_anything_is_folded(stage: Stage) -> Non
     assert "7000 more characters left out" in first[1]["text"]
     assert (second[0]["text"], waiting[0]["text"]) == ("b" * 400, "c" * 3_000)
     assert request.messages == stage.history(session_id)
+
+
+def test_a_summary_that_fails_again_and_again_cuts_old_results_once(stage: Stage, clock: Clock) -> None:
+    """Also a result of so many blocks that their JSON alone is long."""
+    session_id = stage.session(max_turns=50, bash="always_allow")
+    stage.message(session_id)
+    for number in range(9):
+        [tool_call] = stage.reply(session_id, say(f"Step {number}." + "x" * 1_500), call(), charge=UNREPORTED)
+        more = {} if number else {"content": [say(f"hit {hit}: " + "w" * 120) for hit in range(60)]}
+        stage.finish_call(stage.begin_call(tool_call), f"Output {number}", **more)
+    cut_through = []
+    for _ in range(4):
+        turn, request = offer(stage, session_id)
+        assert request.folding
+        cut_through.append([row.through for row in folds(stage, session_id)])
+        stage.fail(turn)
+        clock.advance(100)
+    assert cut_through == [cut_through[0]] * 4
+    assert len(cut_through[0]) == 1
+    stage.send(session_id, {"type": "user.interrupt"})
+    stage.check(session_id)
 
 
 def test_reading_the_session_is_unchanged_and_says_that_it_was_compacted(stage: Stage) -> None:
