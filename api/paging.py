@@ -51,6 +51,10 @@ class Selection(Generic[R]):
         number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
         return number
 
+    def exist(self, db: Db) -> bool:
+        """True if there is such a row."""
+        return bool(db.value(f"SELECT EXISTS (SELECT FROM {self._from})", **self.values))  # noqa: S608 - names of our own
+
     def values_of(self, db: Db, *columns: str) -> list[list[Any]]:
         """Return the different values of each column, in their order and without null, by one pass over the rows."""
         lists = ", ".join(f"array_agg(DISTINCT {column}) FILTER (WHERE {column} IS NOT NULL)" for column in columns)

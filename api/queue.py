@@ -110,7 +110,7 @@ def find_session(db: Db, principal: Principal, session_id: str) -> Session:
 
 def check_session(db: Db, principal: Principal, session_id: str) -> None:
     """Raise NotFound if the principal is a person who reads only their own, and none of the session's approvals is."""
-    if not sees_all(principal) and not owned(db, principal.id).equal(session_id=session_id).count(db):
+    if not sees_all(principal) and not owned(db, principal.id).equal(session_id=session_id).exist(db):
         raise NotFound("session", session_id)
 
 

@@ -19,7 +19,7 @@ _MEANINGS = {
     "running_calls": "Tool calls that a worker has claimed.",
     "held_back_calls": "Queued tool calls that no worker may run now; /readyz names the reasons.",
     "oldest_queued_call_seconds": "The time for which the first due tool call has waited for a worker.",
-    "pending_approvals": "Approvals that wait for a decision.",
+    "pending_approvals": "Approvals that wait for a decision, counted up to 10,000.",
     "oldest_pending_approval_seconds": "The time for which the first pending approval has waited.",
     "overdue_approvals": "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs.",
     "audit_alarm": "1 while the sealer refuses to sign the audit; /readyz names the reason.",

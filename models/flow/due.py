@@ -118,7 +118,7 @@ def workspaces_at_limits() -> list[str]:
 
 _AT_LIMITS = f"""
     SELECT DISTINCT workspace_id FROM approval
-    WHERE status = 'pending' AND tool = %(tool)s AND workspace_id <> ALL ({HALTED})
+    WHERE status = 'pending' AND kind = 'budget' AND tool = %(tool)s AND workspace_id <> ALL ({HALTED})
 """  # noqa: S608
 
 

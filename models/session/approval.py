@@ -91,8 +91,10 @@ class Approval(Base):
 
     __table_args__ = (
         sa.Index("approval_of_call", "tool_call_id"),
+        sa.Index("approval_of_session", "session_id"),
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
+        sa.Index("approval_at_cap", "tool", "workspace_id", postgresql_where=sa.text(f"{_PENDING} AND kind = '{BUDGET}'")),
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
         # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),

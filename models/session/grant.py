@@ -26,6 +26,8 @@ from models.settings import settings
 MAX_OF_SESSION = 1000
 """Live grants that one session may have."""
 MAX_OF_AGENT = 1000
+_OF_AGENTS = "session_id IS NULL AND revoked_at IS NULL"
+"""Grants for all sessions of an agent. They always expire, so that the index `grant_of_agent` can leave out those that did."""
 
 
 class Grant(Base):
@@ -66,9 +68,10 @@ class Grant(Base):
 
     __table_args__ = (
         sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
-        sa.Index("grant_of_agent", "agent_id", postgresql_where=sa.text("revoked_at IS NULL")),
+        sa.Index("grant_of_agent", "agent_id", "tool", "expires_at", postgresql_where=sa.text(_OF_AGENTS)),
         sa.Index("grant_newest", "workspace_id", "created_at", "id"),
         sa.Index("grant_unswept", "created_at", postgresql_where=sa.text("revoked_at IS NULL AND swept_at IS NULL")),
+        sa.CheckConstraint("session_id IS NOT NULL OR expires_at IS NOT NULL", name="grant_of_agent_expires"),
     )
 
     @classmethod
@@ -122,12 +125,12 @@ class Grant(Base):
     @classmethod
     def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
         """Return the usable grants of the session and its agent for these tools."""
-        return db.find(cls, _LIVE, session=session.id, agent=session.agent_id, tools=sorted(set(tools)))
+        return db.find(cls, _LIVE, session=session.id, tools=sorted(set(tools)))
 
     @classmethod
     def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
         """Return the grants of `live`, locked in the order of their ids. For callers that will count uses."""
-        return db.find(cls, f"{_LIVE} FOR NO KEY UPDATE", session=session_id, agent=None, tools=sorted(set(tools)))
+        return db.find(cls, f"{_LIVE} FOR NO KEY UPDATE", session=session_id, tools=sorted(set(tools)))
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
@@ -194,30 +197,36 @@ class Grant(Base):
     @staticmethod
     def _check_limit(db: Db, session: Session, *, always: bool) -> None:
         """Raise Conflict if the agent (`always`) or the session has its maximum of usable grants."""
-        owner = "session_id IS NULL AND agent_id = %(agent)s" if always else "session_id = %(session)s"
+        owner = f"{_OF_AGENTS} AND agent_id = %(agent)s AND expires_at > %(now)s" if always else "session_id = %(session)s"
         where = {"agent": session.agent_id} if always else {"session": session.id}
-        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
+        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_usable('%(now)s')}", now=session.now, **where)  # noqa: S608 - names of our own
         if always and count >= MAX_OF_AGENT:
             raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
         if not always and count >= MAX_OF_SESSION:
             raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
 
 
-_IS_USABLE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AND (max_uses IS NULL OR uses < max_uses)"
-_USABLE = """
-    SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (max_uses IS NULL OR uses < max_uses)
-    ORDER BY id FOR UPDATE
-"""
-_LIVE = """
-    WHERE tool = ANY(%(tools)s) AND (session_id = %(session)s OR (session_id IS NULL AND agent_id =
-        coalesce(%(agent)s, (SELECT agent_id FROM session WHERE id = %(session)s))))
-    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)
-    ORDER BY id
-"""
-_STANDING = """
-    WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)
-    ORDER BY id FOR SHARE
-"""
+_STANDS = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
+_HAS_USES = "(max_uses IS NULL OR uses < max_uses)"
+_USABLE = f"SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND {_HAS_USES} ORDER BY id FOR UPDATE"  # noqa: S608
+
+
+def _usable(now: str) -> str:
+    """Return the condition of a usable grant in SQL, at the time `now`."""
+    return f"{_STANDS.format(now=now)} AND {_HAS_USES}"
+
+
+_OF_TOOLS = f"tool = ANY(%(tools)s) AND {_usable(clock.STARTED)}"
+_LIVE = f"""
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM approval_grant WHERE session_id = %(session)s AND {_OF_TOOLS}
+        UNION ALL SELECT id FROM approval_grant
+        WHERE {_OF_AGENTS} AND agent_id = (SELECT agent_id FROM session WHERE id = %(session)s)
+            AND expires_at > {clock.STARTED} AND {_OF_TOOLS}
+    )) AND {_usable("assent_now()")} ORDER BY id
+"""  # noqa: S608 - conditions of our own
+"""Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""
+_STANDING = f"WHERE id = ANY(%(ids)s) AND {_STANDS.format(now='%(now)s')} ORDER BY id FOR SHARE"
 
 
 def rule_for(approval: Approval, match: str | None) -> Rule:

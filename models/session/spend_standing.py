@@ -98,7 +98,7 @@ _WITH_ROOM = f"""
         SELECT scope_type, scope_id, amount, ({_SPENT}) AS spent FROM spend_limit WHERE amount IS NOT NULL
     )
     SELECT session.id FROM approval JOIN session ON session.id = approval.session_id JOIN turn ON turn.id = session.turn_id
-    WHERE approval.status = 'pending' AND approval.tool = %(tool)s AND NOT EXISTS (
+    WHERE approval.status = 'pending' AND approval.kind = 'budget' AND approval.tool = %(tool)s AND NOT EXISTS (
         SELECT FROM standing WHERE spent + coalesce((turn.quote->>'input_cost')::numeric, 0) >= standing.amount AND {_OF_SESSION}
     )
 """  # noqa: S608 - conditions of our own

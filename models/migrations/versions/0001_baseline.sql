@@ -456,9 +456,11 @@ CREATE TABLE approval (
     started_by text[] DEFAULT '{}' NOT NULL,
     deadline_from timestamptz DEFAULT now() NOT NULL
 );
+CREATE INDEX approval_at_cap ON approval (tool, workspace_id) WHERE status = 'pending' AND kind = 'budget';
 CREATE INDEX approval_due ON approval (expires_at) WHERE status = 'pending';
 CREATE INDEX approval_inbox ON approval (workspace_id, created_at);
 CREATE INDEX approval_of_call ON approval (tool_call_id);
+CREATE INDEX approval_of_session ON approval (session_id);
 CREATE INDEX approval_queue ON approval (workspace_id, expires_at) WHERE status = 'pending';
 CREATE INDEX approval_to_remind ON approval (remind_at) WHERE status = 'pending' AND remind_at IS NOT NULL;
 CREATE INDEX approval_waiting_of_agent ON approval (agent_id, tool) WHERE status = 'pending' AND kind = 'tool_call';
@@ -549,10 +551,11 @@ CREATE TABLE approval_grant (
     revoked_by varchar,
     swept_to varchar,
     swept_at timestamptz,
-    voters jsonb
+    voters jsonb,
+    CONSTRAINT grant_of_agent_expires CHECK (session_id IS NOT NULL OR expires_at IS NOT NULL)
 );
 CREATE INDEX grant_newest ON approval_grant (workspace_id, created_at, id);
-CREATE INDEX grant_of_agent ON approval_grant (agent_id) WHERE revoked_at IS NULL;
+CREATE INDEX grant_of_agent ON approval_grant (agent_id, tool, expires_at) WHERE session_id IS NULL AND revoked_at IS NULL;
 CREATE INDEX grant_of_session ON approval_grant (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX grant_unswept ON approval_grant (created_at) WHERE revoked_at IS NULL AND swept_at IS NULL;
 

@@ -1,0 +1,62 @@
+"""Thousands of rows around those of a test, and the pages of Postgres that a query reads among them."""
+
+from collections.abc import Callable, Sequence
+
+import psycopg
+import pytest
+from benchmarks.copies import copy
+
+from models.database.exchange import Connection, Rows, Statement
+
+Admin = psycopg.Connection[tuple[object, ...]]
+
+
+def grants_of_others(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
+    """Copy a session's grant: `count` into other sessions of its agent, and as many, expired, for all sessions of its agent."""
+    of_other = {"id": "'grnt_other' || n", "session_id": "'sesn_other' || n"}
+    expired = {"id": "'grnt_old' || n", "scope": "'always'", "session_id": "NULL", "expires_at": "now() - interval '1 day'"}
+    for changed in (of_other, expired):
+        copy(admin, "approval_grant", f"session_id = '{session_id}'", changed, count, first)
+
+
+def approvals_of_others(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
+    """Copy a session's approval into `count` other sessions, with a later deadline for each."""
+    names = {column: f"'{prefix}{session_id[-8:]}x' || n" for column, prefix in _PREFIXES.items()}
+    later = {"expires_at": "row.expires_at + n * interval '1 millisecond'"}
+    copy(admin, "approval", f"session_id = '{session_id}'", names | later, count, first)
+
+
+_PREFIXES = {"id": "appr_", "session_id": "sesn_", "tool_call_id": "sevt_"}
+
+
+def sums(admin: Admin, workspace_id: str, count: int, first: int = 1) -> None:
+    """Add `count` sums of the present day, of as many people."""
+    admin.execute(_SUMS, (workspace_id, first, first + count - 1))
+
+
+_SUMS = """
+INSERT INTO daily_usage
+SELECT %s, (assent_now() AT TIME ZONE 'UTC')::date, 'agent_' || g / 20, 'user_' || g, 'anthropic', 'm',
+    1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0.01, 0
+FROM generate_series(%s::int, %s::int) g
+"""
+
+
+def pages(query: Callable[[], object]) -> int:
+    """Return how many pages the SELECTs of a query read. Each of them runs twice: the second time under EXPLAIN."""
+    query()
+    count, exchange = 0, Connection.exchange
+
+    def counting(connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
+        nonlocal count
+        rows = exchange(connection, statements)
+        selects = [each for each in statements if each.sql.lstrip().startswith("SELECT")] if connection.in_transaction else []
+        for each in selects:
+            [[([plan],)]] = exchange(connection, [Statement(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {each.sql}", each.values)])
+            count += plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "exchange", counting)
+        query()
+    return count

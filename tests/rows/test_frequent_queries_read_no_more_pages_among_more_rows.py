@@ -1,0 +1,84 @@
+"""Frequent queries read at most twice as many pages among a hundred times as many rows of others."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from own_database import DatabaseUrls
+from people import member
+from rows import crowd
+from rows.crowd import Admin, pages
+from rows.stage import Stage
+
+from api import queue
+from models.database.transactions import transaction
+from models.errors import NotFound
+from models.flow import due, gauges
+from models.session.grant import Grant
+
+FEW, MANY = 100, 10_000
+HEIGHT = 10
+"""Pages that a query may read in addition, since an index of more rows has one more level."""
+
+
+@pytest.fixture
+def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
+    """A connection that fills the tables."""
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        yield db
+
+
+def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object]) -> None:
+    """Assert the promise for a query among the rows of `fill`."""
+    fill(count=FEW)
+    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage")
+    few = pages(query)
+    fill(count=MANY - FEW, first=FEW + 1)
+    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage")
+    many = pages(query)
+    assert many <= 2 * few + HEIGHT, f"{few} pages among {FEW} rows, {many} among {MANY}"
+
+
+def reading(stage: Stage, verb: Callable[[Any], object]) -> Callable[[], None]:
+    """A query in a transaction of its own."""
+
+    def read() -> None:
+        with transaction(stage.workspace_id) as db:
+            verb(db)
+
+    return read
+
+
+def test_the_grants_of_a_call_are_found_among_those_of_other_sessions(stage: Stage, admin: Admin) -> None:
+    session = stage.session(bash="always_ask")
+    stage.confirm(session, stage.propose(session).id, scope="session")
+    fill = partial(crowd.grants_of_others, admin, session)
+    check(admin, fill, reading(stage, lambda db: Grant.to_use(db, session, {"bash"})))
+
+
+def test_an_approver_s_sessions_are_found_among_the_approvals_of_others(stage: Stage, admin: Admin) -> None:
+    anna, ben = member(stage, "approver"), member(stage, "approver")
+    session = stage.session(bash="always_ask", approval={"approvers": [f"user:{ben.person_id}"]})
+    stage.propose(session)
+
+    def read(db: Any) -> None:
+        with pytest.raises(NotFound):
+            queue.check_session(db, anna.principal, session)
+
+    check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
+
+
+def test_workspaces_at_a_limit_are_found_among_other_approvals_that_wait(stage: Stage, admin: Admin) -> None:
+    session = stage.session(bash="always_ask")
+    stage.propose(session)
+    check(admin, partial(crowd.approvals_of_others, admin, session), due.workspaces_at_limits)
+
+
+def test_metrics_count_no_more_approvals_than_their_bound(stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "MOST", FEW)
+    session = stage.session(bash="always_ask")
+    stage.propose(session)
+    check(admin, partial(crowd.approvals_of_others, admin, session), partial(gauges.gauges, stage.workspace_id))
+    assert gauges.gauges(stage.workspace_id).pending_approvals == FEW
