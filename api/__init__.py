@@ -11,13 +11,14 @@ def create_app() -> "Flask":
     from flask import Flask
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
-    from api import client, errors, inbox, limits, signing_in
+    from api import client, errors, inbox, limits, parsing, signing_in
     from api.routes import spend_limits
     from models.database import roles
     from models.settings import settings
 
     roles.check_start("web")
     app = Flask(__name__, static_folder=None)
+    app.request_class = parsing.Request
     app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
     app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST
     _number_requests(app)

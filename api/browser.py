@@ -143,11 +143,8 @@ def form_token(response: Response) -> str:
     return token_of(value)
 
 
-def check_form(*, hides_origin: bool = False) -> None:
-    """Raise Denied (403) unless a form of ours was sent, by the browser that has the form's cookie, over TLS or loopback."""
-    if why := why_refused():
-        raise Denied(403, why)
-    check_same_origin(hides_origin=hides_origin)
+def check_form_token() -> None:
+    """Raise Denied (403) unless the form has the token of the form's cookie. Reads the form."""
     expected = token_of(request.cookies.get(cookie_name(FORM_COOKIE), secrets.token_urlsafe(32)))
     if not hmac.compare_digest(request.form.get(TOKEN_FIELD, "").encode(), expected.encode()):
         raise Denied(403, f"{TOKEN_FIELD}: this form is too old, or the browser keeps no cookies. Load the page again.")

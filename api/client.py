@@ -90,5 +90,11 @@ def read_address(text: str) -> Address | None:
     return (parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None) or parsed
 
 
+def is_trusted(peer: str) -> bool:
+    """True if this address is a proxy of ASSENT_TRUSTED_PROXIES."""
+    hop = read_address(peer)
+    return hop is not None and _is_trusted(hop)
+
+
 def _is_trusted(hop: Address) -> bool:
     return any(hop in network for network in settings().proxy_networks)

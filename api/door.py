@@ -132,10 +132,7 @@ def writes(
             parsing.check_ids(path_ids)
             slip = slip_of(principal, raw, once=once)
             effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
-            response = respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {})
-            if effect.watched_id:
-                arrival.watch(response, effect.watched_id)
-            return response
+            return deliver(effect, respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {}))
 
         return opens(Door(answer, query, body, scopes, errors=errors))(view)
 
@@ -161,6 +158,13 @@ class Effect:
     replayed: bool = False
     watched_id: str = ""
     """The id of the stored answer, if only its delivery tells a retry from a new request."""
+
+
+def deliver(effect: Effect, response: Response) -> Response:
+    """Return the response to an effect. Its delivery deletes the stored answer if that alone tells a retry from a new request."""
+    if effect.watched_id:
+        arrival.watch(response, effect.watched_id)
+    return response
 
 
 def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:

@@ -17,7 +17,6 @@ from werkzeug.exceptions import HTTPException
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, is_transient
 from models.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Outdated, Refusal
-from models.settings import settings
 
 log = logging.getLogger("assent.api")
 
@@ -67,10 +66,27 @@ class WrongMediaType(Refusal):
     """The body is something other than JSON: 415."""
 
 
+class TooLarge(Refusal):
+    """The body is larger than the limit: 413."""
+
+
+class Late(Refusal):
+    """The body did not arrive in time: 408."""
+
+
 FORMATS: dict[str, Callable[[int, str, str], dict[str, Any]]] = {}
 """Other formats of errors, by the path of their route. Each returns a body for a status, a message and the name of a field."""
 
-_STATUSES: dict[type[Refusal], int] = {WrongMediaType: 415, NotFound: 404, Forbidden: 403, Conflict: 409, Outdated: 412, Busy: 503}
+_STATUSES: dict[type[Refusal], int] = {
+    WrongMediaType: 415,
+    TooLarge: 413,
+    Late: 408,
+    NotFound: 404,
+    Forbidden: 403,
+    Conflict: 409,
+    Outdated: 412,
+    Busy: 503,
+}
 """Statuses of the refusals. All others are a 400."""
 
 
@@ -161,10 +177,6 @@ def _http(error: HTTPException) -> Response:
 def _message(status: int, path: str) -> str | None:
     if status == 404 and (message := next((text for prefix, text in _UNSUPPORTED.items() if path.startswith(prefix)), None)):
         return message
-    if status == 408:
-        return f"The body did not arrive within {settings().body_seconds:g} s, the longest that this server waits."
-    if status == 413:
-        return f"The body is larger than {settings().max_body_bytes} bytes, the most that this server takes; send less at once."
     return _MESSAGES.get(status)
 
 

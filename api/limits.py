@@ -1,4 +1,6 @@
-"""Limits of requests per key, and of unknown keys per client address. `api.streams.hub` limits the open streams per key.
+"""Limits of requests per principal, and of unknown keys and of connections without a credential per client address.
+
+`api.streams.hub` limits the open streams per principal.
 
 Each process counts in its own memory, so the limits do not depend on Redis.
 
@@ -13,9 +15,14 @@ is a 429 that names the time of the next one. Several web processes have separat
 import math
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv6Interface
+from typing import ClassVar
 
 from flask import Flask, Response, g
 
@@ -75,7 +82,10 @@ class Buckets:
 
 
 def take(principal: Principal) -> None:
-    """Count one request of this key. Raises TooMany."""
+    """Count one request of this principal. Its connection no longer counts for the client's address. Raises TooMany."""
+    g.principal_kind = principal.kind
+    if connection := _connection.get():
+        connection.uncount()
     s = settings()
     if not s.requests_per_second:
         return
@@ -148,8 +158,76 @@ def _neighbourhood(address: str | None) -> str:
     return f"guess {address}"
 
 
+class Connection:
+    """A connection to a client. While it has shown no valid credential, it counts for one client address."""
+
+    _open: ClassVar[Counter[str]] = Counter()
+    """The counted connections of this process, by the part of their address that one client may own."""
+
+    def __init__(self, peer: str | None) -> None:
+        self.peer = peer
+        self._counts_for: str | None = None
+
+    def count(self, address: str | None) -> None:
+        """Count this connection for a client's address. No-op for an unknown address, and for a trusted proxy. Raises TooMany."""
+        limit = settings().connections_per_address
+        owner = None if not limit or address is None or client.is_trusted(address) else _neighbourhood(address)
+        if owner == self._counts_for:
+            return
+        self.uncount()
+        if owner is None:
+            return
+        if self._open[owner] >= limit:
+            raise TooMany(
+                f"{address} has {limit} open connections without a valid credential; close one first. The server's setting is "
+                "ASSENT_CONNECTIONS_PER_ADDRESS.",
+                **{"retry-after": "1"},
+            )
+        self._open[owner] += 1
+        self._counts_for = owner
+
+    def uncount(self) -> None:
+        """Stop counting this connection. Idempotent."""
+        if self._counts_for is not None:
+            self._open[self._counts_for] -= 1
+            if not self._open[self._counts_for]:
+                del self._open[self._counts_for]
+            self._counts_for = None
+
+    def end_request(self) -> None:
+        """Stop counting this connection if it is a proxy's: the next request may come from another client."""
+        if self.peer is None or client.is_trusted(self.peer):
+            self.uncount()
+
+
+_connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
+
+
+def request_ended() -> None:
+    """Stop counting the present connection if it is a proxy's."""
+    if connection := _connection.get():
+        connection.end_request()
+
+
+@contextmanager
+def connected(peer: str | None) -> Iterator[Connection]:
+    """Count a connection from `peer` while the block runs. Raises TooMany."""
+    connection = Connection(peer)
+    connection.count(peer)
+    _connection.set(connection)
+    try:
+        yield connection
+    finally:
+        connection.uncount()
+
+
 def install(app: Flask) -> None:
-    """Add the rate limit's headers to every response to a known key."""
+    """Count each request's connection until it shows a credential, and add the rate limit's headers to responses to known keys."""
+
+    @app.before_request
+    def count_connection() -> None:
+        if connection := _connection.get():
+            connection.count(client.address())
 
     @app.after_request
     def add_headers(response: Response) -> Response:

@@ -39,6 +39,7 @@ HEADERS = {
 }
 """Headers of every page, in addition to those that `api.client` adds to every response."""
 
+_READ = "send a form"
 _BLUEPRINTS = frozenset({"inbox", "links", "signing_in", "slack", "unsubscribing"})
 
 
@@ -89,6 +90,7 @@ def current(*scopes: str) -> PersonPrincipal | None:
     person = browser.current_person()
     if person is not None:
         limits.take(person)
+        request.is_signed_in = True  # type: ignore[attr-defined]  # `api.parsing.Request`
         auth.require(person, *scopes)
     return person
 
@@ -100,6 +102,19 @@ def of_form(*scopes: str) -> PersonPrincipal:
         raise errors.Denied(401, "You are signed out, so nothing was done. Sign in, and send the form again.")
     browser.check_change()
     return person
+
+
+def check_form(*, hides_origin: bool = False) -> None:
+    """Raise Denied (403) unless a form of ours was sent, by the browser that has the form's cookie, over TLS or loopback.
+
+    A form that cannot be read counts as a failed attempt of the client's address. Raises TooMany, before the form is read.
+    """
+    if why := browser.why_refused():
+        raise errors.Denied(403, why)
+    browser.check_same_origin(hides_origin=hides_origin)
+    limits.take_attempt(to=_READ)
+    browser.check_form_token()
+    limits.give_attempt_back(to=_READ)
 
 
 def page(*scopes: str, ids: bool = True) -> Callable[[Callable[..., Response]], View]:

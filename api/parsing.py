@@ -1,22 +1,26 @@
 """Parses requests into values that Postgres, RFC 8785 and every client read in the same way.
 
-Refuses, with an error that names the field: bodies other than a JSON object in UTF-8, NaN and Infinity, integers beyond 2**53 - 1,
-duplicate names, NUL and lone surrogates in any string, and values nested deeper than DEPTH.
+`raw_body` reads every body, of the API and of forms, within a limit of size and of time. Refuses, with an error that names the
+field: bodies other than a JSON object in UTF-8, NaN and Infinity, integers beyond 2**53 - 1, duplicate names, NUL and lone
+surrogates in any string, values nested deeper than DEPTH, and more values than the setting `max_body_values`.
 """
 
 import json
 import math
 import re
 from collections import Counter
+from functools import cached_property
+from itertools import islice
 from typing import Any, NoReturn, TypeVar, get_origin
+from urllib.parse import parse_qsl
 
+import flask
 from flask import request
 from gevent import Timeout
 from pydantic import BaseModel, ValidationError
-from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
+from werkzeug.datastructures import ImmutableMultiDict, MultiDict
 
-from api.errors import WrongMediaType
+from api.errors import Late, TooLarge, WrongMediaType
 from models.errors import Invalid, NotFound
 from models.settings import settings
 
@@ -24,8 +28,28 @@ DEPTH = 64
 EXACT = 2**53 - 1
 """The largest integer that every JSON parser reads exactly."""
 _REPORTED = 3
+_FORM_FIELDS = 10_000
+"""Most fields of a form."""
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class Request(flask.Request):
+    """Flask's request. Its form is read by `raw_body`, as every other body."""
+
+    is_signed_in = False
+    """True once a page knows the person. The form may then be as large as any other body."""
+
+    @cached_property
+    def form(self) -> ImmutableMultiDict[str, str]:
+        """The fields of an HTML form; empty for a body of another media type, such as one with files. Raises Invalid."""
+        if self.mimetype != "application/x-www-form-urlencoded":
+            return ImmutableMultiDict()
+        text = raw_body(None if self.is_signed_in else settings().max_form_bytes).decode("utf-8", "replace")
+        try:
+            return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=_FORM_FIELDS))
+        except ValueError:
+            raise Invalid("body", f"must have at most {_FORM_FIELDS} fields.") from None
 
 
 def body(model: type[M]) -> tuple[M, bytes]:
@@ -38,12 +62,18 @@ def body(model: type[M]) -> tuple[M, bytes]:
     return validated(model, json_object(raw)), raw
 
 
-def raw_body() -> bytes:
-    """Return the bytes of the request's body. Raises RequestTimeout, RequestEntityTooLarge."""
-    with Timeout(settings().body_seconds, RequestTimeout()):
+def raw_body(max_bytes: int | None = None) -> bytes:
+    """Return the bytes of the request's body, of at most `max_bytes` or else `max_body_bytes`. Raises Late, TooLarge."""
+    limit = settings().max_body_bytes if max_bytes is None else max_bytes
+    too_large = TooLarge(f"body: must have at most {limit} bytes; send less at once.")
+    if (request.content_length or 0) > limit:
+        raise too_large
+    request.max_content_length = limit
+    seconds = settings().body_seconds
+    with Timeout(seconds, Late(f"body: must arrive within {seconds:g} s, the longest that this server waits; send it faster.")):
         raw = request.get_data(cache=False)
-    if request.content_length is None and len(raw) >= (request.max_content_length or math.inf):
-        raise RequestEntityTooLarge  # Werkzeug cuts a chunked body at the limit without an error
+    if request.content_length is None and len(raw) >= limit:
+        raise too_large  # Werkzeug cuts a chunked body at the limit without an error
     return raw
 
 
@@ -64,6 +94,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
     """Return the object that a body holds; an empty one for no body. Raises Invalid."""
     if not raw.strip():
         return {}
+    _check_number_of_values(raw)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -78,6 +109,21 @@ def json_object(raw: bytes) -> dict[str, Any]:
         raise Invalid("body", "must be a JSON object.")
     _check(value)
     return value
+
+
+_VALUES = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|,|[\[{](?!\s*[\]}])', re.DOTALL)
+"""A string, whose content is skipped, or a sign before a further value: a comma, or the bracket of a container with content."""
+
+
+def _check_number_of_values(raw: bytes) -> None:
+    """Raise Invalid for more values than the setting allows. Counts without building them, in time linear in the limit."""
+    limit = settings().max_body_values
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") < limit:
+        return
+    matches = (match[0][:1] != b'"' for match in _VALUES.finditer(raw))
+    # Each value has at most two strings (its name and itself) and one other sign.
+    if 1 + sum(islice(matches, 3 * limit)) > limit:
+        raise Invalid("body", f"must have at most {limit} values (numbers, texts, lists, objects ...); send less at once.")
 
 
 def _integer(digits: str) -> int:

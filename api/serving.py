@@ -15,6 +15,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from models import garbage_collection
 from models.database import ids
+from models.errors import Refusal
 from models.people import issuer
 from models.settings import settings
 from models.settings.variables import refuse_needless
@@ -30,6 +31,26 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
 class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn's gevent worker, with errors that clients can read."""
 
+    def handle(self, listener: Any, client: socket.socket, addr: Any) -> None:
+        """Serve a connection. Refuses it if its client's address has too many without a valid credential."""
+        from api import limits
+
+        try:
+            with limits.connected(addr[0] if isinstance(addr, tuple) else None):
+                super().handle(listener, client, addr)
+        except Refusal as refused:
+            self.log.warning("Refused a connection: %s", refused)
+            self._send(client, _response(429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1"), 0.1)
+
+    def handle_request(self, *args: Any) -> Any:
+        """Serve a request of a connection."""
+        from api import limits
+
+        try:
+            return super().handle_request(*args)
+        finally:
+            limits.request_ended()
+
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""
         ours = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
@@ -37,18 +58,22 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             super().handle_error(req, client, addr, exc)
             return
         self.log.warning("Refused a request from %s: %s", addr and addr[0], exc)
+        status, reason = _STATUS.get(type(exc), (400, "Bad Request"))
+        self._send(client, _response(status, reason, "invalid_request_error", _message(status, exc)), 2)
+
+    def _send(self, client: socket.socket, response: bytes, seconds: float) -> None:
+        """Send a response and close the connection, once the client has done so or after these seconds."""
         try:
-            client.sendall(refusal(exc))
-            util.close_graceful(client)  # a plain close would lose the answer, since the request was not read to its end
+            client.sendall(response)
+            util.close_graceful(client, seconds)  # a plain close would lose the answer, since the request was not read to its end
         except OSError as error:
             self.log.debug("The refusal was not sent: %s", error)
 
 
-def refusal(exc: Exception) -> bytes:
-    """Return the response to a request that could not be read: an error in the API's format, which closes the connection."""
-    status, reason = _STATUS.get(type(exc), (400, "Bad Request"))
+def _response(status: int, reason: str, kind: str, message: str, *headers: str) -> bytes:
+    """Return the response to a request that no route gets: an error in the API's format, which closes the connection."""
     request_id = ids.new("req")
-    error = {"type": "invalid_request_error", "message": _message(status, exc)}
+    error = {"type": kind, "message": message}
     body = json.dumps({"type": "error", "error": error, "request_id": request_id}).encode()
     lines = [
         f"HTTP/1.1 {status} {reason}",
@@ -56,7 +81,7 @@ def refusal(exc: Exception) -> bytes:
         "content-type: application/json",
         f"content-length: {len(body)}",
         f"request-id: {request_id}",
-        "x-should-retry: false",
+        *(headers or ("x-should-retry: false",)),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body
 

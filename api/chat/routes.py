@@ -9,14 +9,14 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from api import arrival, auth, errors, parsing
+from api import auth, errors, parsing
 from api.chat import answers, listing
 from api.chat.beginning import Place, begin
 from api.chat.ending import End, end
 from api.chat.preview import APART
 from api.chat.requests import MODEL, ChatCreate, MessageList
 from api.chat.waiting import HELD_SECONDS, Wait
-from api.door import EVENT_STREAM, Door, dumps, opens, reads, respond, slip_of, take_effect
+from api.door import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect
 from api.queue import find_session
 from api.requests.base import NoQuery
 from api.routes.agents import heads
@@ -81,10 +81,7 @@ def complete() -> Response:
         response = Response(completion.stream(include_usage), mimetype=EVENT_STREAM, headers=HEADERS | headers)
         response.call_on_close(completion.close)
         return response
-    response = respond(dumps(completion.whole()), **headers)
-    if effect.watched_id:
-        arrival.watch(response, effect.watched_id)
-    return response
+    return deliver(effect, respond(dumps(completion.whole()), **headers))
 
 
 def _session_id(body: ChatCreate) -> str:
@@ -158,7 +155,7 @@ class Completion:
         if not self.done:
             self.wait.give_up()
         elif self.wait.answer_id:
-            arrival.delivered(self.wait.reader.connection, self.wait.answer_id)
+            self.wait.reader.delivered(self.wait.answer_id)
 
     def _chunks(self, include_usage: bool) -> Iterator[bytes]:
         yield COMMENT

@@ -85,7 +85,7 @@ def show(token: str) -> Response:
 @links.post("/link/<path:token>")
 def decide(token: str) -> Response:
     """Decide with the code of the message."""
-    browser.check_form(hides_origin=True)
+    pages.check_form(hides_origin=True)
     code = "".join(request.form.get("code", "").split())
     row = _find(token, code)
     return _for_somebody_else(row) or _closed(row) or _decided(row, token, code)

@@ -20,7 +20,7 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from api import browser, client, limits, pages
+from api import client, limits, pages
 from api.door import JSON
 from api.errors import Denied
 from api.pages import page
@@ -43,7 +43,7 @@ _MOST_CHARACTERS = 20_000
 @signing_in.post("/sign-in/passkey/options")
 def passkey_options() -> Response:
     """Begin a sign-in by passkey. Returns the options for `navigator.credentials.get`."""
-    browser.check_form()
+    pages.check_form()
     limits.take_attempt()
     options = webauthn.generate_authentication_options(
         rp_id=relying_party(), user_verification=UserVerificationRequirement.REQUIRED
@@ -54,7 +54,7 @@ def passkey_options() -> Response:
 @signing_in.post("/sign-in/passkey")
 def sign_in_by_passkey() -> Response:
     """Sign in by the authenticator's signature."""
-    browser.check_form()
+    pages.check_form()
     challenge = ceremonies.end("passkey")["challenge"]
     credential = _credential()
     with transaction() as db:

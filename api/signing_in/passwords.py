@@ -5,7 +5,7 @@ from dataclasses import replace
 import gevent
 from flask import Response, request
 
-from api import browser, client, limits, pages
+from api import client, limits, pages
 from api.errors import Denied
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.routes import sign_in_page
@@ -24,7 +24,7 @@ def sign_in_by_password() -> Response:
     The response does not tell whether the address is known.
     """
     check_allowed()
-    browser.check_form()
+    pages.check_form()
     email = spelled(request.form.get("email", "")[:MAX_EMAIL])
     place = pages.local(request.form.get("next"))
     limits.take_attempt(email)

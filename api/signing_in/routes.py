@@ -43,7 +43,7 @@ def show_link(secret: str) -> Response:
 @signing_in.post("/sign-in/link/<secret>")
 def use_link(secret: str) -> Response:
     """Use a one-time link up, and sign its person in."""
-    browser.check_form()
+    pages.check_form()
     limits.take_attempt()
     invitation = Invitation.of_secret(secret)
     name = " ".join(request.form.get("name", "").split())[:MAX_NAME]

@@ -79,7 +79,8 @@ class Hub:
         most = settings().streams_per_key
         if most and sum(reader.key_id == key_id for readers in self._readers.values() for reader in readers) >= most:
             raise TooMany(
-                f"This API key has {most} open streams, the most that this server allows (ASSENT_STREAMS_PER_KEY); close one first."
+                f"This API key or person has {most} open streams, the most that this server allows (ASSENT_STREAMS_PER_KEY); "
+                "close one first."
             )
 
     def _all(self) -> list[Reader]:

@@ -96,6 +96,10 @@ class Reader:
         """True if the client has closed its connection. False if the server does not expose the connection."""
         return self.connection is not None and arrival.has_closed(self.connection)
 
+    def delivered(self, answer_id: str) -> None:
+        """Delete the stored answer, all of which was sent to this client as a stream."""
+        arrival.delivered(self.connection, answer_id)
+
     def disconnect(self) -> None:
         """Close the connection. Data that the client has not read is discarded."""
         if self.connection is None:

@@ -19,9 +19,15 @@ class RequestSettings(BaseSettings):
     """Requests with unknown API keys per second and client address (IPv6: per /64), on average; 0 stands for no limit."""
     unknown_keys_burst: int = Field(50, ge=1)
     """Burst size of such requests per address."""
+    connections_per_address: int = Field(100, ge=0)
+    """Open connections per client address (IPv6: per /64) that have shown no valid credential; 0 stands for no limit."""
     max_body_bytes: int = Field(4_000_000, ge=1)
+    max_body_values: int = Field(50_000, ge=1000)
+    """Values in one JSON body: numbers, texts, lists, objects and so on. Their number decides the CPU time that a body takes."""
+    max_form_bytes: int = Field(64_000, ge=1000)
+    """Size of a form from somebody who is not signed in. A signed-in person's form may have `max_body_bytes`."""
     body_seconds: float = Field(60, gt=0)
-    """How long a body may take to arrive. Headers have gunicorn's limit of 2 s."""
+    """How long a body, of the API or of a form, may take to arrive. Headers have gunicorn's limit of 2 s."""
     max_request_line_bytes: int = Field(8190, ge=256, le=8190)
     """Size of method, path and query together. 8190 is gunicorn's own limit."""
     max_header_bytes: int = Field(8190, ge=256, le=1_000_000)
@@ -36,8 +42,10 @@ class RequestSettings(BaseSettings):
     """Requests per second and API key, on average; 0 stands for no limit."""
     requests_burst: int = Field(2000, ge=1)
     """Burst size per API key."""
-    streams_per_key: int = Field(1000, ge=0)
-    """Open streams per API key; 0 stands for no limit. WEB_CONNECTIONS limits the streams of all keys together."""
+    request_cpu_seconds: float = Field(1, ge=0.1)
+    """CPU time that one request may take from the process that serves all others. A request beyond it is ended, and logged."""
+    streams_per_key: int = Field(500, ge=0)
+    """Open streams per API key or person; 0 stands for no limit. WEB_CONNECTIONS limits the streams of all together."""
     stream_poll_seconds: float = 2
     """How often a stream reads events from the database, in case a hint was lost."""
     stream_comment_seconds: float = 15

@@ -40,8 +40,9 @@ RAW = {
     "half a surrogate pair": (b'{"name": "\\ud800", "model": "m"}', "name"),
     "a raw control character": (b'{"name": "a\x01"}', "body"),
     "depth": (b'{"name": ' + b"[" * 100 + b"]" * 100 + b"}", "nested"),
-    "a depth bomb": (b'{"name": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "nested"),
-    "a bomb of objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested"),
+    "a depth bomb": (b'{"name": ' + b"[" * 40_000 + b"]" * 40_000 + b"}", "nested"),
+    "a bomb of objects": (b'{"a":' * 40_000 + b"1" + b"}" * 40_000, "nested"),
+    "a bomb of values": (b'{"a":[' + b"{}," * 1_200_000 + b"{}]}", "values"),
 }
 
 AGENTS: dict[str, tuple[dict[str, Any], str]] = {

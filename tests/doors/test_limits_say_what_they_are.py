@@ -1,5 +1,6 @@
 """A client that exceeds a limit learns the limit from the message and the headers. Limits do not need Redis."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from models.audit.principal import Principal
 from models.settings import settings
 
 BURST, STREAMS, ROWS, EVENTS = 40, 2, 25, 3
+VALUES, FORM, ATTEMPTS = 1000, 1000, 6
 SOMEBODY = Principal("api_key", "key_1", "wrkspc_1")
 LIMIT, REMAINING, RESET = (f"anthropic-ratelimit-requests-{word}" for word in ("limit", "remaining", "reset"))
 
@@ -36,7 +38,12 @@ def strict_api(database_urls: object, tmp_path_factory: pytest.TempPathFactory) 
         "ASSENT_STREAMS_PER_KEY": str(STREAMS),
         "ASSENT_MAX_PAGE_ROWS": str(ROWS),
         "ASSENT_MAX_EVENTS_PER_POST": str(EVENTS),
-        "ASSENT_MAX_BODY_BYTES": "2000",
+        "ASSENT_MAX_BODY_BYTES": "8000",
+        "ASSENT_MAX_BODY_VALUES": str(VALUES),
+        "ASSENT_MAX_FORM_BYTES": str(FORM),
+        "ASSENT_PASSWORDS": "true",
+        "ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0.001",
+        "ASSENT_SIGN_IN_ATTEMPTS_BURST": str(ATTEMPTS),
         "ASSENT_BODY_SECONDS": "0.3",
         "ASSENT_STREAM_POLL_SECONDS": "0.05",
         "ASSENT_MAX_REQUEST_LINE_BYTES": "1000",
@@ -171,8 +178,19 @@ def test_a_post_with_too_many_events_stores_none(strict: Caller) -> None:
 
 
 def test_a_body_too_large_is_a_413_that_names_the_limit(strict: Caller) -> None:
-    body = {"name": "A", "model": MODEL, "description": "d" * 2000}
-    bad(strict.post("/v1/agents", json=body), 413, "2000 bytes")
+    body = {"name": "A", "model": MODEL, "description": "d" * 8000}
+    bad(strict.post("/v1/agents", json=body), 413, "body", "8000 bytes")
+
+
+@pytest.mark.parametrize("value", [[1] * VALUES, ["1"] * VALUES, [{}] * VALUES, [[[0]]] * (VALUES // 3)])
+def test_a_body_with_too_many_values_is_a_400_that_names_the_limit(strict: Caller, value: list[object]) -> None:
+    raw = json.dumps({"name": value}, separators=(",", ":"))
+    bad(strict.post("/v1/agents", content=raw, headers={"content-type": "application/json"}), 400, "body", f"{VALUES} values")
+
+
+def test_signs_inside_of_texts_are_no_values(strict: Caller) -> None:
+    text = 'a,[{"\\' * 250
+    assert good(strict.post("/v1/agents", json={"name": "A", "model": MODEL, "description": text}))["description"] == text
 
 
 def test_a_body_that_does_not_arrive_in_time_is_a_408_and_ends_the_connection(strict: Caller, strict_api: str) -> None:
@@ -181,6 +199,23 @@ def test_a_body_that_does_not_arrive_in_time_is_a_408_and_ends_the_connection(st
     with connect(strict_api) as connection:
         bad(exchange(connection, "\r\n".join(lines).encode()), 408, "0.3 s")
         assert not connection.recv(1), "the connection goes on"
+
+
+def form(url: str, path: str, length: int, body: bytes = b"") -> httpx.Response:
+    """Send the head of a form and a part of its body. Returns the response."""
+    head = [f"POST {path} HTTP/1.1", f"host: {urlsplit(url).netloc}", "sec-fetch-site: same-origin", f"content-length: {length}"]
+    head += ["content-type: application/x-www-form-urlencoded", "", ""]
+    with connect(url) as connection:
+        return exchange(connection, "\r\n".join(head).encode() + body)
+
+
+def test_a_form_is_read_within_the_limits_of_size_and_time_and_behind_the_limit_of_rate(strict_api: str) -> None:
+    late = [form(strict_api, path, 100, b"a") for path in ("/sign-in/password", "/link/x", "/sign-in/link/x")]
+    assert [(answer.status_code, "0.3 s" in answer.text) for answer in late] == [(408, True)] * 3
+    large = form(strict_api, "/sign-in/password", FORM + 1)
+    assert (large.status_code, f"{FORM} bytes" in large.text) == (413, True)
+    statuses = [form(strict_api, "/sign-in/password", FORM + 1).status_code for _ in range(ATTEMPTS)]
+    assert statuses[-1] == 429, "each counted, although none was read"
 
 
 def test_the_sdk_raises_its_rate_limit_error(strict: Caller, strict_api: str) -> None:
