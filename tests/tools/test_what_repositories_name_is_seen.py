@@ -59,8 +59,36 @@ def test_a_setting_that_names_a_program_is_seen_in_every_place(git, files, repos
 def test_an_overridden_setting_counts_only_where_git_starts_itself_elsewhere(git, files, repository):
     git("-C", "src", "config", "core.hooksPath", ".husky")
     assert not sees(files)
-    assert sees(files, "git push origin main")
+    assert not sees(files, "git --no-pager commit -m push")
     assert not sees(files, "ls")
+    for command in (
+        "push origin main",
+        "send-pack ../other main",
+        "--no-pager send-pack ../other main",
+        "fetch",
+        "pull",
+        "remote -v",
+    ):
+        assert sees(files, f"git {command}"), command
+
+
+@pytest.mark.parametrize("place", ["shared", ".git/shared"])
+def test_a_bare_repository_counts_only_where_git_starts_itself_elsewhere(git, files, place):
+    git("init", "-q", "-b", "main", ".")
+    git("init", "-q", "--bare", place)
+    git("-C", place, "config", "core.hooksPath", "hooks")
+    assert sees(files, "git push")
+    assert not sees(files, "git commit -m x")
+
+
+def test_git_in_another_repository_runs_that_repository_s_hooks(shell, files, each_shell):
+    # Why `git_look` has a list of the subcommands that start git nowhere else.
+    trap = "mkdir o; cd o; git init -q; git config core.hooksPath $PWD; printf '#!/bin/sh\ntouch $HOME/ran\n' > pre-receive"
+    shell(f"git init -q .; git commit -q --allow-empty -m x; ({trap}; chmod +x pre-receive)")
+    for command in ("push", "send-pack"):
+        shell(f"git {command} ./o HEAD:refs/heads/{command}")
+        assert (files / "ran").exists()
+        (files / "ran").unlink()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.pure.policy.globs import Test, starred
-from models.pure.shell import Words, fixed_beginning
+from models.pure.shell import Words, fixed_beginning, plain
 
 _END = "\0"
 """Ends every word, so that a space within a word does not."""
@@ -56,7 +56,7 @@ def certain_beginning(words: Words) -> str | None:
 @functools.lru_cache(maxsize=4096)
 def compiled(text: str) -> Pattern:
     """Return the compiled pattern of a rule. Raises ValueError."""
-    words = tuple(_words(text))
+    words = tuple(word for word, _ in _words(text))
     if not words:
         raise ValueError("the command pattern is empty; write the tool's name alone for every call of it")
     whole = joined(words)
@@ -67,8 +67,16 @@ def compiled(text: str) -> Pattern:
     return Pattern(None if _STAR in words[0] else words[0], words == (_STAR,), starred(whole, star=_STAR), begin, bool(star))
 
 
-def _words(text: str) -> Iterator[str]:
-    """Yield the words of a pattern. Quoted and escaped characters are literal, so that an unquoted star becomes `_STAR`."""
+def as_read(text: str) -> str:
+    """Return a pattern without options that no command is read with: `git --no-pager log *` is `git log *`. Raises ValueError."""
+    words = list(_words(text))
+    left_out = len(words) - len(plain(tuple(word for word, _ in words)))
+    return text[: words[0][1]] + text[words[left_out][1] :] if left_out else text
+
+
+def _words(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the words of a pattern, each with the place of its end. Quoted and escaped characters are literal, so that an unquoted
+    star becomes `_STAR`."""
     if _CONTROL.search(text):
         raise ValueError("the command pattern has a line end, a tab or a control character; a rule is about one simple command")
     word: str | None = None
@@ -79,7 +87,7 @@ def _words(text: str) -> Iterator[str]:
         end = token.end()
         if token["space"]:
             if word is not None:
-                yield word
+                yield word, token.start()
             word = None
         else:
             word = (word or "") + _part(token, text)
@@ -87,7 +95,7 @@ def _words(text: str) -> Iterator[str]:
         fault = "ends in a backslash; write it twice" if text[end] == "\\" else f"has an unbalanced {text[end]}; close the quotes"
         raise ValueError(f"the command pattern `{text}` {fault}")
     if word is not None:
-        yield word
+        yield word, end
 
 
 def _part(token: re.Match[str], text: str) -> str:

@@ -13,7 +13,7 @@ command line that is certain, and denies or asks for all; `read(*)` is `read`.
 
 import re
 
-from models.pure.policy.commands import compiled
+from models.pure.policy.commands import as_read, compiled
 from models.pure.policy.globs import path_pattern
 from models.pure.policy.rules import COMMAND_PATHS, FILE_PATHS, MAX_CONDITIONS, MAX_TEXT, Condition, Match, Rule
 
@@ -104,7 +104,7 @@ def command_pattern(text: str) -> str:
     if pattern.endswith(":*"):
         pattern = (pattern[:-2] + " *").strip(" ")
     compiled(pattern)
-    return pattern
+    return as_read(pattern)
 
 
 def _argument(text: str) -> Condition:

@@ -1,7 +1,8 @@
 """Parses the commands of a command line with a grammar of bash. Reports a doubt wherever the parse is uncertain."""
 
+from models.pure.shell.git_commands import plain
 from models.pure.shell.known_programs import unknown
 from models.pure.shell.line import Line, Words, read
 from models.pure.shell.words import fixed_beginning
 
-__all__ = ["Line", "Words", "fixed_beginning", "read", "unknown"]
+__all__ = ["Line", "Words", "fixed_beginning", "plain", "read", "unknown"]

@@ -321,9 +321,8 @@ KNOWN_PROGRAMS: dict[str, Program] = {**_TEXTS, **_FILES, **_MACHINE, **_WRITERS
 def program_of(words: Sequence[str]) -> tuple[Program | None, Sequence[str]]:
     """Return the known forms of a command's program, or None, and the words after the name. Ignores the name's folder."""
     name = words[0].rpartition("/")[2]
-    rest = words[2:] if words[1:2] == ("--no-pager",) else words[1:]
-    if name == "git" and rest:
-        return KNOWN_PROGRAMS.get(f"git {rest[0]}"), rest[1:]
+    if name == "git" and len(words) > 1:
+        return KNOWN_PROGRAMS.get(f"git {words[1]}"), words[2:]
     return KNOWN_PROGRAMS.get(name), words[1:]
 
 

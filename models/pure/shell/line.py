@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from models.pure.shell import git_places, grammar, wrappers
+from models.pure.shell import git_commands, git_places, grammar, wrappers
 from models.pure.shell.words import Doubt, Torn, guess
 from models.pure.visible import is_plain
 
@@ -24,11 +24,12 @@ class Line:
     """Every simple command of a command line."""
 
     commands: tuple[Words, ...]
-    """Without doubt, exactly the commands that run; else the probable ones."""
+    """Without doubt, exactly the commands that run; else the probable ones. Git's options without effect are left out."""
     doubt: str | None
     """Why it is uncertain which commands run, in words for people that continue "not sure: "; None if it is certain."""
     suspects: tuple[Words, ...]
-    """The commands for rules that deny or ask: all commands, and those that they may run in turn."""
+    """The commands for rules that deny or ask: all commands, as written and without git's options before the subcommand, and those
+    that they may run in turn."""
 
     def runs(self, name: str) -> bool:
         """True if one of the commands has this name, in any folder."""
@@ -45,25 +46,31 @@ def _read(text: str, depth: int) -> Line:
     source = text[:LENGTH].encode("utf-8", "replace")
     root = grammar.tree_of(source)
     probable, fed = grammar.probable(root, source)
-    commands: list[Words] = probable
+    written: list[Words] = probable
     doubt = text_doubt
     torn = text_doubt is not None
     if not text_doubt:
         try:
-            commands = grammar.sure(root, source)
-            doubt = next((why for words in commands if (why := wrappers.doubt(words) or git_places.doubt(words))), None)
-            doubt = doubt or git_places.unseen(commands)
+            written = grammar.sure(root, source)
+            doubt = next((why for words in _plain(written) if (why := wrappers.doubt(words) or git_places.doubt(words))), None)
+            doubt = doubt or git_places.unseen(written)
         except Doubt as error:
             doubt = str(error)
             torn = isinstance(error, Torn)
-    suspects = dict.fromkeys([*commands, *probable])
+    commands = _plain(written)
+    suspects = dict.fromkeys([*commands, *written, *probable])
     if doubt:
         _add_handed_on(suspects, fed, depth)
     else:
         _add_tails(suspects, [words for words in commands if wrappers.hands_on(words)])
     if torn:
         suspects |= dict.fromkeys(_rough(text))
-    return Line(tuple(commands), doubt, tuple(suspects)[:_SUSPECTS])
+    suspects |= dict.fromkeys(map(git_commands.without_options, tuple(suspects)))
+    return Line(commands, doubt, tuple(suspects)[:_SUSPECTS])
+
+
+def _plain(commands: list[Words]) -> tuple[Words, ...]:
+    return tuple(map(git_commands.plain, commands))
 
 
 def _text_doubt(text: str) -> str | None:

@@ -7,9 +7,9 @@ A command of `RUNS` is never certain. A command of `HANDS_ON` (package runners, 
 import re
 from collections.abc import Sequence
 
-from models.pure.shell import builtins
+from models.pure.shell import builtins, git_commands
 from models.pure.shell.known_programs import program_of
-from models.pure.shell.words import MARK, may_begin
+from models.pure.shell.words import MARK
 
 RUNS = frozenset(
     name
@@ -60,13 +60,6 @@ _LONG: dict[str, str] = {
 _SHORT: dict[str, str] = {
     "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "tcpdump": "zw",
 }  # fmt: skip
-_GIT_RUNS = {
-    "bisect", "config", "daemon", "difftool", "filter-branch", "hook", "instaweb", "mergetool", "remote-ext", "send-email", "shell",
-    "submodule",
-}  # fmt: skip
-_GIT_SHORT = {
-    "rebase": "xi", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o", "format-patch": "o", "bugreport": "o",
-}  # fmt: skip
 
 
 def doubt(words: Sequence[str]) -> str | None:
@@ -81,8 +74,9 @@ def doubt(words: Sequence[str]) -> str | None:
     known, rest = program_of(words)
     if known and not known.writes:
         return None if known.knows(rest) else f"`{name}` is not known to only read in this form"
-    if (name == "git" and _git(args)) or _option(name, args):
-        return f"these options of `{name}` run other commands, or write files"
+    reason = git_commands.doubt(args) if name == "git" else None
+    if reason or _option(name, args):
+        return reason or f"these options of `{name}` run other commands, or write files"
     return None
 
 
@@ -114,17 +108,3 @@ def _option(name: str, args: Sequence[str]) -> bool:
         ):
             return True
     return False
-
-
-def _git(args: Sequence[str]) -> bool:
-    if not args or args[0] in {"--version", "--help"}:
-        return False
-    if args[0].startswith("-") and args[0] != "--no-pager":
-        return True
-    rest = args[1:] if args[0] == "--no-pager" else args
-    if not rest or rest[0].startswith(("-", MARK)) or rest[0] in _GIT_RUNS:
-        return True
-    if any(may_begin(arg, transport) for arg in rest for transport in ("ext::", "fd::")):
-        return True
-    shorts = _GIT_SHORT.get(rest[0], "")
-    return any(arg.startswith("-") and not arg.startswith("--") and any(sign in arg for sign in shorts) for arg in rest[1:])

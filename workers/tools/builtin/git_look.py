@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.pure.shell import read
+from models.pure.shell import git_commands, read
 from models.settings import settings
 from workers.tools.sandbox.git import OVERRIDDEN
 
@@ -41,10 +41,11 @@ def may_run_programs(files: Path, command: str) -> bool:
     line = read(command)
     if line.doubt or not line.runs("git"):
         return False
-    # Git drops the overriding settings when it starts itself in another local repository to push there.
-    overridden = _OVERRIDDEN if not any("push" in words for words in line.commands) else frozenset[str]()
+    # Git drops the overriding settings when it starts itself in another local repository, which may be a bare one.
+    stays = all(git_commands.stays(words) for words in line.commands if git_commands.is_git(words))
+    overridden = _OVERRIDDEN if stays else frozenset[str]()
     try:
-        return not all(_is_harmless(folder, overridden) for folder in _directories(files))
+        return not all(_is_harmless(folder, overridden) for folder in _directories(files, bare=not stays))
     except _Unreadable:
         return True
 
@@ -53,13 +54,18 @@ class _Unreadable(Exception):
     """A file or folder cannot be checked."""
 
 
-def _directories(files: Path) -> Iterator[Path]:
-    """The git directories that a command in any folder of the files would use. Errors: _Unreadable."""
+def _directories(files: Path, *, bare: bool) -> Iterator[Path]:
+    """The git directories that a command in any folder of the files would use. Errors: _Unreadable.
+
+    `bare`: also the folders that are git directories by their files alone, at any place.
+    """
     left = settings().workdir_files
     for at, folders, others in os.walk(files, onerror=_raise_unreadable):
         left -= len(folders) + len(others)
         if left < 0:
             raise _Unreadable
+        if bare and _has_head(others):
+            yield Path(at)
         for name in [name for name in (*folders, *others) if name.casefold() == ".git"]:
             place = Path(at, name)
             if place.is_symlink():
@@ -67,7 +73,8 @@ def _directories(files: Path) -> Iterator[Path]:
             if name in others:
                 yield _linked(files, place)
             else:
-                folders.remove(name)  # objects need no check
+                if not bare:
+                    folders.remove(name)  # objects need no check
                 yield place
                 yield from _modules(place / "modules")
 
@@ -75,9 +82,14 @@ def _directories(files: Path) -> Iterator[Path]:
 def _modules(folder: Path) -> Iterator[Path]:
     """The git directories of submodules, at any depth."""
     for at, folders, others in os.walk(folder):
-        if any(name.casefold() == "head" for name in others):
+        if _has_head(others):
             yield Path(at)
             folders[:] = [name for name in folders if name.casefold() == "modules"]
+
+
+def _has_head(names: list[str]) -> bool:
+    """True if a folder with files of these names may be a git directory."""
+    return any(name.casefold() == "head" for name in names)
 
 
 def _linked(files: Path, place: Path) -> Path:
