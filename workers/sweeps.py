@@ -1,12 +1,14 @@
 """The sweeps: bounded, idempotent repairs. Each reads ids, then acts on one session at a time. `workers.schedule` lists them."""
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from models import flow
 from models.audit import seal_sweep
-from models.database.transactions import transaction
+from models.database.transactions import Hint, transaction
 from models.flow import due, limits, queued
 from models.outbox.delivery import Delivery
 from models.outbox.notification import Notification
@@ -14,6 +16,7 @@ from models.session import sweep_failure
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.settings import settings
 from workers import enqueue
 from workers.celery import app
 
@@ -21,19 +24,39 @@ log = logging.getLogger(__name__)
 
 LONG_QUEUE = 1000
 """A queue with so many messages gets no hints from the dispatch sweep."""
+_PAUSE_SECONDS = 0.1
+"""Between two looks of one dispatch sweep at queues that were full."""
 
 
 @app.task(name="sweep.dispatch")
 def dispatch() -> None:
-    """Send hints for queued rows that are due and have had no hint recently. This makes up for every lost message."""
-    if _takes_more("turns"):
-        enqueue.publish(queued.hints(Turn), {})
-    for queue in queued.queues():
-        if _takes_more(queue or "tools"):
-            enqueue.publish(queued.hints(ToolCall, queue=queue), {})
-    if _takes_more("deliver"):
-        enqueue.publish(queued.delivery_hints(), {})
-        enqueue.publish(queued.notification_hints(), {})
+    """Send hints for queued rows that are due and have had no hint recently. This makes up for every lost message.
+
+    While more rows wait than a queue takes, the sweep goes on as soon as workers have taken hints, until the next sweep is due.
+    """
+    until = time.monotonic() + settings().sweep_seconds
+    more = _send_hints()
+    _fill("deliver", queued.notification_hints)  # once: a worker goes on with the others that are due
+    while more and time.monotonic() < until:
+        time.sleep(_PAUSE_SECONDS)
+        more = _send_hints()
+
+
+def _send_hints() -> bool:
+    """Send a batch of hints of turns, calls and deliveries to each queue. Returns True if more may wait."""
+    more = [_fill("turns", partial(queued.hints, Turn)), _fill("deliver", queued.delivery_hints)]
+    more += [_fill(queue or "tools", partial(queued.hints, ToolCall, queue=queue)) for queue in queued.queues()]
+    return any(more)
+
+
+def _fill(queue: str, hints: Callable[..., list[Hint]]) -> bool:
+    """Send a batch of hints to a queue that is not long. Returns True if more may wait."""
+    waiting = enqueue.backlog(queue)
+    if waiting is None or waiting >= LONG_QUEUE:
+        return waiting is not None
+    limit = min(due.BATCH, LONG_QUEUE - waiting)
+    batch = hints(limit, is_empty=waiting == 0)
+    return enqueue.publish(batch, {}) and len(batch) >= limit
 
 
 @app.task(name="sweep.rescue")
@@ -152,11 +175,6 @@ def forget_answers() -> None:
     due.forget_deliveries()
     due.forget_links()
     sweep_failure.forget_old()
-
-
-def _takes_more(queue: str) -> bool:
-    waiting = enqueue.backlog(queue)
-    return waiting is not None and waiting < LONG_QUEUE
 
 
 def _sessions(rows: list[due.Due]) -> list[tuple[str, str]]:

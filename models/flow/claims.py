@@ -24,6 +24,7 @@ from models.pure.shell import read
 from models.session.approval import Approval
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult, text
+from models.session.hints import hint_next
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import CACHED, ToolCall
@@ -96,6 +97,8 @@ def claim_call(db: Db, session_id: str, call_id: str, hands: Hands) -> Taken | U
     reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
     session, (_, halts, approvals, inputs) = lock_and_read(db, session_id, *reads)
     call = db.get(ToolCall, call_id)
+    if call is not None:
+        hint_next(db, "tool.run", call.queue)  # in the place of this call, which leaves the queue now or left it before
     if call is None or call.session_id != session.id or call.status != "queued":
         return None
     if halts or _is_held_back(session, call, hands):

@@ -100,9 +100,7 @@ _STOPPED_BY = f"""
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
     """Return the rows whose worker no longer renews its lease."""
-    # Every running turn fulfils `ended_at IS NULL`, which lets Postgres use the index `turn_live`.
-    live = "ended_at IS NULL AND " if table is Turn else ""
-    return _find(table.__tablename__, "rescue", f"{live}status = 'running'", "lease_until", limit)
+    return _find(table.__tablename__, "rescue", "status = 'running'", "lease_until", limit)
 
 
 def overdue_approvals(limit: int | None = None) -> list[Due]:

@@ -40,9 +40,9 @@ def gauges(workspace_id: str) -> Gauges:
 
 _TURNS = Statement(
     """
-    SELECT COUNT(*) FILTER (WHERE status = 'queued'), COUNT(*) FILTER (WHERE status = 'running'),
-        COALESCE(EXTRACT(EPOCH FROM assent_now() - MIN(due_at) FILTER (WHERE status = 'queued' AND due_at <= assent_now())), 0)
-    FROM turn WHERE workspace_id = current_setting('assent.workspace') AND ended_at IS NULL
+    SELECT COUNT(*), (SELECT COUNT(*) FROM turn WHERE workspace_id = current_setting('assent.workspace') AND status = 'running'),
+        COALESCE(EXTRACT(EPOCH FROM assent_now() - MIN(due_at) FILTER (WHERE due_at <= assent_now())), 0)
+    FROM turn WHERE workspace_id = current_setting('assent.workspace') AND status = 'queued'
     """,
     {},
 )

@@ -1,6 +1,7 @@
-"""Queued rows that are due: the hints that the dispatch sweep sends again.
+"""Queued rows that are due: the hints that the dispatch sweep sends, again or for the first time.
 
-The functions run as `assent_system`, without locks, in the sweeps' process alone. Claiming a row checks it again.
+The functions run as `assent_system`, in the sweeps' process alone. Claiming a row checks it again. Each returns a bounded number of
+hints, and of turns, calls and deliveries the same number of each workspace or endpoint. Each reads few rows, however many wait.
 """
 
 from datetime import timedelta
@@ -8,7 +9,8 @@ from datetime import timedelta
 from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
 from models.flow.due import BATCH, HALTED
-from models.outbox.endpoint import AT_ONCE
+from models.outbox.endpoint import AT_ONCE as DELIVERIES_AT_ONCE
+from models.session.hints import AT_ONCE, CALLS, CLAIMABLE, HELD_BACK, IN_QUEUE, QUEUED, front, stamp
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
@@ -19,99 +21,120 @@ REHINT_AT_MOST_SECONDS = 60
 def queues() -> list[str | None]:
     """Return the Celery queues in which calls wait. None is the tools' own queue."""
     with transaction(role="system") as db:
-        return [None, *(queue for (queue,) in db.rows(_QUEUES))]
+        names = {queue for statement in _QUEUES for (queue,) in db.rows(statement)}
+        return [None, *sorted(names)]
 
 
-# Steps from one queue to the next by the index, however many calls wait in each.
-_QUEUES = """
-    WITH RECURSIVE step (queue) AS (
-        (SELECT queue FROM tool_call WHERE status = 'queued' AND queue IS NOT NULL ORDER BY queue LIMIT 1)
-        UNION ALL
-        SELECT (SELECT t.queue FROM tool_call t WHERE t.status = 'queued' AND t.queue > step.queue ORDER BY t.queue LIMIT 1)
-        FROM step WHERE step.queue IS NOT NULL
-    ) SELECT queue FROM step WHERE queue IS NOT NULL
-"""
+def hints(
+    table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None, is_empty: bool = False
+) -> list[Hint]:
+    """Stamp and return the hints of the rows at the front of each workspace that have none, or whose hint seems to be lost.
 
-
-def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None) -> list[Hint]:
-    """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age.
-
-    For calls, `queue` selects their queue.
+    A hint seems to be lost after `rehint_seconds` if the queue `is_empty`, else after the longer of this time and half the row's
+    age. For calls, `queue` selects their queue, and calls that were held back are hinted too.
     """
-    task = "turn.run" if table is Turn else "tool.run"
-    values = {"limit": limit, "queue": queue, "rehint": timedelta(seconds=settings().rehint_seconds)}
-    calls = _HINT_CALLS.format(queue=_IN_QUEUE[queue is not None])
+    values = _values(AT_ONCE, limit, is_empty=is_empty) | {"queue": queue}
+    named = queue is not None
     with transaction(role="system") as db:
-        rows = db.rows(_HINT_TURNS if table is Turn else calls, **values)
-        return [Hint(task, row, queue) for row in rows]
+        if table is Turn:
+            return [Hint("turn.run", row) for row in db.rows(_HINT_TURNS, **values)]
+        # The hint of a call that was held back is not lost: a worker took it.
+        held_back = db.rows(_HINT_HELD_BACK[named], **values | {"is_empty": False})
+        return [Hint("tool.run", row, queue) for row in (*db.rows(_HINT_CALLS[named], **values), *held_back)]
 
 
-_BEGINS = f"workspace_id <> ALL ({HALTED})"
-_IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
-"""Two conditions, so that the tools' own queue and a named queue each use the index."""
-# "Half their age" without dividing an interval: the hint is as old as it was late. A minute at most, because a worker that could
-# not run the row then may be able to now.
-_SILENT = f"""
-    due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
-        {STARTED} - hinted_at > hinted_at - due_at OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
-    )))
-"""
-_OLDEST = "ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED"
-_HINT_TURNS = f"""
-    UPDATE turn SET hinted_at = {STARTED} WHERE id IN (
-        SELECT id FROM turn WHERE status = 'queued' AND ended_at IS NULL AND {_BEGINS} AND {_SILENT} {_OLDEST}
-    ) RETURNING id, session_id, workspace_id
-"""  # noqa: S608 - names of our own
-_HINT_CALLS = f"""
-    UPDATE tool_call SET hinted_at = {STARTED} WHERE id IN (
-        SELECT id FROM tool_call WHERE status = 'queued' AND {{queue}} AND {_BEGINS} AND {_SILENT} {_OLDEST}
-    ) RETURNING id, session_id, workspace_id
-"""  # noqa: S608
-
-
-def delivery_hints(limit: int = BATCH) -> list[Hint]:
-    """Stamp and return the hints of deliveries, at most AT_ONCE of each endpoint, so that a long queue for one delays no other.
+def delivery_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
+    """Stamp and return the hints of deliveries, at most `endpoint.AT_ONCE` of each endpoint. `is_empty`: as for `hints`.
 
     A failing endpoint gets one hint, and none during its pause.
     """
-    values = {"limit": limit, "each": AT_ONCE, "rehint": timedelta(seconds=settings().rehint_seconds)}
     with transaction(role="system") as db:
-        return [Hint("deliver.send", row) for row in db.rows(_HINT_DELIVERIES, **values)]
+        rows = db.rows(_HINT_DELIVERIES, **_values(DELIVERIES_AT_ONCE, limit, is_empty=is_empty))
+        return [Hint("deliver.send", row) for row in rows]
 
 
-# Steps from one endpoint to the next by the index, as in `_QUEUES`.
-_HINT_DELIVERIES = f"""
-    WITH RECURSIVE step (endpoint_id) AS (
-        (SELECT endpoint_id FROM delivery WHERE status = 'queued' ORDER BY endpoint_id LIMIT 1)
-        UNION ALL
-        SELECT (
-            SELECT d.endpoint_id FROM delivery d WHERE d.status = 'queued' AND d.endpoint_id > step.endpoint_id ORDER BY 1 LIMIT 1
-        ) FROM step WHERE step.endpoint_id IS NOT NULL
-    )
-    UPDATE delivery SET hinted_at = {STARTED} WHERE id IN (
-        SELECT next.id FROM step JOIN endpoint ON endpoint.id = step.endpoint_id
-            AND (endpoint.paused_until IS NULL OR endpoint.paused_until <= {STARTED})
-        CROSS JOIN LATERAL (
-            SELECT id, due_at FROM delivery WHERE status = 'queued' AND endpoint_id = step.endpoint_id AND {_SILENT}
-            ORDER BY due_at, id LIMIT CASE WHEN endpoint.failing_since IS NULL THEN %(each)s ELSE 1 END FOR UPDATE SKIP LOCKED
-        ) AS next ORDER BY next.due_at LIMIT %(limit)s
-    ) RETURNING id, workspace_id
-"""  # noqa: S608
-
-
-def notification_hints(limit: int = BATCH) -> list[Hint]:
-    """Stamp and return the hints of notifications, and of changes of approvals, which become notifications."""
-    values = {"limit": limit, "rehint": timedelta(seconds=settings().rehint_seconds)}
+def notification_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
+    """Stamp and return the hints of notifications, and of changes of approvals, which become notifications: so many of each."""
+    values = _values(AT_ONCE, limit, is_empty=is_empty)
     with transaction(role="system") as db:
         changes, notifications = db.rows(_HINT_CHANGES, **values), db.rows(_HINT_NOTIFICATIONS, **values)
     return [*(Hint("deliver.fan_out", row) for row in changes), *(Hint("deliver.notify", row) for row in notifications)]
 
 
-_HINT_CHANGES = f"""
-    UPDATE approval_change SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM approval_change WHERE {_SILENT})
-    RETURNING id, workspace_id
-"""  # noqa: S608
-_HINT_NOTIFICATIONS = f"""
-    UPDATE notification SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM notification WHERE status = 'queued' AND {_SILENT})
-    RETURNING id, workspace_id
-"""  # noqa: S608
+def _values(at_once: int, limit: int, *, is_empty: bool) -> dict[str, object]:
+    rehint = timedelta(seconds=settings().rehint_seconds)
+    return {"at_once": at_once, "limit": limit, "rehint": rehint, "is_empty": is_empty}
+
+
+# "Half their age" without dividing an interval: the hint is as old as it was late. A minute at most, because a worker that could
+# not run the row then may be able to now. An empty queue holds no hint that a worker may still take.
+_SILENT = f"""
+    (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
+        %(is_empty)s OR {STARTED} - hinted_at > hinted_at - due_at
+        OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
+    )))
+"""
+
+
+def _lines(table: str, column: str, waiting: str, before: str = "") -> str:
+    """Return SQL of the recursive query `step (line)`: the values of `column` in the rows that wait, and a null.
+
+    It steps by the index from one value to the next, however many rows have it. `before` are the index's columns before `column`.
+    """
+    first = f"ORDER BY {before}{column} LIMIT 1"
+    return f"""
+        WITH RECURSIVE step (line) AS (
+            (SELECT {column} FROM {table} WHERE {waiting} {first})
+            UNION ALL
+            SELECT (SELECT {column} FROM {table} WHERE {waiting} AND {column} > step.line {first})
+            FROM step WHERE step.line IS NOT NULL
+        )
+    """  # noqa: S608 - names of our own
+
+
+def _fairly(
+    table: str, column: str, waiting: str, *, joined: str, before: str = "", most: str = "%(at_once)s", returning: str
+) -> str:
+    """Return SQL that stamps the silent rows at the front of each line, but for lines that `joined`, a join, leaves out.
+
+    At the limit, each line gets a hint before one gets a second.
+    """
+    rows = front(table, waiting, line=f"{column} = step.line", order=f"{before}due_at", most=most)
+    ids = f"""
+        SELECT first.id FROM step JOIN {joined} CROSS JOIN LATERAL (
+            SELECT id, due_at, hinted_at, row_number() OVER (ORDER BY due_at) AS place FROM ({rows}) AS front
+        ) AS first WHERE {_SILENT} ORDER BY place, first.due_at LIMIT %(limit)s
+    """  # noqa: S608
+    return _lines(table, column, waiting, before) + stamp(table, f"{waiting} AND {_SILENT}", ids, returning)
+
+
+def _oldest(table: str, waiting: str, *, returning: str, order: str = "due_at") -> str:
+    """Return SQL that stamps the silent rows that have been due longest."""
+    ids = f"SELECT id FROM {table} WHERE {waiting} AND due_at <= {STARTED} AND {_SILENT} ORDER BY {order} LIMIT %(limit)s"  # noqa: S608
+    return stamp(table, f"{waiting} AND {_SILENT}", ids, returning)
+
+
+_OF_SESSION = "id, session_id, workspace_id"
+_OF_WORKSPACE = "id, workspace_id"
+_GOES_ON = f"(SELECT {HALTED} AS halted) AS halts ON step.line <> ALL (halted)"
+_IS_OPEN = f"""
+    endpoint ON endpoint.id = step.line AND (endpoint.paused_until IS NULL OR endpoint.paused_until <= {STARTED})
+"""
+_IF_FAILING_ONE = "CASE WHEN endpoint.failing_since IS NULL THEN %(at_once)s ELSE 1 END"
+_BEGINS = f"workspace_id <> ALL ({HALTED})"
+_HINT_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=_OF_SESSION)
+_HINT_CALLS = {
+    named: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=_OF_SESSION)
+    for named, calls in CALLS.items()
+}
+_HINT_HELD_BACK = {
+    named: _oldest("tool_call", f"{HELD_BACK} AND {in_queue} AND {_BEGINS}", order="queue, due_at", returning=_OF_SESSION)
+    for named, in_queue in IN_QUEUE.items()
+}
+_HINT_DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, joined=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)
+_HINT_CHANGES = _oldest("approval_change", "true", returning=_OF_WORKSPACE)
+_HINT_NOTIFICATIONS = _oldest("notification", QUEUED, returning=_OF_WORKSPACE)
+_QUEUES = [
+    f"{_lines('tool_call', 'queue', waiting)} SELECT line FROM step WHERE line IS NOT NULL"  # noqa: S608
+    for waiting in (CLAIMABLE, HELD_BACK)
+]

@@ -19,6 +19,7 @@ from models.pure.usage import NOTHING
 from models.session import approval_events, spend_standing
 from models.session.approval import Approval
 from models.session.call_result import text
+from models.session.hints import hint_next
 from models.session.proposal import Proposal
 from models.session.reply import Reply
 from models.session.session import Session
@@ -39,6 +40,7 @@ def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote)
     """
     session, (_, halts, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, spend_standing.locking(session_id))
     turn = db.get(Turn, turn_id)
+    hint_next(db, "turn.run")  # in the place of this turn, which leaves the queue now or left it before
     if halts or turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
         return None
     standings = spend_standing.of_locked(db, session, turn, spend_limits)

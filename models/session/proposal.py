@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from models.database.rows import Db
-from models.database.transactions import outbox
 from models.policy.asking import Asking
 from models.pure.canonical import digest
 from models.pure.masking import Echoes, Masked
 from models.pure.policy import Verdict
+from models.session.hints import hint_queued
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -91,7 +91,7 @@ class Proposal:
             asking=self.asking.kept if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":
-            outbox(db).hints.append(call.hint)
+            hint_queued(db, call.hint)
         elif status == "with_client":
             call.begin_with_client(db, session)
         return call

@@ -86,10 +86,9 @@ _SPENT = f"""
     SELECT coalesce(sum(cost), 0) FROM daily_usage
     WHERE daily_usage.workspace_id = spend_limit.workspace_id AND day >= {_START} AND {_OF_DAY}
 """  # noqa: S608 - conditions of our own
-# `ended_at IS NULL` holds for every running turn, and lets Postgres use the index `turn_live`.
 _RESERVED = f"""
     SELECT coalesce(sum((quote->>'cost')::numeric), 0) FROM turn JOIN session ON session.id = turn.session_id
-    WHERE turn.ended_at IS NULL AND turn.status = 'running' AND turn.id <> %(turn)s AND {_OF_SESSION}
+    WHERE turn.status = 'running' AND turn.id <> %(turn)s AND {_OF_SESSION}
 """  # noqa: S608 - conditions of our own
 _LOCKED_SUMS = f"SELECT id, ({_SPENT}), ({_RESERVED}) FROM spend_limit WHERE {_APPLIES}"  # noqa: S608 - conditions of our own
 _ALL_SUMS = f"SELECT id, ({_SPENT}), 0::numeric FROM spend_limit"  # noqa: S608 - conditions of our own

@@ -12,7 +12,7 @@ from models.audit.text import Text
 from models.database.leased import Leased
 from models.database.rows import Db
 from models.database.tables import Base, Hex
-from models.database.transactions import Hint, outbox
+from models.database.transactions import Hint
 from models.pure import masking
 from models.pure.git_writes import may_write_git
 from models.session import call_events
@@ -21,6 +21,7 @@ from models.session.call_echoes import echoes_of
 from models.session.call_events import OF_CLIENT
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
+from models.session.hints import CLAIMABLE, HELD_BACK, hint_queued
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.halt import is_halted
@@ -95,7 +96,8 @@ class ToolCall(Leased, Base):
 
     __table_args__ = (
         sa.Index("tool_call_of_turn", "turn_id"),
-        sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("tool_call_queued", "queue", "workspace_id", "due_at", postgresql_where=sa.text(CLAIMABLE)),
+        sa.Index("tool_call_held_back", "queue", "due_at", postgresql_where=sa.text(HELD_BACK)),
         sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
         sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),
         sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
@@ -151,7 +153,7 @@ class ToolCall(Leased, Base):
         if self.status == "running":
             self.end_attempt(db, session, "lost")
         db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
-        outbox(db).hints.append(self.hint)
+        hint_queued(db, self.hint)
 
     def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send the call to the client, whose time begins now. The parameters are those of `release`."""

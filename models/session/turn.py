@@ -17,11 +17,12 @@ from models.database import ids
 from models.database.leased import Leased
 from models.database.rows import Db
 from models.database.tables import Base
-from models.database.transactions import Hint, outbox
+from models.database.transactions import Hint
 from models.pure.backoff import backoff
 from models.pure.charges import Charge
 from models.pure.usage import Usage
 from models.session.event import Event
+from models.session.hints import QUEUED, hint_queued
 from models.session.reply import Reply
 from models.session.session import Session
 from models.settings import settings
@@ -119,8 +120,9 @@ class Turn(Leased, Base):
 
     __table_args__ = (
         sa.UniqueConstraint("session_id", "number"),
-        # Without the status and the lease: else each claim and each renewal would write all indexes of the row anew.
-        sa.Index("turn_live", "due_at", postgresql_where=sa.text("ended_at IS NULL")),
+        sa.Index("turn_queued", "workspace_id", "due_at", postgresql_where=sa.text(QUEUED)),
+        # Without the lease: else each renewal would write all indexes of the row anew.
+        sa.Index("turn_running", "workspace_id", postgresql_where=sa.text("status = 'running'")),
     )
 
     @classmethod
@@ -140,7 +142,7 @@ class Turn(Leased, Base):
         )
         session.turn_id, session.calls = turn.id, []
         db.insert(turn)
-        outbox(db).hints.append(turn.hint)
+        hint_queued(db, turn.hint)
         return turn
 
     @property
@@ -226,7 +228,7 @@ class Turn(Leased, Base):
 
     def _requeue(self, db: Db, session: Session, **changes: int) -> None:
         db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
-        outbox(db).hints.append(self.hint)
+        hint_queued(db, self.hint)
 
     def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
         """End the turn without a reply."""

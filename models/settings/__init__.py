@@ -61,7 +61,7 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     """How often a process checks whether it still holds its leases, and whether a call must be cancelled."""
     sweep_seconds: float = 5
     rehint_seconds: float = 5
-    """A queued row is hinted again after the longer of this and half its age."""
+    """A queued row is hinted again after this time, or after half its age if that is longer and its queue is not empty."""
     max_lag_seconds: float = 1
     """A process whose clock ticks later than this claims nothing new."""
 

@@ -219,7 +219,10 @@ class Stage:
 
     def claim(self, session_id: str) -> Turn | None:
         """Claim the current turn. Its request may consume `quote`."""
-        turn_id = self.get(Session, session_id).turn_id or ""
+        return self.claim_turn(session_id, self.get(Session, session_id).turn_id or "")
+
+    def claim_turn(self, session_id: str, turn_id: str) -> Turn | None:
+        """Claim this turn, as `claim` does."""
         with transaction(self.workspace_id) as db:
             return flow.claim_turn(db, session_id, turn_id, "worker", lambda _session, _turn: self.quote)
 

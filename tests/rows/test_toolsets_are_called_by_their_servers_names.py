@@ -95,7 +95,7 @@ def test_names_that_models_do_not_accept_are_changed_and_stay_distinct() -> None
 def test_a_worker_without_the_toolset_leaves_the_call_and_readiness_says_so(stage: Stage, clock: Any, queue: str | None) -> None:
     toolset.announce({"orders": [entry("refund", queue=queue)]})
     _, [tool_call] = begun(stage, call(REFUND, n=1), shop="always_allow")
-    assert tool_call.hint.queue == queue
+    assert tool_call.queue == queue
     assert stage.claim_call(tool_call, has=lambda address: address != "assent:orders") is None
     [reason] = readiness.held_back(stage.workspace_id)
     assert "toolset orders" in reason

@@ -56,7 +56,8 @@ SYSTEM_COLUMNS = {
     "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, audit_seq",
     "sweep_failure": "sweep, subject_id, workspace_id, failures, not_before",
-    "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, lease_until, queue, answer_by, deadline_from",
+    "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, held_back, lease_until, queue, answer_by, "
+    "deadline_from",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name, audit_seq",
 }

@@ -324,7 +324,8 @@ CREATE TABLE turn (
     overlong_after integer,
     UNIQUE (session_id, number)
 ) WITH (fillfactor=90);
-CREATE INDEX turn_live ON turn (due_at) WHERE ended_at IS NULL;
+CREATE INDEX turn_queued ON turn (workspace_id, due_at) WHERE status = 'queued';
+CREATE INDEX turn_running ON turn (workspace_id) WHERE status = 'running';
 
 CREATE TABLE reply (
     turn_id varchar PRIMARY KEY REFERENCES turn ON DELETE CASCADE,
@@ -372,9 +373,10 @@ CREATE TABLE tool_call (
 ) WITH (fillfactor=90);
 CREATE INDEX tool_call_cached ON tool_call (workspace_id, input_sha256, settled_at) WHERE cache IS NOT NULL AND status = 'done';
 CREATE INDEX tool_call_held ON tool_call (workspace_id) WHERE status = 'held';
+CREATE INDEX tool_call_held_back ON tool_call (queue, due_at) WHERE status = 'queued' AND held_back IS NOT NULL;
 CREATE INDEX tool_call_leased ON tool_call (lease_until) WHERE status = 'running';
 CREATE INDEX tool_call_of_turn ON tool_call (turn_id);
-CREATE INDEX tool_call_queued ON tool_call (queue, due_at) WHERE status = 'queued';
+CREATE INDEX tool_call_queued ON tool_call (queue, workspace_id, due_at) WHERE status = 'queued' AND held_back IS NULL;
 CREATE INDEX tool_call_with_client ON tool_call (answer_by) WHERE status = 'with_client' AND answer_by IS NOT NULL;
 
 CREATE TABLE call_input (

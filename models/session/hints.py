@@ -1,0 +1,83 @@
+"""Hints of queued turns and calls. In each queue, only the front of a workspace's rows has hints, and who takes one hints the next.
+
+So the queue's messages alternate between workspaces, however many rows of one of them wait, and a backlog is worked off as fast as
+workers take messages. The dispatch sweep starts again where messages were lost.
+"""
+
+from collections.abc import Callable
+
+from models.database.clock import STARTED
+from models.database.exchange import Rows, Statement
+from models.database.rows import Db
+from models.database.transactions import Hint, outbox
+
+AT_ONCE = 10
+"""Size of the front: of a workspace's due rows in a queue, those that have been due longest."""
+QUEUED = "status = 'queued'"
+CLAIMABLE = f"{QUEUED} AND held_back IS NULL"
+HELD_BACK = f"{QUEUED} AND held_back IS NOT NULL"
+"""The calls that a worker held back are not at the front, so that the calls behind them go on. The dispatch sweep hints them."""
+IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
+"""The condition for the tools' own queue, and for a named one. Each of the two can use the index."""
+CALLS = {named: f"{CLAIMABLE} AND {in_queue}" for named, in_queue in IN_QUEUE.items()}
+
+
+def hint_queued(db: Db, hint: Hint) -> None:
+    """Send the hint of a row that was queued, and stamped as hinted, if the row is at the front. Else remove the stamp."""
+
+    def send(behind: Rows) -> None:
+        outbox(db).hints += [] if behind else [hint]
+
+    _at_the_end(db, _TAKE_BACK, hint.task, hint.queue, send, id=hint.args[0])
+
+
+def hint_next(db: Db, task: str, queue: str | None = None) -> None:
+    """Send a hint for each row at the front that has none, because a row has left the queue."""
+
+    def send(rows: Rows) -> None:
+        outbox(db).hints += [Hint(task, row, queue) for row in rows]
+
+    _at_the_end(db, _NEXT, task, queue, send)
+
+
+def _at_the_end(
+    db: Db, updates: dict[tuple[str, bool], str], task: str, queue: str | None, then: Callable[[Rows], None], **values: str
+) -> None:
+    """Have the commit send an update, which then sees all rows that the transaction has queued or taken."""
+    statement = updates[task, queue is not None]
+    db.closing.append(Statement(statement, {"at_once": AT_ONCE, "queue": queue, **values}, then))
+
+
+def front(table: str, waiting: str, *, line: str, order: str = "due_at", most: str = "%(at_once)s") -> str:
+    """Return SQL for the id, due_at and hinted_at of the first due rows of a line, such as the rows of a workspace in a queue.
+
+    `waiting` is the condition of an index over all lines, `line` the condition of one of them, and `order` the index's order in it.
+    """
+    return f"""
+        SELECT id, due_at, hinted_at FROM {table} WHERE {waiting} AND {line} AND due_at <= {STARTED} ORDER BY {order} LIMIT {most}
+    """  # noqa: S608 - names of our own
+
+
+def stamp(table: str, waiting: str, ids: str, returning: str) -> str:
+    """Return SQL that stamps the rows whose ids the query `ids` returns, if `waiting` still holds and nobody has locked them."""
+    return f"""
+        UPDATE {table} SET hinted_at = {STARTED} WHERE id = ANY (ARRAY(
+            SELECT id FROM {table} WHERE id = ANY (ARRAY({ids})) AND {waiting} FOR NO KEY UPDATE SKIP LOCKED
+        )) RETURNING {returning}
+    """  # noqa: S608
+
+
+_FRONTS = {
+    ("turn.run", False): ("turn", QUEUED, "due_at"),
+    ("tool.run", False): ("tool_call", CALLS[False], "queue, due_at"),
+    ("tool.run", True): ("tool_call", CALLS[True], "queue, due_at"),
+}
+_TAKE_BACK, _NEXT = {}, {}
+for _key, (_table, _waiting, _order) in _FRONTS.items():
+    _front = front(_table, _waiting, line="workspace_id = current_setting('assent.workspace')", order=_order)
+    _TAKE_BACK[_key] = f"""
+        UPDATE {_table} SET hinted_at = NULL
+        WHERE id = %(id)s AND {_waiting} AND id <> ALL (ARRAY(SELECT id FROM ({_front}) AS front)) RETURNING id
+    """  # noqa: S608
+    _unhinted = f"SELECT id FROM ({_front}) AS front WHERE hinted_at IS NULL"  # noqa: S608
+    _NEXT[_key] = stamp(_table, f"{_waiting} AND hinted_at IS NULL", _unhinted, "id, session_id, workspace_id")
