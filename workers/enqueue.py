@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 
 _FAILURES = (redis.RedisError, OperationalError, OSError)
 _MOST_WAITING = 10_000
-"""Most publications that wait for the thread. Further ones are dropped."""
+"""Most publications of each lane that wait for the thread. Further ones are dropped."""
+
+_GO_FIRST = {"turn.run", "tool.run"}
+"""The tasks whose hints go before all others."""
 
 Notes = dict[str, dict[str, Any]]
 """A small JSON note by the id of a session, for the readers of its events, or of a workspace, for its open pages."""
@@ -55,31 +58,57 @@ def channel(session_id: str) -> str:
     return f"assent:session:{session_id}"
 
 
+_Publication = tuple[list[Hint], Notes]
+
+
 class Publisher:
-    """Sends to Redis in a thread of its own, in order."""
+    """Sends to Redis in a thread of its own, in two lanes, each in order.
+
+    Hints of turns and calls, and all notes, go first. Another hint is sent when none of them waits: of a webhook, a message to a
+    person, or a sweep, of which thousands may be due at once.
+    """
 
     def __init__(self) -> None:
         limit = settings().publish_seconds
         self.redis = redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
         self.paused_until = 0.0
-        self._waiting: queue.Queue[tuple[list[Hint], Notes]] = queue.Queue(_MOST_WAITING)
+        self._first: queue.Queue[_Publication] = queue.Queue(_MOST_WAITING)
+        self._later: queue.Queue[_Publication] = queue.Queue(_MOST_WAITING)
+        self._count = threading.Semaphore(0)
+        """Counts what waits in both lanes."""
         self._connect()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._thread.start()
 
     def take(self, hints: list[Hint], notes: Notes) -> bool:
-        """Queue hints and notes for the thread. Returns False while publishing is paused, or if the queue is full."""
+        """Queue hints and notes for the thread. Returns False while publishing is paused, or if a lane is full."""
         if time.monotonic() < self.paused_until:
             return False
+        first = [hint for hint in hints if hint.task in _GO_FIRST]
         try:
-            self._waiting.put_nowait((hints, notes))
+            if first or notes:
+                self._put(self._first, (first, notes))
+            for hint in hints:
+                if hint.task not in _GO_FIRST:
+                    self._put(self._later, ([hint], {}))  # one by one, so that the first lane waits for one at most
         except queue.Full:
             return False
         return True
 
+    def _put(self, lane: "queue.Queue[_Publication]", publication: _Publication) -> None:
+        lane.put_nowait(publication)
+        self._count.release()
+
+    def _next(self) -> _Publication:
+        self._count.acquire()
+        try:
+            return self._first.get_nowait()
+        except queue.Empty:
+            return self._later.get_nowait()
+
     def _run(self) -> None:
         while True:
-            hints, notes = self._waiting.get()
+            hints, notes = self._next()
             if time.monotonic() < self.paused_until:
                 continue
             try:
