@@ -26,12 +26,12 @@ from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.evidence import Evidence
+from models.session.failure import Failure
 from models.session.fold import Fold
 from models.session.grant import Grant
 from models.session.reply import Reply
 from models.session.session import Session
 from models.session.stored_result import StoredResult
-from models.session.sweep_failure import SweepFailure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.session.turn_usage import DailyUsage, TurnUsage
@@ -73,5 +73,5 @@ TABLES = (
     *_OF_THE_OUTBOX,
     *_OF_THE_AUDIT,
     Answer,
-    SweepFailure,
+    Failure,
 )

@@ -1,6 +1,7 @@
 """deliver.send: claim a delivery, send the signed request, record the endpoint's answer, exit."""
 
 import asyncio
+import logging
 import threading
 import time
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from models.database import clock
 from models.database.encryption import Undecryptable
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
+from models.flow.failing import Row, bounded
 from models.outbox import claims
 from models.outbox.claims import Claimed
 from models.outbox.delivery import Delivery
@@ -23,6 +25,8 @@ from models.people.organization import Organization
 from models.settings import settings
 from workers.celery import app
 from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ def send(delivery_id: str, workspace_id: str) -> None:
     until = time.monotonic() + HOLD_SECONDS
     with ExitStack() as place:
         may_send = partial(_take_place, place)
-        with transaction(workspace_id) as db:
+        work: tuple[Delivery, Request] | None = None
+        with bounded("deliver.send", Row(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
             work = _work(db, claims.claim(db, delivery_id, may_send))
         while work is not None:
             delivery, request = work
@@ -64,13 +69,25 @@ def send(delivery_id: str, workspace_id: str) -> None:
                 with transaction(workspace_id) as db:
                     held = Delivery.held(db, delivery.id, delivery.fence, lock=True)
                     held.finish(db, status=status, error=error, seconds=ended - started)
-                    work = _work(db, claims.claim_next(db, delivery.endpoint_id, may_send)) if ended < until else None
                     if request.is_probe and error is None:
                         claims.hint_next(db, delivery.endpoint_id, AT_ONCE)
                     elif ended >= until:
                         claims.hint_next(db, delivery.endpoint_id)
             except Stale:
                 return  # the attempt took longer than its lease: another attempt has the delivery
+            work = _claim_next(delivery, may_send) if ended < until else None
+
+
+def _claim_next(delivery: Delivery, may_send: claims.MaySend) -> tuple[Delivery, Request] | None:
+    """Return the next delivery of the same endpoint with its request, or None. In a transaction of its own, because a delivery that
+    cannot be claimed must not undo the end of the one before it: its own hint counts that failure.
+    """
+    try:
+        with transaction(delivery.workspace_id) as db:
+            return _work(db, claims.claim_next(db, delivery.endpoint_id, may_send))
+    except Exception as error:  # noqa: BLE001 - whatever raises, the endpoint's next hint goes on
+        log.error("endpoint %s: no next delivery could be claimed (%s)", delivery.endpoint_id, type(error).__name__)
+        return None
 
 
 def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
@@ -87,17 +104,19 @@ def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
 
 
 def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
-    """Return a claimed delivery with its request. None without a claim, or if signing failed: this ends the attempt as failed."""
+    """Return a claimed delivery with its request. None without a claim, or if there can be no request: this ends the attempt."""
     if claimed is None:
         return None
     delivery, endpoint, is_probe = claimed
-    now = clock.now(db)
+    now, organization_id = clock.now(db), Organization.id_of(db)
     try:
-        secrets = endpoint.secrets(now)
+        return delivery, signed(delivery, endpoint.url, endpoint.secrets(now), organization_id, now, is_probe=is_probe)
     except Undecryptable as error:
-        delivery.finish(db, status=None, error=f"The signing secret cannot be read. {error}", seconds=0)
-        return None
-    return delivery, signed(delivery, endpoint.url, secrets, Organization.id_of(db), now, is_probe=is_probe)
+        problem = f"The signing secret cannot be read. {error}"
+    except Exception as error:  # noqa: BLE001 - whatever the row holds, the attempt ends
+        problem = f"The request could not be written ({type(error).__name__})."
+    delivery.finish(db, status=None, error=problem, seconds=0)
+    return None
 
 
 def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime, *, is_probe: bool) -> Request:

@@ -9,6 +9,8 @@ from models.database import encryption
 from models.database.rows import Stale
 from models.database.transactions import outbox, transaction
 from models.flow import notifying
+from models.flow.failing import Row, bounded
+from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
 from models.outbox.notification import Notification, Receipt
 from workers.celery import app
@@ -26,7 +28,7 @@ _rooms: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: thr
 @app.task(name="deliver.fan_out")
 def fan_out(change_id: str, workspace_id: str) -> None:
     """Queue, edit or cancel the notifications of an approval that has changed."""
-    with transaction(workspace_id) as db:
+    with bounded("deliver.fan_out", Row(ApprovalChange, change_id, workspace_id)), transaction(workspace_id) as db:
         notifying.fan_out(db, change_id)
 
 
@@ -54,7 +56,8 @@ def notify(notification_id: str, workspace_id: str) -> None:
 
 def attempt(notification_id: str, workspace_id: str) -> None:
     """Claim a notification, send it, and record the receipt or the error."""
-    with transaction(workspace_id) as db:
+    message: notifying.Message | None = None
+    with bounded("deliver.notify", Row(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
         message = notifying.prepare(db, notification_id)
     if message is None:
         return

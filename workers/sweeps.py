@@ -1,26 +1,23 @@
 """The sweeps: bounded, idempotent repairs. Each reads ids, then acts on one session at a time. `workers.schedule` lists them."""
 
-import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 from models import flow
 from models.audit import seal_sweep
 from models.database.transactions import Hint, transaction
 from models.flow import due, limits, queued
+from models.flow.failing import Row, bounded, isolated
 from models.outbox.delivery import Delivery
 from models.outbox.notification import Notification
-from models.session import sweep_failure
+from models.session import failure
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
 from workers import enqueue
 from workers.celery import app
-
-log = logging.getLogger(__name__)
 
 LONG_QUEUE = 1000
 """A queue with so many messages gets no hints from the dispatch sweep."""
@@ -64,16 +61,17 @@ def rescue() -> None:
     """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
     for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
         for row in due.lapsed(table):
-            with _isolated("rescue", row.session_id, row.workspace_id), transaction(row.workspace_id) as db:
+            subject = Row(table, row.id, row.workspace_id, row.session_id)
+            with bounded("rescue", subject, row.session_id), transaction(row.workspace_id) as db:
                 session = Session.try_lock(db, row.session_id)
                 if session is not None:
                     verb(db, session, row.id)
     for row in due.lapsed_deliveries():
-        with _isolated("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+        with bounded("rescue", Row(Delivery, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
             if delivery := db.get(Delivery, row.id, lock=True):
                 delivery.lose(db)
     for row in due.lapsed_notifications():
-        with _isolated("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+        with bounded("rescue", Row(Notification, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
             if notification := db.get(Notification, row.id, lock=True):
                 notification.lose(db)
 
@@ -82,7 +80,7 @@ def rescue() -> None:
 def expire_approvals() -> None:
     """Expire approvals whose deadline has passed."""
     for session_id, workspace_id in _sessions(due.overdue_approvals()):
-        with _isolated("expire_approvals", session_id, workspace_id):
+        with isolated("expire_approvals", session_id, workspace_id):
             flow.expire_due(workspace_id, session_id)
 
 
@@ -90,7 +88,7 @@ def expire_approvals() -> None:
 def expire_calls() -> None:
     """End custom tool calls whose client posted no result in time."""
     for session_id, workspace_id in _sessions(due.unanswered_calls()):
-        with _isolated("expire_calls", session_id, workspace_id):
+        with isolated("expire_calls", session_id, workspace_id):
             flow.expire_calls(workspace_id, session_id)
 
 
@@ -98,7 +96,7 @@ def expire_calls() -> None:
 def remind_approvers() -> None:
     """Remind people of waiting approvals, once each."""
     for session_id, workspace_id in _sessions(due.approvals_to_remind()):
-        with _isolated("remind_approvers", session_id, workspace_id):
+        with isolated("remind_approvers", session_id, workspace_id):
             flow.remind_due(workspace_id, session_id)
 
 
@@ -109,12 +107,12 @@ def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> Non
     Every grant sends a hint. The beat repeats the sweep until every transaction that may have asked without seeing the grant has
     ended.
     """
-    for session_id, workspace_id in sweep_failure.to_retry(_OF_SESSION, due.BATCH):
-        with _isolated(_OF_SESSION, session_id, workspace_id):
+    for session_id, workspace_id in failure.to_retry(_OF_SESSION, due.BATCH):
+        with isolated(_OF_SESSION, session_id, workspace_id):
             if flow.release_waiting(workspace_id, session_id) is not None:
-                sweep_failure.recovered(_OF_SESSION, session_id, workspace_id)
+                failure.recovered(_OF_SESSION, session_id, workspace_id)
     for grant in due.new_grants(grant_id):
-        with _isolated("release_granted", grant.id, grant.workspace_id):
+        with isolated("release_granted", grant.id, grant.workspace_id):
             _release_for(grant)
 
 
@@ -127,7 +125,7 @@ def _release_for(grant: due.NewGrant) -> None:
     waiting = due.waiting_for(grant)
     locked = False
     for row in waiting:
-        with _isolated(_OF_SESSION, row.session_id, row.workspace_id):
+        with isolated(_OF_SESSION, row.session_id, row.workspace_id):
             locked |= flow.release_waiting(row.workspace_id, row.session_id) is None
     to = waiting[-1].session_id if len(waiting) == due.BATCH else None
     if not locked and (grant.ripe or to != grant.swept_to):
@@ -139,7 +137,7 @@ def resume_at_limits() -> None:
     """Resume sessions at a spend limit that has room again: the limit was raised or deleted, or its next period began."""
     for workspace_id in due.workspaces_at_limits():
         for session_id in limits.sessions_to_resume(workspace_id):
-            with _isolated("resume_at_limits", session_id, workspace_id):
+            with isolated("resume_at_limits", session_id, workspace_id):
                 limits.resume_at_limit(workspace_id, session_id)
 
 
@@ -147,13 +145,13 @@ def resume_at_limits() -> None:
 def end_halts() -> None:
     """Resume sessions after a halt: give held calls to their clients, and move the deadlines that stood still."""
     for session_id, workspace_id in _sessions(due.held_calls()):
-        with _isolated("end_halts", session_id, workspace_id):
+        with isolated("end_halts", session_id, workspace_id):
             flow.resume(workspace_id, session_id)
     for halt in due.ended_halts():
-        with _isolated("end_halts", halt.id, halt.workspace_id):
+        with isolated("end_halts", halt.id, halt.workspace_id):
             stopped = due.stopped_by(halt)
             for row in stopped:
-                with _isolated("end_halts", row.session_id, row.workspace_id):
+                with isolated("end_halts", row.session_id, row.workspace_id):
                     flow.resume(row.workspace_id, row.session_id)
             if not stopped and not due.stopped_by(halt, 1, failing=True):
                 flow.settled(halt.workspace_id, halt.id)
@@ -174,22 +172,9 @@ def forget_answers() -> None:
     due.forget_answers()
     due.forget_deliveries()
     due.forget_links()
-    sweep_failure.forget_old()
+    failure.forget_old()
 
 
 def _sessions(rows: list[due.Due]) -> list[tuple[str, str]]:
     """Return the ids of the rows' sessions and workspaces, each session once."""
     return list({row.session_id: (row.session_id, row.workspace_id) for row in rows}.values())
-
-
-@contextmanager
-def _isolated(sweep: str, subject_id: str, workspace_id: str) -> Iterator[None]:
-    """Log a failure at one subject, so that the sweep continues with the others. A later sweep tries the subject again.
-
-    Errors: SQLAlchemyError if the failure cannot be recorded. Then the database is away, and the next beat tries again.
-    """
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - the sweep must continue with the others
-        log.error("%s of %s: left for a later sweep (%s)", sweep, subject_id, type(error).__name__)
-        sweep_failure.step_back(sweep, subject_id, workspace_id)

@@ -2,16 +2,16 @@
 
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
 from assent import ToolError
 from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
-from models.errors import NotFound
 from models.flow import Hands, Outcome, Taken, Unresolved, sessions
+from models.flow.failing import Row, bounded
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.naming import OURS
@@ -28,7 +28,7 @@ from workers.keeping import keep
 from workers.leases import Lease
 from workers.tools import execution, sources
 from workers.tools.builtin import git_look, paths
-from workers.tools.kinds import Answers, ToolContext
+from workers.tools.kinds import Answers, Tool, ToolContext
 from workers.tools.output import OutcomeUnknown
 from workers.tools.sandbox import workdir
 
@@ -41,20 +41,32 @@ _UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could 
 @app.task(name="tool.run")
 def run(call_id: str, session_id: str, workspace_id: str) -> None:
     """Make one attempt at one call. A late, repeated or wrong message claims nothing."""
-    judged: dict[str, str | ToolError] = {}
-    claimed = _claim(call_id, session_id, workspace_id, judged)
-    if claimed is None:
-        return
+    with bounded("tool.run", Row(ToolCall, call_id, workspace_id, session_id)):
+        judged: dict[str, str | ToolError] = {}
+        claimed = _claim(call_id, session_id, workspace_id, judged)
+        if claimed is not None:
+            _attempt(claimed, judged)
+
+
+def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> None:
+    """Run a claimed call, and record its end. If the call cannot begin, it is queued again, and the error goes on."""
     call = claimed.call
-    context = _context(claimed, judged)
-    with leases.hold(call.id, call.fence) as lease, leases.reporting(call, context.output):
-        context.cancelled = lease.cancelled
+    with leases.hold(call.id, call.fence) as lease:
         try:
-            outcome = _execute(claimed, context)
-        except OutcomeUnknown as unknown:
-            _lose(call, lease, str(unknown))
-        else:
-            _finish(call, lease, outcome)
+            ready = _prepare(claimed, _context(claimed, judged, lease))
+        except Exception:
+            _put_back(call, lease)
+            raise
+        if isinstance(ready, Outcome):
+            _finish(call, lease, ready)
+            return
+        with leases.reporting(call, ready.context.output):
+            try:
+                outcome = _execute(ready, claimed.input.input)
+            except OutcomeUnknown as unknown:
+                _lose(call, lease, str(unknown))
+            else:
+                _finish(call, lease, outcome)
 
 
 @app.task(name="tool.tidy")
@@ -95,9 +107,8 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
 
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
-    with suppress(NotFound), transaction(workspace_id) as db:
+    with transaction(workspace_id) as db:
         return flow.claim_call(db, session_id, call_id, hands)
-    return None
 
 
 def _git_may_run(session_id: str, command: str) -> bool:
@@ -116,7 +127,7 @@ def _resolved(session_id: str, texts: Iterable[str]) -> dict[str, str | ToolErro
     return places
 
 
-def _context(claimed: Taken, judged: dict[str, str | ToolError]) -> ToolContext:
+def _context(claimed: Taken, judged: dict[str, str | ToolError], lease: Lease) -> ToolContext:
     call, question, answers = claimed.call, claimed.input.question or {}, claimed.input.answers
     return ToolContext(
         call_id=call.id,
@@ -129,15 +140,27 @@ def _context(claimed: Taken, judged: dict[str, str | ToolError]) -> ToolContext:
         answers=Answers(answers, question.get("state")) if answers else None,
         judged=judged,
         stored=partial(StoredResult.read, call.workspace_id, call.session_id),
+        cancelled=lease.cancelled,
     )
 
 
-def _execute(claimed: Taken, context: ToolContext) -> Outcome:
-    """Run the tool. The input must have the hash that was judged, shown and decided."""
-    call, call_input = claimed.call, claimed.input.input
+class _Ready(NamedTuple):
+    """A call whose tool can begin."""
+
+    tool: Tool
+    context: ToolContext
+
+
+def _prepare(claimed: Taken, context: ToolContext) -> _Ready | Outcome:
+    """Return the tool that can begin, or the result of a call that must not. The input must have the hash that was judged, shown
+    and decided.
+
+    Nothing here has an effect, so a call that fails here did not begin.
+    """
+    call = claimed.call
     serves = sources.serves(call.address, call.workspace_id)
     tool = sources.find(call.name, call.address, call.tool, claimed.entry) if serves else None
-    if tool is None or not is_digest(call_input, call.input_sha256):
+    if tool is None or not is_digest(claimed.input.input, call.input_sha256):
         problem = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return Outcome(text(problem), is_error=True)
     # A toolset's function may follow the paths by itself, so they are resolved once more right before the call.
@@ -145,7 +168,18 @@ def _execute(claimed: Taken, context: ToolContext) -> Outcome:
     if call.address and _resolved(call.session_id, places) != places:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
-    result = execution.execute(tool, context, call_input)
+    return _Ready(tool, context)
+
+
+def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
+    """Run the tool. Errors: OutcomeUnknown alone."""
+    try:
+        result = execution.execute(ready.tool, ready.context, call_input)
+    except OutcomeUnknown:
+        raise
+    except Exception as error:  # noqa: BLE001 - the tool has ended: its outcome is known, though not its result
+        log.error("call %s: its result could not be read (%s)", ready.context.call_id, type(error).__name__)
+        return _UNSTORED
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
 
@@ -167,6 +201,13 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
         if outcome is _UNSTORED:
             raise
         _finish(call, lease, _UNSTORED)
+
+
+def _put_back(call: ToolCall, lease: Lease) -> None:
+    def verb(db: Db, session: Session) -> None:
+        flow.put_back_call(db, session, ToolCall.held(db, call.id, call.fence))
+
+    keep(call.workspace_id, call.session_id, lease, verb)
 
 
 def _lose(call: ToolCall, lease: Lease, why: str) -> None:

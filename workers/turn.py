@@ -2,7 +2,6 @@
 
 import logging
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +11,7 @@ from models import flow
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import NotFound
+from models.flow.failing import Row, bounded
 from models.pure import words
 from models.pure.charges import Charge
 from models.pure.folding import MOST_FOLDS
@@ -91,23 +90,23 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
     if not leases.ready():
         return None
-    with suppress(NotFound), transaction(workspace_id) as db:
+    claimed: Claimed | None = None
+    with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         offer = Offer(db)
         turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote)
-        if turn is None:
-            return None
-        return Claimed(
-            turn=turn,
-            agent=offer.agent,
-            policies=offer.policies,
-            listed=listed(db, offer.agent),
-            messages=offer.messages,
-            quote=offer.charge,
-            folding=offer.folding,
-            tokens=offer.tokens,
-            keys=offer.keys,
-        )
-    return None
+        if turn is not None:
+            claimed = Claimed(
+                turn=turn,
+                agent=offer.agent,
+                policies=offer.policies,
+                listed=listed(db, offer.agent),
+                messages=offer.messages,
+                quote=offer.charge,
+                folding=offer.folding,
+                tokens=offer.tokens,
+                keys=offer.keys,
+            )
+    return claimed
 
 
 def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:

@@ -71,11 +71,14 @@ def _revisions() -> frozenset[str]:
 
 
 def _held_back(workspace_id: str) -> list[str]:
-    """Return the reasons why queued tool calls of the workspace wait."""
+    """Return the reasons why queued work of the workspace waits."""
     try:
-        return readiness.held_back(workspace_id) + readiness.without_a_worker(workspace_id)
+        return [line for reasons in _REASONS for line in reasons(workspace_id)]
     except ERRORS:
         return ["unknown: the database did not answer in time"]
+
+
+_REASONS = (readiness.held_back, readiness.without_a_worker, readiness.failing)
 
 
 def _redis() -> str:

@@ -1,5 +1,6 @@
 """Rows with a lease: workers claim them, and the fence in every later write refuses a worker that lost the lease."""
 
+from datetime import datetime
 from typing import Self
 
 from sqlalchemy.orm import Mapped
@@ -13,6 +14,11 @@ class Leased:
 
     status: Mapped[str]
     fence: Mapped[int]
+    lease_until: Mapped[datetime | None]
+
+    def is_lapsed(self, now: datetime) -> bool:
+        """True if the row's worker no longer renews its lease."""
+        return self.status == "running" and self.lease_until is not None and self.lease_until <= now
 
     @classmethod
     def held(cls, db: Db, row_id: str, fence: int, *, lock: bool = False) -> Self:

@@ -43,7 +43,7 @@ from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock, lock_and_read
 from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
-from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
+from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, put_back_call, rescue_call
 from models.flow.sessions import archive, create, delete
 from models.flow.turns import checkpoint, claim_turn, correct_usage, fail_turn, rescue_turn
 from models.flow.updates import update
@@ -77,6 +77,7 @@ __all__ = [
     "lose_call",
     "offer_work",
     "parts",
+    "put_back_call",
     "receive",
     "release_waiting",
     "remind_due",

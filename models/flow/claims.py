@@ -89,17 +89,17 @@ class _Permission:
 def claim_call(db: Db, session_id: str, call_id: str, hands: Hands) -> Taken | Unresolved | None:
     """Lock the session, claim a queued call and insert the row of its attempt.
 
-    Returns Unresolved if the worker must first look at the session's files. Returns None if the call is not queued or is another
-    session's, if the workspace is halted, if this worker cannot run the call, or if the call may not begin: a rule denies it, a
-    person is asked, a cached result answers it, or its input no longer has the hash that was judged and decided. Raises NotFound
-    if there is no such session.
+    Returns Unresolved if the worker must first look at the session's files. Returns None if the call is not queued, not due or
+    another session's, if the workspace is halted, if this worker cannot run the call, or if the call may not begin: a rule denies
+    it, a person is asked, a cached result answers it, or its input no longer has the hash that was judged and decided. Raises
+    NotFound if there is no such session.
     """
     reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
     session, (_, halts, approvals, inputs) = lock_and_read(db, session_id, *reads)
     call = db.get(ToolCall, call_id)
     if call is not None:
         hint_next(db, "tool.run", call.queue)  # in the place of this call, which leaves the queue now or left it before
-    if call is None or call.session_id != session.id or call.status != "queued":
+    if call is None or call.session_id != session.id or call.status != "queued" or call.due_at > session.now:
         return None
     if halts or _is_held_back(session, call, hands):
         return None

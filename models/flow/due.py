@@ -1,7 +1,7 @@
 """Due rows of all workspaces. Each function returns a bounded number of ids, on which a sweep acts one by one.
 
 The functions run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and
-checks again. A row at which a sweep failed is left out until its pause is over (`models.session.sweep_failure`), so that rows that
+checks again. A row at which a sweep failed is left out until its pause is over (`models.session.failure`), so that rows that
 always fail do not hold up the rest.
 """
 
@@ -12,7 +12,7 @@ from models.database.clock import STARTED
 from models.database.transactions import transaction
 from models.flow import limits
 from models.outbox import link
-from models.session.sweep_failure import steps_back
+from models.session.failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from models.database.clock import NOW
 from models.database.exchange import Statement
 from models.database.query import Query, select
 from models.database.rows import Db
@@ -44,3 +45,15 @@ def lock_and_read(db: Db, session_id: str, *queries: Query[Any] | Statement) -> 
     session: Session = sessions[0].begin(db, now, watched=watched)
     session.calls, session.policies = calls, as_policies(policies)
     return session, rows
+
+
+def lock_alone(db: Db, session_id: str) -> Session:
+    """Return the session, locked, and read no other row: for verbs that must work though another row cannot be read.
+
+    Raises NotFound.
+    """
+    sessions, [(now,)] = db.read(Session.locking(session_id), NOW)
+    if not sessions:
+        raise NotFound("session", session_id)
+    session: Session = sessions[0].begin(db, now)
+    return session

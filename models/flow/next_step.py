@@ -11,6 +11,7 @@ from models.pure.next_move import all_settled
 from models.pure.states import NEEDS_SOMEBODY
 from models.pure.usage import NOTHING
 from models.session.approval import Approval
+from models.session.call_echoes import NO_ECHOES
 from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.session import Session
@@ -100,10 +101,10 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
                 asks = approval.kind == "question"
                 approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
-        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
     elif call.status in {"asked", "queued", "held", "with_client"}:
         say = words.cancelled_asking if asks else words.cancelled
-        call.settle(db, session, "cancelled", text(say()), is_error=True)
+        call.settle(db, session, "cancelled", text(say()), is_error=True, echoes=NO_ECHOES)
     elif call.status == "running" and call.cancel_requested_at is None:
         call.cancel_requested_at = session.now
 

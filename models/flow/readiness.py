@@ -1,9 +1,10 @@
-"""The reasons why queued calls of a workspace wait, for `/readyz`."""
+"""The reasons why queued work of a workspace waits, for `/readyz`."""
 
 from collections import Counter
 
 from models.database.transactions import transaction
 from models.pure.naming import OURS
+from models.session import failure
 from models.workspace.halt import Halt
 from models.workspace.toolset import missing
 
@@ -27,3 +28,12 @@ def without_a_worker(workspace_id: str) -> list[str]:
     with transaction(workspace_id) as db:
         waiting = {address for (address,) in db.rows(first, limit=LOOKED_AT)}
         return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]
+
+
+def failing(workspace_id: str) -> list[str]:
+    """Return a sentence for each task that failed at rows of the workspace, or for each kind of its errors."""
+    with transaction(workspace_id) as db:
+        return [
+            f"{task} failed at {subjects} row(s) in the last hour ({error}): the log names them"
+            for task, error, subjects in failure.counted(db)
+        ]

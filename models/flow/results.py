@@ -8,12 +8,14 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow import halts
 from models.flow.grants import asking_of, session_policies
+from models.flow.lock import lock_alone
 from models.flow.next_step import carry_on
 from models.policy.asking import Asking
 from models.pure import words
 from models.pure.canonical import digest
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_echoes import NO_ECHOES
 from models.session.call_input import CallInput
 from models.session.call_result import text
 from models.session.session import Session
@@ -93,8 +95,32 @@ def lose_call(db: Db, session: Session, call: ToolCall, why: str = "its worker d
 def rescue_call(db: Db, session: Session, call_id: str) -> None:
     """Handle a call whose worker no longer renews its lease, as `lose_call` does."""
     call = db.get(ToolCall, call_id)
-    if call is not None and call.status == "running" and call.lease_until is not None and call.lease_until <= session.now:
+    if call is not None and call.is_lapsed(session.now):
         lose_call(db, session, call)
+
+
+def put_back_call(db: Db, session: Session, call: ToolCall) -> None:
+    """Queue a claimed call again that did not begin. A tool that is not idempotent may run again, because nothing happened."""
+    session.note(_actor(session), "tool_call.not_begun", call.id, attempt=call.attempt, worker=call.worker)
+    if call.cancel_requested_at is None:
+        call.put_back(db, session)
+        return
+    call.settle(db, session, "cancelled", text(words.cancelled()), is_error=True)
+    carry_on(db, session)
+
+
+def give_up_call(db: Db, session_id: str, call_id: str, why: str) -> None:
+    """Give an error result to a call that no worker can claim, or that cannot be taken back. Does not read the call's input."""
+    session = lock_alone(db, session_id)
+    call = db.get(ToolCall, call_id)
+    if call is None or call.session_id != session.id or not (call.status == "queued" or call.is_lapsed(session.now)):
+        return
+    session.note(_actor(session), "tool_call.given_up", call.id, attempt=call.attempt)
+    if call.status == "queued":
+        call.settle(db, session, "refused", text(words.call_given_up(why)), is_error=True, echoes=NO_ECHOES)
+    else:
+        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
+    carry_on(db, session)
 
 
 def expire_calls(workspace_id: str, session_id: str) -> int:

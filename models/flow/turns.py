@@ -9,8 +9,8 @@ from models.audit.text import Text
 from models.database.rows import Db
 from models.flow import budgets, limits
 from models.flow.grants import judge_proposals
-from models.flow.lock import lock_and_read
-from models.flow.next_step import carry_on, end_unreported, rest
+from models.flow.lock import lock_alone, lock_and_read
+from models.flow.next_step import carry_on, end_unreported, rest, stop
 from models.pure import words
 from models.pure.charges import Charge
 from models.pure.next_move import Calls, Finish, after_reply
@@ -153,7 +153,7 @@ def fail_turn(
 def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     """Retry a turn whose worker let the lease run out: at once, and at most `crash_attempts` times in all."""
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.status != "running" or turn.lease_until is None or turn.lease_until > session.now:
+    if turn is None or not turn.is_lapsed(session.now):
         return
     session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
     end_unreported(db, session, turn)
@@ -165,6 +165,33 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     turn.fail(db, session)
     session.report_usage(db)
     rest(db, session, {"type": "retries_exhausted"})
+
+
+def give_up_turn(db: Db, session_id: str, turn_id: str, why: str) -> None:
+    """End a turn that no worker can claim, or that cannot be taken back, and end its run.
+
+    Reads the rows of the session and of the turn alone. Later turns leave its messages out, because these may be unreadable.
+    """
+    session = lock_alone(db, session_id)
+    turn = db.get(Turn, turn_id)
+    if turn is None or turn.session_id != session.id or not (turn.status == "queued" or turn.is_lapsed(session.now)):
+        return
+    if turn.status == "queued":
+        turn.read_queue(db, session, turn.id)
+    else:
+        turn.end_span(db, session, NOTHING, is_error=True)
+    _emit_error(db, session, "unknown_error", words.turn_given_up(why), "exhausted")
+    session.note(_actor(session), "turn.given_up", turn.id, attempt=turn.attempt)
+    turn.fail(db, session, "unacceptable")
+    rest(db, session, {"type": "retries_exhausted"})
+
+
+def give_up_run(db: Db, session_id: str, why: str) -> None:
+    """End a run whose turn or call cannot be given up alone, as an interrupt does."""
+    session = lock_alone(db, session_id)
+    if session.status not in {"idle", "terminated"}:
+        _emit_error(db, session, "unknown_error", words.run_given_up(why), "exhausted")
+        stop(db, session, _actor(session), words.run_given_up(why))
 
 
 def correct_usage(db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:

@@ -47,6 +47,11 @@ class ApprovalChange(Base):
 
     __table_args__ = (sa.Index("approval_change_due", "due_at"),)
 
+    @classmethod
+    def give_up(cls, db: Db, change_id: str, _why: str) -> None:
+        """Delete a change that cannot be turned into notifications. Nobody is notified of it; the approval itself is unchanged."""
+        db.write("DELETE FROM approval_change WHERE id = %(id)s", id=change_id)
+
     @staticmethod
     def cause(db: Db, session_id: str, events: Iterable[tuple[str, int, dict[str, Any]]]) -> None:
         """Queue the changes of these events (type, number in the session, body), if the workspace has an enabled channel."""

@@ -152,8 +152,17 @@ class Delivery(Leased, Base):
     def lose(self, db: Db) -> None:
         """Queue a delivery whose worker died. The attempt counts for the delivery, but not as the endpoint's failure."""
         now = clock.now(db)
-        if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
+        if self.is_lapsed(now):
             self._record(db, now, None, "The worker died.", LEASE.total_seconds())
+
+    @classmethod
+    def give_up(cls, db: Db, delivery_id: str, why: str) -> None:
+        """Fail a delivery that no worker can claim, or that cannot be taken back. A person can have it sent again."""
+        row = db.get(cls, delivery_id, lock=True)
+        now = clock.now(db)
+        if row is not None and (row.status == "queued" or row.is_lapsed(now)):
+            attempt = {"at": now.isoformat(), "status": None, "error": f"It could not be begun: {why}.", "seconds": 0}
+            db.move(row, "failed", attempts=[*row.attempts, attempt], lease_until=None, ended_at=now)
 
     def _record(self, db: Db, now: datetime, status: int | None, error: str | None, seconds: float) -> None:
         attempt = {"at": now.isoformat(), "status": status, "error": error, "seconds": round(seconds, 3)}

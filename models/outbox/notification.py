@@ -216,8 +216,16 @@ class Notification(Leased, Base):
         db.move(self, "failed", error=reason[:300], lease_until=None, ended_at=clock.now(db))
         Channel.find(db, self.channel_id, lock=True).disable(db, system("deliver.notify", self.workspace_id), reason)
 
+    @classmethod
+    def give_up(cls, db: Db, notification_id: str, why: str) -> None:
+        """Fail a notification that no worker can claim, or that cannot be taken back. A later stage queues it again."""
+        row = db.get(cls, notification_id, lock=True)
+        now = clock.now(db)
+        if row is not None and (row.status == "queued" or row.is_lapsed(now)):
+            db.move(row, "failed", error=f"It could not be begun: {why}."[:300], lease_until=None, ended_at=now)
+
     def lose(self, db: Db) -> None:
         """Queue a notification whose worker died. The attempt counts."""
         now = clock.now(db)
-        if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
+        if self.is_lapsed(now):
             self.fail(db, "The worker died.")

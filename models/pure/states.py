@@ -16,7 +16,7 @@ TURN = {
     "queued": "Due at `due_at`; left by the claim of a worker, or by an interrupt.",
     "running": "A worker holds the lease and calls the model; after a crash the rescue sweep takes over.",
     "done": "The reply is the checkpoint; its tool calls continue on their own.",
-    "failed": "The model gave no reply, or the reply ended the run; the session's events say why.",
+    "failed": "No worker could begin it, the model gave no reply, or the reply ended the run; the session's events say why.",
     "cancelled": "An interrupt came before the checkpoint; the fence discards a reply in flight.",
 }
 
@@ -33,7 +33,7 @@ TOOL_CALL = {
     "denied": "A person or the policy denied the call; it never ran.",
     "expired": "Nobody decided in time, and the call never ran; or the client gave no result in time, and its effect is unknown.",
     "cancelled": "An interrupt or the run's end came first; or the worker was lost after one, and the call's effect is unknown.",
-    "refused": "The call could not be asked or run: unknown tool, bad input, turn limit, changed input.",
+    "refused": "The call could not be asked or run: unknown tool, bad input, turn limit, changed input, or no worker can begin it.",
 }
 
 APPROVAL = {
@@ -57,7 +57,7 @@ DELIVERY = {
     "queued": "Due at `due_at`; left by the claim of a worker.",
     "running": "A worker sends it; a crash leaves it to the rescue sweep.",
     "done": "The endpoint answered with a 2xx.",
-    "failed": "No attempt was answered with a 2xx, and none is left; a person can have it sent again.",
+    "failed": "No attempt was answered with a 2xx and none is left, or none could begin; a person can have it sent again.",
     "cancelled": "Its endpoint was disabled before it could be sent.",
 }
 
@@ -65,7 +65,7 @@ NOTIFICATION = {
     "queued": "Due at `due_at`; left by the claim of a worker.",
     "running": "A worker sends it; a crash leaves it to the rescue sweep.",
     "done": "The channel has the message of this stage; a later stage queues it again.",
-    "failed": "The address is gone, or no attempt succeeded and none is left; a later stage queues it again.",
+    "failed": "The address is gone, no attempt succeeded and none is left, or none could begin; a later stage queues it again.",
     "cancelled": "There is nothing to send: decided before anything was sent, access lost, or the channel disabled.",
 }
 
@@ -81,14 +81,14 @@ STATUSES = {
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
     "delivery": {
-        "queued": frozenset({"running", "cancelled"}),
+        "queued": frozenset({"running", "cancelled", "failed"}),
         "running": frozenset({"done", "queued", "failed", "cancelled"}),
         "done": frozenset({"queued"}),
         "failed": frozenset({"queued"}),
         "cancelled": frozenset({"queued"}),
     },
     "notification": {
-        "queued": frozenset({"running", "cancelled"}),
+        "queued": frozenset({"running", "cancelled", "failed"}),
         "running": frozenset({"done", "queued", "failed"}),
         "done": frozenset({"queued"}),
         "failed": frozenset({"queued"}),

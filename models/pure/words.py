@@ -232,6 +232,24 @@ def stopped(reason: str) -> str:
     return f"This tool call failed: {reason}"
 
 
+def call_given_up(why: str) -> str:
+    """No worker could begin the call."""
+    return f"This tool call was not run, because it could not be begun: {why}. {_ELSE}"
+
+
+def turn_given_up(why: str) -> str:
+    """For the session's readers: no worker could begin the turn."""
+    return (
+        f"The turn could not go on: {why}. It is not tried again, and the conversation goes on without its messages: "
+        "send them again if they still matter."
+    )
+
+
+def run_given_up(why: str) -> str:
+    """For the session's readers: a turn or a call could neither be begun nor be ended alone."""
+    return f"The run could not go on: {why}. It was ended."
+
+
 def _duration(seconds: float) -> str:
     for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= size and seconds % size == 0:

@@ -11,6 +11,7 @@ from models.workspace.toolset import OF_SESSION
 if TYPE_CHECKING:
     from models.session.tool_call import ToolCall
 
+NO_ECHOES = Echoes(())
 _OF_SESSION = "WHERE tool_call_id = (SELECT id FROM tool_call WHERE id = %(id)s AND session_id = %(session)s)"
 
 

@@ -200,13 +200,15 @@ class ToolCall(Leased, Base):
         is_error: bool,
         structured: dict[str, Any] | None = None,
         by_client: bool = False,
+        echoes: masking.Echoes | None = None,
         **changes: Any,
     ) -> None:
         """End the call with the result that the model gets, and emit the result's event, unless the client posted it.
 
-        `structured` is the result as data; `changes` are further columns.
+        `structured` is the result as data; `changes` are further columns. `echoes`: NO_ECHOES if the content is a text of our own,
+        so that the call's input is not read; otherwise the secrets of the input are masked in the event.
         """
-        echoes = echoes_of(db, self)
+        echoes = echoes_of(db, self) if echoes is None else echoes
         if self.status == "running":
             self.end_attempt(db, session, status)
         db.move(self, status, is_error=is_error, settled_at=session.now, lease_until=None, **changes)
@@ -229,6 +231,11 @@ class ToolCall(Leased, Base):
         db.move(self, "asked", lease_until=None)
         call_input = CallInput.of(db, self.id)
         call_input.question, call_input.answers = question, None
+
+    def put_back(self, db: Db, session: Session) -> None:
+        """Queue the call again, because the attempt did not begin. Sends no hint: the caller says when the next attempt is due."""
+        self.end_attempt(db, session, "not_begun")
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None)
 
     def become_unknown(self, db: Db, session: Session) -> None:
         """Set the status `unknown`: the call began, and nobody knows how it ended."""

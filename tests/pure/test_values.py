@@ -162,6 +162,7 @@ TO_MODEL = {
     "changed_input": [words.changed_input()],
     "failed_silently": [words.failed_silently()],
     "stopped": [words.stopped("it broke")],
+    "call_given_up": [words.call_given_up("6 tries failed")],
     "left_out": [words.left_out("image")],
     "left_out_when_old": [words.left_out_when_old(5, ["image"]), words.left_out_when_old(0, ["image", "image"])],
     "broken_twice": [words.broken_twice()],
@@ -176,6 +177,8 @@ TO_MODEL = {
 }
 TO_OTHERS = {
     "folded_too_often",
+    "turn_given_up",
+    "run_given_up",
     "too_long",
     "summarize",
     "unasked",

@@ -11,9 +11,9 @@ from rows.stage import Stage, call
 
 from models.database.transactions import transaction
 from models.flow import due
-from models.session import sweep_failure
+from models.session import failure
 from models.session.approval import Approval
-from models.session.sweep_failure import SweepFailure
+from models.session.failure import Failure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.workspace.halt import Halt
@@ -114,7 +114,7 @@ def test_rows_that_always_fail_do_not_starve_the_others(
     assert after[:-1] == before[:-1]
     assert after[-1] != before[-1]
     broken.clear()
-    clock.advance(sweep_failure.FIRST_SECONDS)
+    clock.advance(failure.FIRST_SECONDS)
     for _ in range(3):
         sweep()
     assert not [row for row, old in zip(rows, before, strict=True) if state(stage, row) == old]
@@ -141,7 +141,7 @@ def test_a_whole_batch_of_rows_that_always_fail_does_not_starve_one(
     sweeps.expire_approvals()
     assert stage.get(Approval, last.id).status == "expired"
     with transaction(stage.workspace_id) as db:
-        assert len(db.find(SweepFailure, "")) == due.BATCH
+        assert len(db.find(Failure, "")) == due.BATCH
 
 
 def turn_of(stage: Stage, approval: Approval) -> str:
@@ -159,11 +159,11 @@ def test_a_failure_is_counted_once_for_all_beats_and_pauses_grow(stage: Stage, c
     pauses = []
     for _ in range(8):
         for _ in range(3):  # beats
-            sweep_failure.step_back("rescue", "sesn_1", stage.workspace_id)
+            failure.step_back("rescue", "sesn_1", stage.workspace_id, "ValueError")
         with transaction(stage.workspace_id) as db:
-            failure = db.get_one(SweepFailure, "rescue", "sesn_1")
-            left = db.value("SELECT extract(epoch FROM not_before - assent_now()) FROM sweep_failure")
-        pauses.append((failure.failures, round(float(left or 0))))
+            row = db.get_one(Failure, "rescue", "sesn_1")
+            left = db.value("SELECT extract(epoch FROM not_before - assent_now()) FROM failure")
+        pauses.append((row.failures, round(float(left or 0))))
         clock.advance(float(left or 0) + 0.1)
     assert pauses == [(1, 5), (2, 10), (3, 20), (4, 40), (5, 80), (6, 160), (7, 300), (8, 300)]
 
@@ -182,21 +182,21 @@ def test_sessions_that_fail_do_not_stop_the_release_of_others_by_a_grant(
     statuses = [stage.get(Approval, row.id).status for row in rows]
     assert statuses == ["pending"] * (len(rows) - 1) + ["allowed"]
     broken.clear()
-    clock.advance(sweep_failure.FIRST_SECONDS)
+    clock.advance(failure.FIRST_SECONDS)
     for _ in range(3):
         sweeps.release_granted()
     assert {stage.get(Approval, row.id).status for row in rows} == {"allowed"}
     with transaction(stage.workspace_id) as db:
-        assert len(db.find(SweepFailure, "")) == 0
+        assert len(db.find(Failure, "")) == 0
 
 
 def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, clock: Clock) -> None:
-    sweep_failure.step_back("rescue", "sesn_1", stage.workspace_id)
-    for ahead, left in ((60, 1), (sweep_failure.FORGOTTEN_AFTER_SECONDS, 0)):
+    failure.step_back("rescue", "sesn_1", stage.workspace_id, "ValueError")
+    for ahead, left in ((60, 1), (failure.FORGOTTEN_AFTER_SECONDS, 0)):
         clock.advance(ahead)
         sweeps.forget_answers()
         with transaction(stage.workspace_id) as db:
-            assert len(db.find(SweepFailure, "")) == left
+            assert len(db.find(Failure, "")) == left
 
 
 def test_a_session_that_fails_does_not_stop_the_others_after_a_halt(stage: Stage, clock: Clock, broken: set[str]) -> None:
@@ -220,7 +220,7 @@ def test_a_session_that_fails_does_not_stop_the_others_after_a_halt(stage: Stage
     assert moved == set(good)
     assert stage.get(Halt, halt.id).settled_at is None
     broken.clear()
-    clock.advance(sweep_failure.FIRST_SECONDS)
+    clock.advance(failure.FIRST_SECONDS)
     for _ in range(2):
         sweeps.end_halts()
     assert stage.approvals(bad)[0].expires_at > before[bad]

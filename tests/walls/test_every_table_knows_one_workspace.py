@@ -27,7 +27,7 @@ NOT_CONTENT = {
     "link": {"expires_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
-    "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
+    "failure": {"task", "subject_id", "failures", "not_before"},
 }
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""
 OPERATORS = {"alembic_version", "toolset"}
@@ -154,7 +154,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
     assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table in {"answer", "delivery", "link", "notification", "sweep_failure"}
+    assert not removable or table in {"answer", "delivery", "link", "notification", "failure"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:

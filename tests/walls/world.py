@@ -28,7 +28,7 @@ from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
 from models.people.slack_user import SlackUser
-from models.session import sweep_failure
+from models.session import failure
 from models.session.evidence import Evidence
 from models.session.fold import Fold
 from models.session.tool_call import ToolCall
@@ -80,7 +80,7 @@ class World:
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
         with signer.signer() as by:
             assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
-        sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
+        failure.step_back("rescue", self.session_id, self.workspace_id, "ValueError")
         with transaction(self.workspace_id) as db:
             Evidence.keep(db, self.ids["approval_id"], self.session_id, {"directory": "src"})
         self._people()

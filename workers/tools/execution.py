@@ -44,11 +44,11 @@ def storable_question(result: ToolResult, limit: int) -> ToolResult:
 
 
 def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002
-    if problem := misfit(tool.input_schema, input):
-        return text_result(f"{tool.name}: {problem}", is_error=True)
-    if context.cancelled.is_set():
-        return text_result(f"{tool.name}: cancelled before it began", is_error=True)
     try:
+        if problem := misfit(tool.input_schema, input):
+            return text_result(f"{tool.name}: {problem}", is_error=True)
+        if context.cancelled.is_set():
+            return text_result(f"{tool.name}: cancelled before it began", is_error=True)
         context.require_lease()
         return tool.run(context, input)
     except OutcomeUnknown:

@@ -25,9 +25,8 @@ TABLES = Path(__file__).with_suffix(".sql")
 
 APP_RIGHTS = {
     "SELECT, INSERT, UPDATE, DELETE": """
-        approval approval_change approval_grant attempt channel delivery endpoint environment event evidence link
-        notification passkey person_group provider_key session sign_in slack_user spend_limit sweep_failure tool_call
-        turn vote work
+        approval approval_change approval_grant attempt channel delivery endpoint environment event evidence failure link
+        notification passkey person_group provider_key session sign_in slack_user spend_limit tool_call turn vote work
     """,
     "SELECT, INSERT, UPDATE": """
         agent answer api_key call_input daily_usage delegation halt invitation listing member sealed turn_usage
@@ -50,12 +49,12 @@ SYSTEM_COLUMNS = {
     "audit": "chain, seq, workspace_id, at",
     "delivery": "id, workspace_id, endpoint_id, status, due_at, hinted_at, lease_until, ended_at",
     "endpoint": "id, failing_since, paused_until",
+    "failure": "task, subject_id, workspace_id, failures, not_before",
     "halt": "id, workspace_id, ended_at, settled_at",
     "link": "id, workspace_id, expires_at",
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
     "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, audit_seq",
-    "sweep_failure": "sweep, subject_id, workspace_id, failures, not_before",
     "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, held_back, lease_until, queue, answer_by, "
     "deadline_from",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
@@ -67,9 +66,9 @@ SYSTEM_WRITES = {
     "answer": "DELETE",
     "approval_change": "UPDATE (hinted_at)",
     "delivery": "UPDATE (hinted_at), DELETE",
+    "failure": "DELETE",
     "link": "DELETE",
     "notification": "UPDATE (hinted_at), DELETE",
-    "sweep_failure": "DELETE",
     "tool_call": "UPDATE (hinted_at)",
     "turn": "UPDATE (hinted_at)",
 }

@@ -815,11 +815,12 @@ CREATE TABLE answer (
 CREATE INDEX answer_expiry ON answer (expires_at);
 CREATE INDEX answer_without_key ON answer (slip) WHERE slip IS NOT NULL;
 
-CREATE TABLE sweep_failure (
-    sweep varchar NOT NULL,
+CREATE TABLE failure (
+    task varchar NOT NULL,
     subject_id varchar NOT NULL,
     workspace_id varchar NOT NULL,
     failures integer NOT NULL,
+    error varchar NOT NULL,
     not_before timestamptz NOT NULL,
-    PRIMARY KEY (sweep, subject_id)
+    PRIMARY KEY (task, subject_id)
 );

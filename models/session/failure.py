@@ -1,0 +1,95 @@
+"""Subjects at which a task failed. The task leaves such a subject alone for a while, so that it does not block the others."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.clock import STARTED
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import transaction
+
+FIRST_SECONDS = 5
+"""Pause after the first failure. Each further failure doubles it, up to LONGEST_SECONDS."""
+LONGEST_SECONDS = 300
+FORGOTTEN_AFTER_SECONDS = 3600
+"""Age, from the end of the pause, at which a failure is deleted. A subject that still fails is tried again long before."""
+
+
+class Failure(Base):
+    """The failures of one task at one subject. Deleted when the task succeeds at the subject, or after a while."""
+
+    __tablename__ = "failure"
+
+    task: Mapped[str] = mapped_column(primary_key=True)
+    """The task's name, such as `turn.run`; a sweep's without its prefix, such as `expire_approvals`."""
+    subject_id: Mapped[str] = mapped_column(primary_key=True)
+    """Id of the session, grant, turn, tool call, delivery, notification or change of an approval."""
+    workspace_id: Mapped[str]
+    failures: Mapped[int]
+    """0 after transient errors alone."""
+    error: Mapped[str]
+    """The class of the last error. Its text may contain what no log may show."""
+    not_before: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """End of the pause."""
+
+
+def step_back(task: str, subject_id: str, workspace_id: str, error: str, *, counts: bool = True) -> tuple[int, datetime]:
+    """Have the task leave the subject alone for a while. Returns the number of failures and the end of the pause.
+
+    Failures within one pause count as one. `counts`: False after a transient error, which causes a pause and counts as none.
+    """
+    values = {"task": task, "subject": subject_id, "workspace": workspace_id, "error": error, "times": int(counts)}
+    with transaction(workspace_id) as db:
+        [(failures, not_before)] = db.rows(_STEP_BACK, **values, first=FIRST_SECONDS, longest=LONGEST_SECONDS)
+        return failures, not_before
+
+
+def recovered(task: str, subject_id: str, workspace_id: str) -> None:
+    """Delete the subject's failures, because the task succeeded at it."""
+    with transaction(workspace_id) as db:
+        db.write("DELETE FROM failure WHERE task = %(task)s AND subject_id = %(subject)s", task=task, subject=subject_id)
+
+
+def steps_back(task: str, subject: str) -> str:
+    """Return an SQL condition: the task now leaves the subject alone whose id is in the column `subject`."""
+    condition = f"task = '{task}' AND subject_id = {subject} AND not_before > {STARTED}"
+    return f"EXISTS (SELECT FROM failure WHERE {condition})"
+
+
+def to_retry(task: str, limit: int) -> list[tuple[str, str]]:
+    """Return subjects at which the task failed and that it may try again, as `(subject id, workspace id)`."""
+    due = f"""
+        SELECT subject_id, workspace_id FROM failure WHERE task = %(task)s AND not_before <= {STARTED}
+        ORDER BY not_before LIMIT %(limit)s
+    """  # noqa: S608 - names of our own
+    with transaction(role="system") as db:
+        return [(subject_id, workspace_id) for subject_id, workspace_id in db.rows(due, task=task, limit=limit)]
+
+
+def counted(db: Db) -> list[tuple[str, str, int]]:
+    """Return the workspace's failures as `(task, class of the error, number of subjects)`, the most frequent first."""
+    return [(task, error, subjects) for task, error, subjects in db.rows(_COUNTED)]
+
+
+def forget_old() -> None:
+    """Delete failures whose pause ended FORGOTTEN_AFTER_SECONDS ago."""
+    with transaction(role="system") as db:
+        db.write(f"DELETE FROM failure WHERE not_before < {STARTED} - interval '{FORGOTTEN_AFTER_SECONDS} seconds'")  # noqa: S608
+
+
+_STEP_BACK = """
+    INSERT INTO failure (task, subject_id, workspace_id, failures, error, not_before)
+    VALUES (%(task)s, %(subject)s, %(workspace)s, %(times)s, %(error)s, assent_now() + make_interval(secs => %(first)s))
+    ON CONFLICT (task, subject_id) DO UPDATE SET
+        error = excluded.error,
+        failures = failure.failures + CASE WHEN failure.not_before <= assent_now() THEN excluded.failures ELSE 0 END,
+        not_before = CASE WHEN failure.not_before > assent_now() THEN failure.not_before ELSE assent_now()
+            + make_interval(secs => least(%(longest)s, %(first)s * power(2, least(failure.failures, 20)))) END
+    RETURNING failures, not_before
+"""
+_COUNTED = """
+    SELECT task, error, COUNT(*) FROM failure WHERE failures > 0
+    GROUP BY task, error ORDER BY COUNT(*) DESC, task, error LIMIT 20
+"""
