@@ -5,7 +5,7 @@ its budget by no more than one reply. Then the run rests with `budget_reached`, 
 """
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from models.audit.principal import Principal, system
@@ -31,6 +31,7 @@ from models.settings import providers
 
 TOOL = "session.budget"
 """The name of the call that people are asked about. No tool can have it."""
+_CENT = Decimal("0.01")
 
 
 def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
@@ -42,9 +43,14 @@ def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
         return True
     if charge.price is None or session.usage.get("unpriced_requests"):
         return False
+    return _due(db, session, turn, charge) < session.max_list_cost
+
+
+def _due(db: Db, session: Session, turn: Turn, charge: Charge) -> Decimal:
+    """Return what the session has cost, with the input of the turn's next request and the most that requests under way may cost."""
     quotes = db.rows(_UNDER_WAY, session=session.id, turn=turn.id)
     reserved = sum((Charge.of(quote).cost or Decimal(0) for (quote,) in quotes), Decimal(0))
-    return session.list_cost + reserved + charge.input_cost < session.max_list_cost
+    return session.list_cost + reserved + charge.input_cost
 
 
 _UNDER_WAY = "SELECT quote FROM turn WHERE session_id = %(session)s AND status = 'running' AND id <> %(turn)s AND quote IS NOT NULL"
@@ -65,7 +71,7 @@ class Question:
 def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
     """End a queued turn that the budget does not allow. People are asked to raise the budget, if that would help."""
     measurable = charge.price is not None and not session.usage.get("unpriced_requests")
-    stop_at_cap(db, session, turn, _question(session) if measurable else None)
+    stop_at_cap(db, session, turn, _question(session, _due(db, session, turn, charge)) if measurable else None)
 
 
 def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None, **cap: Any) -> None:
@@ -145,12 +151,16 @@ def resume(db: Db, session: Session, principal: Principal, why: str = "The budge
     go_on(db, session)
 
 
-def _question(session: Session) -> Question:
-    """Return the question whether to double the budget."""
-    assert session.max_list_cost is not None, "there is a budget"
-    spent, budget = (f"${amount:.2f}" for amount in (session.list_cost, session.max_list_cost))
-    prompt = f"Raise this session's budget of {budget} by {budget}? It has cost {spent}."
-    return Question(TOOL, session.max_list_cost, f"the budget of ${session.max_list_cost} is reached", prompt)
+def _question(session: Session, due: Decimal) -> Question:
+    """Return the question whether to raise the budget to twice what it is or was spent, so that the next request fits."""
+    budget, spent = session.max_list_cost, session.list_cost
+    assert budget is not None, "there is a budget"
+    proposed = 2 * max(budget, spent)
+    if proposed <= due:
+        proposed = 2 * due
+    proposed = proposed.quantize(_CENT, rounding=ROUND_UP)
+    prompt = f"Raise this session's budget from ${budget:.2f} to ${proposed:.2f} (spent: ${spent:.2f})?"
+    return Question(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
 
 
 def _ask(db: Db, session: Session, question: Question) -> None:

@@ -65,7 +65,7 @@ def test_a_cap_is_raised_in_the_list(plain: Visitor, stage: Stage, cap: str) -> 
         session = begin(stage)
         assert stage.claim(session) is None
     plain.open()
-    expect(plain.rows).to_contain_text("by $10.00?" if cap == "budget" else "$11.00 more?")
+    expect(plain.rows).to_contain_text("from $10.00 to $20.00" if cap == "budget" else "$11.00 more?")
     plain.button("Raise the budget" if cap == "budget" else "Let it spend more").click()
     expect(plain.page.get_by_text("Nothing waits.")).to_be_visible()
     row = stage.read(session)

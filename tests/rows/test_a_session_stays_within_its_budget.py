@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from rows.spending import COSTS_10, QUOTE, REACHED, spent
+from rows.spending import COSTS_10, MODEL, QUOTE, REACHED, spent
 from rows.stage import Stage, call, say
 
 from models import flow
@@ -71,7 +71,7 @@ def test_an_allow_raises_the_budget_and_the_run_goes_on(stage: Stage) -> None:
     session = spent(stage)
     [approval] = stage.approvals(session)
     assert (approval.kind, approval.tool) == ("budget", "session.budget")
-    assert approval.prompt == "Raise this session's budget of $10.00 by $10.00? It has cost $10.00."
+    assert approval.prompt == "Raise this session's budget from $10.00 to $20.00 (spent: $10.00)?"
     stage.decide(approval, result="allow")
     assert (stage.read(session).status, stage.read(session).max_list_cost) == ("running", 20)
     assert [block["text"] for message in stage.history(session) for block in message["content"]] == [
@@ -83,6 +83,27 @@ def test_an_allow_raises_the_budget_and_the_run_goes_on(stage: Stage) -> None:
     assert stage.read(session).stop_reason == {"type": "end_turn"}
     assert not stage.events(session, "user.tool_confirmation"), "no client ever saw a call"
     stage.check(session)
+
+
+@pytest.mark.parametrize(
+    ("budget", "prompt"),
+    [
+        ("1.01", "Raise this session's budget from $1.01 to $20.00 (spent: $10.00)?"),
+        ("0.50", "Raise this session's budget from $0.50 to $2.00 (spent: $0.00)?"),
+    ],
+)
+def test_the_proposed_budget_lets_the_next_request_begin(stage: Stage, budget: str, prompt: str) -> None:
+    stage.quote = QUOTE
+    session = stage.session(budget=budget, model=MODEL)
+    stage.message(session)
+    if budget == "1.01":
+        stage.reply(session, say("That was $10."), charge=COSTS_10)
+        stage.message(session, "Again.")
+    assert stage.claim(session) is None
+    [approval] = stage.approvals(session)
+    assert approval.prompt == prompt
+    stage.decide(approval, result="allow")
+    assert stage.claim(session) is not None
 
 
 def test_a_person_may_allow_another_positive_amount(stage: Stage) -> None:
