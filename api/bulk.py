@@ -13,6 +13,7 @@ from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from models.session.approval import Approval
 from models.session.approval_deadline import DeadlinePassed
+from models.session.face import Room, require_whole
 from models.session.session import Session
 
 Outcome = Literal["decided", "voted", "repeated"]
@@ -42,8 +43,13 @@ class NoneDecided(Refusal):
         return errors.answer(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
 
 
-def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> list[tuple[Approval, Outcome]]:
-    """Make all decisions, in their order. Raises NoneDecided at the first refusal: the caller must then end the transaction."""
+def decide_all(
+    db: Db, principal: Principal, items: Sequence[BulkDecision], room: Room | None = None
+) -> list[tuple[Approval, Outcome]]:
+    """Make all decisions, in their order. Raises NoneDecided at the first refusal: the caller must then end the transaction.
+
+    `room`: the place that showed the calls to a person. An allow of a call that does not fit into it is refused.
+    """
     ids = [item.approval_id for item in items]
     sessions = _lock(db, ids)
     # Read again under the locks.
@@ -54,6 +60,8 @@ def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> l
             approval = rows.get(item.approval_id)
             if approval is None or approval.session_id not in sessions or not queue.may_see(db, principal, approval):
                 raise NotFound("approval", item.approval_id)
+            if room and item.result == "allow":
+                require_whole(approval, room)
             outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
             flow.decide(db, sessions[approval.session_id], principal, approval, item.decision())
             outcome = "voted" if approval.status == "pending" else outcome

@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import request
 
+from api.answers import approvals as answers
 from api.inbox import patterns
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows
@@ -40,7 +41,7 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
         "always.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),
-        title=sentences.title(approval),
+        input=answers.Approval.of(approval).input_canonical,
         options=options,
         chosen=match if match in {option["match"] for option in options} else options[0]["match"],
         own=own or "",

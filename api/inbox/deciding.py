@@ -23,16 +23,20 @@ from models.errors import Conflict, Invalid
 from models.people.principal import PersonPrincipal
 from models.session import approval_deadline
 from models.session.approval import Approval
+from models.session.face import ROW, require_whole
 from models.session.session import Session
 
 
 @action("/inbox/approvals/<approval_id>/decision", "approvals", again=card.card)
 def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
-    """Decide the approval of a card, by the form's button."""
+    """Decide the approval of a card or of a row, by the form's button. Only a card's form has the field `card`."""
     session, approval = locked(db, person, approval_id)
     verb = request.form.get("do", "")
-    if verb not in VERBS:
-        raise Invalid("do", f"must be one of {', '.join(VERBS)}.")
+    verbs = list(VERBS) if request.form.get("card") else ["allow", "deny"]
+    if verb not in verbs:
+        raise Invalid("do", f"must be one of {', '.join(verbs)}.")
+    if verb == "allow" and not request.form.get("card"):
+        require_whole(approval, ROW)
     decide_by_form(db, session, person, approval, VERBS[verb](approval))
     return onwards(db, person, approval)
 
@@ -54,7 +58,7 @@ def extend(db: Db, person: PersonPrincipal, approval_id: str) -> str:
 
 @action("/inbox/approvals/decisions", "approvals", again=waiting)
 def decide_several(db: Db, person: PersonPrincipal) -> str:
-    """Decide several plain cards, all or none."""
+    """Decide several rows, all or none."""
     result = request.form.get("do")
     chosen = [mark.partition(" ")[::2] for mark in request.form.getlist("approval")]
     if not chosen:
@@ -62,7 +66,7 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     items = [{"approval_id": id_, "result": result, "expected_input_sha256": sha256} for id_, sha256 in chosen]
     body = validated(DecisionsBody, {"decisions": items}, strict=False)
     try:
-        decide_all(db, person, body.decisions)
+        decide_all(db, person, body.decisions, ROW)
     except NoneDecided as refusal:
         raise Conflict(str(refusal)) from refusal
     return local(request.form.get("back"))

@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 from api import queue as api_queue
 from api.inbox import queue
 from api.inbox.door import Page, page, shows, wants
-from api.paging import Order
+from api.paging import Order, Selection
 from api.paging import page as page_of
 from api.parsing import ID
+from api.requests.base import EARLIEST, LATEST
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
@@ -19,6 +20,7 @@ from models.flow.names import Names
 from models.people.principal import PersonPrincipal
 from models.session import sentences
 from models.session.approval import Approval
+from models.session.face import ROW, Face
 from models.session.session import Session
 from models.session.vote import Vote
 from models.workspace.agent import AgentVersion
@@ -37,8 +39,7 @@ class Line:
     """One approval in a list."""
 
     approval: Approval
-    title: str
-    snippet: str
+    face: Face
     agent: str
     session: str
     outcome: str
@@ -60,6 +61,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     rows, after = page_of(db, selection, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
+    waits = tab != "decided"
     return shows(
         "list.html",
         tab=tab,
@@ -70,7 +72,9 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         lines=lines(db, person, rows, now),
         after=after,
         decided=noticed(db, person, now),
-        total=selection.count(db) if tab != "decided" else None,
+        total=selection.count(db) if waits else None,
+        newest=(selection.newest(db, "created_at") or now).isoformat() if waits else "",
+        arrived=_arrived(db, selection) if waits else 0,
         address=_address(tab, filters),
     )
 
@@ -80,6 +84,15 @@ def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
     result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
     return [row for row in result if api_queue.may_see(db, person, row)]
+
+
+def _arrived(db: Db, selection: Selection[Approval]) -> int:
+    """Return how many approvals are newer than the newest one of the open page, which the page sends as `since`."""
+    try:
+        since = datetime.fromisoformat(wants("since") or "")
+    except ValueError:
+        return 0
+    return selection.between("created_at", [("gt", since)]).count(db) if since.tzinfo and EARLIEST <= since <= LATEST else 0
 
 
 @page("/inbox/next", "inbox", "own or read")
@@ -97,7 +110,7 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
     return [
         Line(
             row,
-            *sentences.title(row),
+            Face.of(row, ROW),
             agent=agent_name(db, sessions[row.session_id]),
             session=sessions[row.session_id].title or "",
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),

@@ -28,6 +28,7 @@ from models.session import sentences
 from models.session.approval import Approval
 from models.session.approval_deadline import DeadlinePassed
 from models.session.decision import Decision
+from models.session.face import MESSAGE, require_whole
 from models.settings import settings
 from models.workspace.workspace import Workspace
 
@@ -129,6 +130,8 @@ def _decide(db: Db, click: Click) -> None:
         raise Forbidden("This question needs more than a click: answer it in Assent.")
     if click.button.input_sha256 != approval.runs:
         raise Conflict("Nothing was decided: the input has changed since this message was sent. Look at it in Assent.")
+    if click.result == "allow":
+        require_whole(approval, MESSAGE)
     flow.decide(db, session, person, approval, decision)
 
 

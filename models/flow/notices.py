@@ -11,10 +11,12 @@ from models.outbox.notification import Notification
 from models.pure.line_diff import hunks
 from models.pure.notice import Notice, Stage
 from models.pure.quorum import Quorum
+from models.pure.slack_button import Result
 from models.pure.visible import visible
 from models.session import sentences
 from models.session.approval import Approval
 from models.session.evidence import Evidence
+from models.session.face import MESSAGE, Face
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.agent import AgentVersion
@@ -33,6 +35,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
     session = db.get_one(Session, approval.session_id)
     agent = _agent(db, session)
     waits = stage != "decided"
+    shown, buttons = _question(db, approval) if waits else ("", ())
     url, code = _link(db, approval, channel) if waits else (page_of(approval.id), None)
     return Notice(
         approval_id=approval.id,
@@ -40,14 +43,14 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         stage=stage,
         title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
         sentence=_one_line(sentences.headline(approval, agent)),
-        evidence=evidence(db, approval) if waits else "",
+        evidence=shown,
         agent=agent,
         deadline=approval.expires_at if waits else None,
         afterwards=sentences.afterwards(approval) if waits else "",
         outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
         url=url,
         code=code,
-        may_decide=waits and _is_plain(approval),
+        buttons=buttons,
         input_sha256=approval.runs,
     )
 
@@ -61,6 +64,14 @@ def test_notice(row: Notification) -> Notice:
 def page_of(approval_id: str) -> str:
     """Return the address of an approval's card in the inbox, which asks for a sign-in."""
     return f"{_public_url()}/inbox/approvals/{approval_id}"
+
+
+def _question(db: Db, approval: Approval) -> tuple[str, tuple[Result, ...]]:
+    """Return what a message shows of a pending approval, and the answers for which it may have buttons."""
+    face = Face.of(approval, MESSAGE)
+    buttons: tuple[Result, ...] = ("allow", "deny") if face.is_whole else ("deny",)
+    text = face.text if face.is_whole else ""
+    return text or evidence(db, approval), buttons if _is_plain(approval) else ()
 
 
 def evidence(db: Db, approval: Approval) -> str:

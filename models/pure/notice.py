@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from models.pure.slack_button import Result
+
 Stage = Literal["requested", "reminded", "escalated", "decided", "test"]
 """What happened to the approval last. `decided` includes approvals that expired or were withdrawn. `test`: there is no approval."""
 
@@ -33,7 +35,8 @@ class Notice:
     """The page on which the approval is decided."""
     code: str | None = None
     """Six digits that a person types on that page; None if there are none."""
-    may_decide: bool = False
-    """True if buttons in the message may allow or deny: the approval waits, and asks one person for yes or no."""
+    buttons: tuple[Result, ...] = ()
+    """The answers for which the message may have buttons. None unless the approval waits and asks one person for yes or no; `allow`
+    only if `evidence` is all that would run."""
     input_sha256: str = ""
     """The hash of the input that would run: a button sends it back as `expected_input_sha256`."""

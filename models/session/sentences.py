@@ -9,7 +9,7 @@ from models.pure.visible import visible_lines
 from models.session.approval import Approval
 from models.session.vote import Vote
 
-_SNIPPET = 240
+MOST_SNIPPET = 240
 """Most characters in a line of a list."""
 
 _WISHES = {
@@ -48,16 +48,20 @@ def headline(approval: Approval, agent: str) -> str:
         return f"{agent} ran {approval.tool}, and nobody knows whether the call took effect"
     if approval.kind == "question":
         return f"{approval.tool} asks something before it goes on"
-    start, wish = _WISHES.get(approval.tool, (None, ""))
-    return f"{agent} {wish}" if start and approval.prompt.startswith(start) else approval.prompt
+    return f"{agent} {_WISHES[approval.tool][1]}" if is_standard(approval) else approval.prompt
 
 
 def title(approval: Approval) -> tuple[str, str]:
     """Return the two parts of a line in a list: the question, and its code, such as a command."""
-    start, _ = _WISHES.get(approval.tool, (None, ""))
-    if start and approval.prompt.startswith(start):
+    if is_standard(approval):
+        start = _WISHES[approval.tool][0]
         return start.removesuffix(": "), shortened(approval.prompt.removeprefix(start))
     return shortened(approval.prompt), ""
+
+
+def is_standard(approval: Approval) -> bool:
+    """True if the prompt is that of a built-in tool, which names the tool."""
+    return approval.tool in _WISHES and approval.prompt.startswith(_WISHES[approval.tool][0])
 
 
 def afterwards(approval: Approval) -> str:
@@ -98,7 +102,7 @@ def ending(approval: Approval, by: str) -> str:
     return f"{words} by {by}"
 
 
-def shortened(text: str, limit: int = _SNIPPET) -> str:
+def shortened(text: str, limit: int = MOST_SNIPPET) -> str:
     """Return the text without invisible characters. A text beyond the limit is cut, and says how much is left out."""
     visible = visible_lines(text)
     return visible if len(visible) <= limit else f"{visible[:limit]}… ({len(visible) - limit} more characters)"

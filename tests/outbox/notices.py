@@ -18,13 +18,13 @@ NOTICE = Notice(
     deadline=datetime(2026, 11, 23, 12, 0, tzinfo=UTC),
     afterwards="If nobody decides, the call is denied.",
     url="http://localhost:8000/inbox/approvals/appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0",
-    may_decide=True,
+    buttons=("allow", "deny"),
     input_sha256="0" * 64,
 )
 DECIDED: dict[str, Any] = {
     "stage": "decided",
     "outcome": "Allowed by Anna",
-    "may_decide": False,
+    "buttons": (),
     "evidence": "",
     "deadline": None,
     "afterwards": "",

@@ -120,7 +120,21 @@ def test_buttons_decide_only_plain_approvals(stage: Stage, approval: dict[str, o
     with transaction(stage.workspace_id) as db:
         message = verbs.prepare(db, notifications(stage)[0].id)
         assert message
-        assert message.notice.may_decide is may_decide
+        assert message.notice.buttons == (("allow", "deny") if may_decide else ())
+
+
+@pytest.mark.parametrize(
+    ("command", "buttons"),
+    [("ls -l", ("allow", "deny")), (f"echo {'x' * 500}; rm -rf ~", ("deny",)), ("mysql --password=hunter22hunter22", ("deny",))],
+)
+def test_a_message_allows_only_a_call_that_it_shows_whole(stage: Stage, command: str, buttons: tuple[str, ...]) -> None:
+    channel(stage)
+    ask(stage, stage.session(), command=command)
+    fan_out(stage)
+    with transaction(stage.workspace_id) as db:
+        message = verbs.prepare(db, notifications(stage)[0].id)
+        assert message
+        assert message.notice.buttons == buttons
 
 
 def test_two_fan_outs_of_one_approval_make_one_notification(stage: Stage, ops: Receiver) -> None:

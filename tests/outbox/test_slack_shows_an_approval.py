@@ -8,6 +8,8 @@ from outbox.fake_slack import ROOM, FakeSlack
 from outbox.notices import DECIDED, NOTICE
 
 from models.pure.slack_button import Button
+from models.pure.visible import visible_lines
+from models.session.face import MESSAGE
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, notifier_for
 from workers.notifiers.slack import SlackNotifier
@@ -35,9 +37,23 @@ def test_a_message_shows_the_call_with_two_buttons_and_a_link(slack: FakeSlack) 
 
 
 def test_an_approval_that_needs_a_sign_in_has_a_link_and_no_buttons(slack: FakeSlack) -> None:
-    send(may_decide=False)
+    send(buttons=())
     assert slack.message.buttons == {}
     assert "Open in Assent> to decide." in slack.message.shown
+
+
+def test_a_message_without_all_that_would_run_has_no_allow_button(slack: FakeSlack) -> None:
+    send(buttons=("deny",), evidence="a" * 4000)
+    assert list(slack.message.buttons) == ["Deny"]
+    assert "Open in Assent> to read all that would run, and to allow it." in slack.message.shown
+
+
+@pytest.mark.parametrize("character", ["a", "&", "\U0001f600", "`", "\n", "\u202e"])
+def test_a_message_has_room_for_every_call_that_it_may_let_people_allow(slack: FakeSlack, character: str) -> None:
+    send(evidence=character * (MESSAGE.characters // len(visible_lines(character))))
+    [section] = [block for block in slack.message.blocks if block["type"] == "section"]
+    assert "more characters" not in section["text"]["text"]
+    assert section["expand"], "Slack folds no part of it"
 
 
 def test_an_address_leads_to_a_conversation_or_to_direct_messages(slack: FakeSlack) -> None:

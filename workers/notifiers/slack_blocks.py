@@ -35,12 +35,12 @@ def message(notice: Notice) -> tuple[str, list[Block]]:
     if notice.outcome:
         blocks.append(_section(_plain(notice.outcome, SECTION)))
     if notice.evidence:
-        blocks.append(_section(_code(notice.evidence)))
+        blocks.append(_section(_code(notice.evidence)) | {"expand": True})
     elif notice.title != notice.sentence:
         blocks.append(_section(_plain(notice.title, SECTION)))
     if about := [part for part in (_plain(notice.agent, CONTEXT), _deadline(notice)) if part["text"]]:
         blocks.append({"type": "context", "elements": about})
-    if notice.may_decide:
+    if notice.buttons:
         blocks.append({"type": "actions", "elements": _buttons(notice)})
     blocks.append({"type": "context", "elements": [_markup(link(notice))]})
     return fallback(notice), blocks
@@ -56,7 +56,10 @@ def link(notice: Notice) -> str:
     place = f"<{escaped(notice.url)}|Open in Assent>"
     if notice.outcome or notice.stage == "test":
         return f"{place}."
-    more = " to deny with a message, edit the input, or grant more." if notice.may_decide else " to decide."
+    if "allow" in notice.buttons:
+        more = " to deny with a message, edit the input, or grant more."
+    else:
+        more = " to read all that would run, and to allow it." if notice.buttons else " to decide."
     code = f" Without a sign-in you need the code {escaped(notice.code)}." if notice.code else ""
     return f"{place}{more}{code}"
 
@@ -103,6 +106,7 @@ def _buttons(notice: Notice) -> list[Block]:
             "value": value,
         }
         for action_id, result in RESULTS.items()
+        if result in notice.buttons
     ]
 
 
