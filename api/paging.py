@@ -55,6 +55,11 @@ class Selection(Generic[R]):
         """True if there is such a row."""
         return bool(db.value(f"SELECT EXISTS (SELECT FROM {self._from})", **self.values))  # noqa: S608 - names of our own
 
+    def newest(self, db: Db, column: str) -> datetime | None:
+        """Return the latest time in a column; None if there are no rows."""
+        at: datetime | None = db.value(f"SELECT max({column}) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
+        return at
+
     def values_of(self, db: Db, *columns: str) -> list[list[Any]]:
         """Return the different values of each column, in their order and without null, by one pass over the rows."""
         lists = ", ".join(f"array_agg(DISTINCT {column}) FILTER (WHERE {column} IS NOT NULL)" for column in columns)

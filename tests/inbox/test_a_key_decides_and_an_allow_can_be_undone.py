@@ -10,19 +10,13 @@ from rows.stage import Stage, call
 from models.session.approval import Approval
 
 
-def press(person: Visitor, keys: str) -> None:
-    """Press these keys, one after the other."""
-    for key in keys:
-        person.page.keyboard.press(key)
-
-
 def test_keys_walk_the_list_and_decide(admin: Visitor, stage: Stage) -> None:
     first, second, third = asked(stage, *[call(command=f"echo {n}") for n in range(3)])
     admin.window.control_time()
     admin.open()
-    press(admin, "jjd")
+    admin.press("jjd")
     expect(admin.rows.nth(1)).to_contain_text("Denied by")
-    press(admin, "ka")
+    admin.press("ka")
     expect(admin.page.get_by_role("status").get_by_text("Allowing once")).to_be_visible()
     admin.page.clock.run_for(5100)
     expect(admin.rows.first).to_contain_text("Allowed by")
@@ -32,7 +26,7 @@ def test_keys_walk_the_list_and_decide(admin: Visitor, stage: Stage) -> None:
 def test_x_chooses_and_several_are_decided_at_once(admin: Visitor, stage: Stage) -> None:
     rows = asked(stage, *[call(command=f"echo {n}") for n in range(3)])
     admin.open()
-    press(admin, "jxjx")
+    admin.press("jxjx")
     expect(admin.page.locator("#chosen")).to_have_text("2 of 3")
     admin.button("Deny each").click()
     expect(admin.rows.first).to_contain_text("Denied by")
@@ -42,18 +36,18 @@ def test_x_chooses_and_several_are_decided_at_once(admin: Visitor, stage: Stage)
 def test_enter_opens_slash_searches_and_a_question_mark_lists_the_keys(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage)
     admin.open()
-    press(admin, "?")
+    admin.press("?")
     expect(admin.page.get_by_role("dialog")).to_contain_text("five seconds to undo")
     admin.page.keyboard.press("Escape")
-    press(admin, "/")
+    admin.press("/")
     expect(admin.page.get_by_label("Search prompts and tools")).to_be_focused()
-    press(admin, "a")
+    admin.press("a")
     assert status(stage, approval) == "pending", "a letter in a field is text"
     admin.page.locator("h1").click()
-    press(admin, "j")
+    admin.press("j")
     admin.page.keyboard.press("Enter")
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("wants to run a shell command")
-    press(admin, "e")
+    admin.press("e")
     expect(admin.page.get_by_role("heading", level=1)).to_have_text("Edit, then allow")
 
 
@@ -62,9 +56,9 @@ def test_after_a_decision_the_next_card_follows(admin: Visitor, stage: Stage) ->
     admin.window.control_time()
     admin.open("/inbox/next")
     expect(admin.page.locator("#place")).to_contain_text("1 of 2")
-    press(admin, "a")
+    admin.press("a")
     expect(admin.page.locator("article")).to_have_id(second.id)
-    press(admin, "d")
+    admin.press("d")
     expect(admin.page.locator("#decided")).to_contain_text("Denied by")
     admin.page.clock.run_for(5100)
     expect(admin.page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")
@@ -76,7 +70,7 @@ def test_undo_takes_an_allow_back(admin: Visitor, stage: Stage) -> None:
     admin.window.control_time()
     admin.open("/inbox/next")
     admin.page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
-    press(admin, "a")
+    admin.press("a")
     expect(admin.page.locator("article")).to_have_id(second.id)
     admin.page.clock.run_for(4500)
     admin.button("Undo").click()
@@ -93,7 +87,7 @@ def test_an_allow_of_a_page_that_was_left_is_not_sent(admin: Visitor, stage: Sta
     admin.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
     admin.window.control_time()
     admin.open()
-    press(admin, "ja")
+    admin.press("ja")
     expect(admin.button("Undo")).to_be_visible()
     admin.open("/inbox/grants")
     admin.page.go_back()
@@ -106,8 +100,8 @@ def test_an_allow_of_a_page_that_was_left_is_not_sent(admin: Visitor, stage: Sta
 def test_a_skipped_card_comes_again_at_the_end(admin: Visitor, stage: Stage) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
     admin.open(f"/inbox/approvals/{first.id}")
-    press(admin, "j")
+    admin.press("j")
     expect(admin.page.locator("article")).to_have_id(second.id)
-    press(admin, "j")
+    admin.press("j")
     expect(admin.page.locator("article")).to_have_id(first.id)
     assert stage.get(Approval, first.id).status == "pending"

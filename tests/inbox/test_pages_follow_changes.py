@@ -47,6 +47,33 @@ def test_an_open_card_says_who_decided_it_and_keeps_what_is_typed_until_then(adm
     stage.decide(approval, result="allow")
     expect(admin.page.locator("#outcome")).to_contain_text("Allowed by")
     expect(admin.page.locator("#outcome")).to_be_focused()
+    expect(admin.page.locator("aside")).to_have_text("You were writing:I am thinking")
+    expect(admin.page.get_by_text("If nobody decides")).to_have_count(0)
+    expect(admin.page.locator("#deadline")).to_have_count(0)
+    asked(stage, call(command="echo 3"))
+    expect(admin.page.locator("#nav-inbox .count")).to_contain_text("2")
+    expect(admin.page.locator("aside")).to_have_text("You were writing:I am thinking")
+
+
+def test_only_a_new_call_is_announced_and_not_a_row_that_moved_up(admin: Visitor, stage: Stage) -> None:
+    rows = asked(stage, *[call(command=f"echo {n}") for n in range(21)], max_turns=9)
+    admin.page.add_init_script("""
+        new MutationObserver((changes) => {
+          for (const toast of changes.flatMap((change) => [...change.addedNodes])) {
+            if (toast.matches?.(".toast")) (globalThis.announced ??= []).push(toast.textContent);
+          }
+        }).observe(document, { subtree: true, childList: true });
+    """)
+    admin.open()
+    expect(admin.rows).to_have_count(20)
+    stage.decide(rows[0], result="deny")
+    expect(admin.rows).to_have_count(21)
+    expect(admin.rows.nth(20)).to_have_id(rows[20].id)
+    assert admin.page.evaluate("globalThis.announced ?? []") == []
+    asked(stage, call(command="echo new"))
+    expect(admin.page.locator(".toast")).to_have_text("A new call waits.")
+    expect(admin.page.get_by_role("link", name="Show more")).to_be_visible()
+    assert admin.page.evaluate("globalThis.announced") == ["A new call waits."]
 
 
 def test_the_slower_of_two_people_sees_the_decision_of_the_other(visit: Callable[..., Visitor], stage: Stage) -> None:

@@ -4,6 +4,11 @@ from inbox.windows import Window
 from people import Somebody
 from playwright.sync_api import Locator
 
+SETTLED = """
+    Promise.allSettled(document.getAnimations().filter((one) => one.effect.target.checkVisibility()).map((one) => one.finished))
+    .then(() => null)
+"""
+
 
 class Visitor:
     """A person at a page."""
@@ -23,6 +28,16 @@ class Visitor:
     def button(self, name: str) -> Locator:
         """A button by the beginning of its name, as a key may be named behind it."""
         return self.page.get_by_role("button", name=name)
+
+    def press(self, keys: str) -> None:
+        """Press these keys, one after the other, each when the buttons of the page decide."""
+        for key in keys:
+            self.settle()
+            self.page.keyboard.press(key)
+
+    def settle(self) -> None:
+        """Wait until the page's buttons decide: a card that has just come does not let them."""
+        self.page.evaluate(SETTLED)
 
     def unfold(self, title: str) -> None:
         """Open a part that is closed at first."""

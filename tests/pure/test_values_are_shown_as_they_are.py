@@ -107,16 +107,21 @@ def test_highlighting_changes_no_character(text: str) -> None:
     assert "".join(piece for _, piece in highlight.code(text, "a.py")) == visible_lines(text)
 
 
-def test_a_tree_has_every_value_and_marks_texts_that_look_like_other_types() -> None:
-    root = tree({"a\u202eb": [1, "1", True, None, {}], "text": "two\nlines"})
+def test_a_tree_has_every_value_and_quotes_texts_that_look_like_other_types() -> None:
+    root = tree({"a\u202eb": [1, "1", True, "true", '"', '"1"', "", " ", None, {}], "text": "two\nlines"})
     items = root.children[0]
     assert items.name == "a<U+202E>b"
-    assert [(node.kind, node.text, node.is_mistakable) for node in items.children] == [
-        ("number", "1", False),
-        ("text", "1", True),
-        ("boolean", "true", False),
-        ("null", "null", False),
-        ("object", "", False),
+    assert [(node.kind, node.text) for node in items.children] == [
+        ("number", "1"),
+        ("text", '"1"'),
+        ("boolean", "true"),
+        ("text", '"true"'),
+        ("text", '"'),
+        ("text", '"\\"1\\""'),
+        ("text", '""'),
+        ("text", '" "'),
+        ("null", "null"),
+        ("object", ""),
     ]
     assert root.children[1].is_block
 

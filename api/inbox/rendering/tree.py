@@ -17,24 +17,14 @@ class Node:
     kind: str
     """`text`, `number`, `boolean`, `null`, `object` or `list`."""
     text: str = ""
-    """Of a leaf. Every character that a screen would hide is an escape."""
+    """Of a leaf. Every character that a screen would hide is an escape. A text that reads like another value, or like nothing, is
+    quoted: `"5"`, `"true"`, `""`."""
     children: tuple["Node", ...] = ()
 
     @property
     def is_block(self) -> bool:
         """True for a text of several lines, or one that is too long for a line."""
         return self.kind == "text" and ("\n" in self.text or len(self.text) > 120)
-
-    @property
-    def is_mistakable(self) -> bool:
-        """True for a text that reads like another kind of value: `"5"`, `"true"`, `""`."""
-        if self.kind != "text":
-            return False
-        try:
-            json.loads(self.text)
-        except ValueError:
-            return not self.text.strip()
-        return True
 
 
 def tree(value: Any, name: str | None = None) -> Node:
@@ -46,7 +36,7 @@ def tree(value: Any, name: str | None = None) -> Node:
         case list():
             return Node(shown, "list", children=_children((str(i), item) for i, item in enumerate(value, 1)))
         case str():
-            return Node(shown, "text", visible_lines(value))
+            return Node(shown, "text", _text(visible_lines(value)))
         case bool():
             return Node(shown, "boolean", "true" if value else "false")
         case None:
@@ -57,3 +47,12 @@ def tree(value: Any, name: str | None = None) -> Node:
 
 def _children(items: Iterable[tuple[str, Any]]) -> tuple[Node, ...]:
     return tuple(tree(item, name) for name, item in items)
+
+
+def _text(text: str) -> str:
+    """Return the text, quoted if it reads like a number, another JSON value, or nothing."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text if text.strip() else json.dumps(text)
+    return text if "\n" in text else json.dumps(text, ensure_ascii=False)

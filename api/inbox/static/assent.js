@@ -1,13 +1,15 @@
 // Starts the modules of a page. They refresh the page, take keys, hold an allow for five seconds, and send forms without a reload.
 // Every page works without them. Markup comes from our own server as documents. No module makes markup from text.
 //
-//     page    parts of the page, other pages, toasts
-//     live    the stream that tells a page to refresh itself
-//     merge   new content in place, without moving the old content
-//     forms   forms without a reload, and the undo
-//     rows    the selected row of a list
-//     keys    keyboard shortcuts
-//     times   relative times
+//     page      parts of the page, other pages, toasts
+//     live      the stream that tells a page to refresh itself
+//     merge     new content in place, without moving the old content
+//     forms     forms without a reload, and the undo
+//     holds     the allows that wait five seconds
+//     settling  the pause after a card has come
+//     rows      the selected row of a list
+//     keys      keyboard shortcuts
+//     times     relative times
 
 import { start } from "./forms.js";
 import "./keys.js";

@@ -1,15 +1,12 @@
-// Sends forms without a reload, shows the next page in the place of this one, and holds an allow for five seconds.
+// Sends forms without a reload, and shows the next page in the place of this one. An allow is held before it is sent.
 
+import { draw, dropAll, heldIds, hold, isHeld, undoAll } from "./holds.js";
 import { listen, refresh } from "./live.js";
-import { held, renew } from "./merge.js";
+import { renew } from "./merge.js";
 import { all, load, one, say } from "./page.js";
 import { select } from "./rows.js";
+import { isSettling, settleAgain } from "./settling.js";
 import { setClock } from "./times.js";
-
-const HOLD_MS = 5000;
-
-/** The ids of the cards whose allow is held, as the server reads them. */
-const heldIds = () => [...held.keys()].join(" ");
 
 /** Show another page in this document, so that held allows stay held. `isNew`: add the URL to the history. */
 function show({ page, url }, isNew = true) {
@@ -18,7 +15,7 @@ function show({ page, url }, isNew = true) {
   one("#main").replaceChildren(...[...one("#main", page).childNodes].map((node) => document.importNode(node, true)));
   const nav = one("#nav-inbox", page);
   if (nav) renew(one("#nav-inbox"), nav);
-  for (const name of ["stream", "page", "mark", "now", "events"]) document.body.dataset[name] = page.body.dataset[name] ?? "";
+  for (const name of ["stream", "page", "mark", "now", "events", "newest"]) document.body.dataset[name] = page.body.dataset[name] ?? "";
   scrollTo(0, 0);
   (one("#refusal, .fault") ?? one("#main")).scrollIntoView({ block: "nearest" });
   (one("[aria-invalid=true]") ?? one("#main")).focus({ preventScroll: true });
@@ -34,83 +31,94 @@ async function go(url, isNew = true) {
   }
 }
 
-/** Send a form. `isQuiet`: stay on this page, and tell the outcome in a toast. The list stays in any case. */
-async function send(form, body, isQuiet) {
+/** Go to the card behind this one, past the cards that are held. */
+const goToNext = (id) => go(`/inbox/next?after=${id}&held=${encodeURIComponent(heldIds())}`);
+
+/** Post a form. Returns the page of the answer, with the sentence of a refusal and the notice of a decision. */
+async function post(form, body) {
+  const answer = await load(form.action, body);
+  const refusal = one("#refusal, .narrow p", answer.page)?.textContent ?? "";
+  return { answer, isRefused: answer.status >= 400, refusal, decided: one("#decided", answer.page)?.textContent.trim() };
+}
+
+const sayNothingIsKnown = (error) => say(`${error.message} Nothing is known to be decided; look again.`);
+
+/** Send a form, and show the page of the answer. The list stays. */
+async function send(form, body) {
   const buttons = all("button", form);
   for (const button of buttons) button.disabled = true;
   try {
-    const answer = await load(form.action, body);
-    const refusal = one("#refusal, .narrow p", answer.page)?.textContent ?? "";
-    const decided = one("#decided", answer.page)?.textContent.trim();
-    const isRefused = answer.status >= 400;
-    if (!isQuiet && document.body.dataset.page !== "list") show(answer, !isRefused);
+    const { answer, isRefused, refusal } = await post(form, body);
+    if (document.body.dataset.page !== "list") show(answer, !isRefused);
     else {
       if (isRefused) say(`Not decided. ${refusal}`.trim());
-      else if (isQuiet && decided) say(decided);
       await refresh();
     }
   } catch (error) {
-    say(`${error.message} Nothing is known to be decided; look again.`);
+    sayNothingIsKnown(error);
   }
   for (const button of buttons) button.disabled = false;
 }
 
-/** Hold an allow for five seconds, with a button to undo, and then send the form. */
-function hold(form, submitter, body) {
+/** Hold an allow, and send the form if nobody undoes it. The person stays on the page, which says what became of the allow. */
+async function sendLater(form, submitter, body) {
   const ids = form.id === "several"
     ? body.getAll("approval").map((idAndHash) => idAndHash.split(" ")[0])
     : [form.closest("[data-card]").id];
-  const undo = document.createElement("button");
-  undo.textContent = "Undo";
-  const words = ids.length > 1 ? `Allowing ${ids.length} calls once` : submitter.dataset.undo;
-  const toast = say(words, { stays: true, button: undo });
-  const release = () => {
-    clearTimeout(entry.timer);
-    toast.remove();
-    for (const id of ids) {
-      held.delete(id);
-      document.getElementById(id)?.classList.remove("over");
-      document.getElementById(id)?.removeAttribute("inert");
-    }
-  };
-  const entry = { release, timer: setTimeout(() => {
-    release();
-    send(form, body, true);
-  }, HOLD_MS) };
-  undo.addEventListener("click", () => {
-    release();
-    say("Undone. Nothing was decided.");
-    if (document.body.dataset.page === "card" && !document.getElementById(ids[0])) go(`/inbox/approvals/${ids[0]}`);
-  });
-  for (const id of ids) held.set(id, entry);
-  if (document.body.dataset.page === "card") {
-    go(`/inbox/next?after=${ids[0]}&held=${encodeURIComponent(heldIds())}`);
-    return;
+  const entry = hold(ids, submitter.dataset.undo);
+  if (!entry) return;
+  if (document.body.dataset.page === "card") goToNext(ids[0]);
+  for (const id of ids) leaveRow(document.getElementById(id));
+  if (!(await entry.isDue)) return;
+  try {
+    const { isRefused, refusal, decided } = await post(form, body);
+    if (isRefused) say(`Not decided. ${refusal}`.trim());
+    else if (decided) say(decided);
+  } catch (error) {
+    sayNothingIsKnown(error);
   }
-  for (const id of ids) {
-    const row = document.getElementById(id);
-    row.classList.add("over");
-    for (const box of all("input[type=checkbox]", row)) box.checked = false;
-    if (row.classList.contains("selected")) select(1);
-    row.inert = true;
-  }
+  entry.end();
+  await refresh();
+}
+
+/** Unmark a row, and select the next one if it was selected. */
+function leaveRow(row) {
+  for (const box of all("input[type=checkbox]", row)) box.checked = false;
+  if (row.classList.contains("selected")) select(1);
+}
+
+/** Take back all held allows. A card whose allow is taken back is shown again. */
+export function undo() {
+  const [id] = undoAll();
+  if (id && document.body.dataset.page === "card" && !document.getElementById(id)) go(`/inbox/approvals/${id}`);
 }
 
 document.addEventListener("submit", (event) => {
   const { target: form, submitter } = event;
+  if (isSettling(submitter)) {
+    event.preventDefault();
+    return;
+  }
   if (!form.matches("[data-soft]")) return;
   event.preventDefault();
+  if (isHeld(form.closest("[data-card]")?.id)) return;
   const body = new URLSearchParams(new FormData(form, submitter));
   body.set("held", heldIds());
-  if (submitter?.dataset.undo) hold(form, submitter, body);
-  else send(form, body, false);
+  if (submitter?.dataset.undo) sendLater(form, submitter, body);
+  else send(form, body);
 });
 
 // Leaving the page drops the held allows, even if the browser shows the page again.
-addEventListener("pagehide", () => [...held.values()].forEach(({ release }) => release()));
+addEventListener("pagehide", dropAll);
 addEventListener("pageshow", (event) => event.persisted && refresh());
 addEventListener("popstate", () => go(location.href, false));
+addEventListener("focus", settleAgain);
+document.addEventListener("visibilitychange", () => document.hidden || settleAgain());
 document.addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-undo-all]")) {
+    undo();
+    return;
+  }
   const link = event.target.closest?.("a[data-next]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
@@ -121,8 +129,9 @@ document.addEventListener("change", () => {
   if (one("#chosen")) one("#chosen").textContent = chosen ? `${chosen} of ${all("input[form=several]").length}` : "mark calls to decide them together";
 });
 
-/** Start the clock and the stream of the page that is shown. */
+/** Start the clock and the stream of the page that is shown, and show its holds. */
 export function start() {
   setClock(document.body.dataset.now);
+  draw();
   listen();
 }

@@ -39,6 +39,7 @@ export async function refresh() {
   const url = new URL(location.href);
   const shown = all("[data-rows] > li").map((row) => row.id);
   if (shown.length) url.searchParams.set("keep", shown.join(" "));
+  if (document.body.dataset.newest) url.searchParams.set("since", document.body.dataset.newest);
   url.searchParams.delete("decided");
   const here = location.href;
   try {

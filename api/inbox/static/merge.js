@@ -1,9 +1,8 @@
 // Puts new content into a page. Content keeps its place, and a field that a person has filled in keeps its value.
 
+import { isHeld } from "./holds.js";
 import { all, one, say } from "./page.js";
-
-/** The allows that wait five seconds, by the card's id. `release` of an allow ends the wait. */
-export const held = new Map();
+import { settleAgain } from "./settling.js";
 
 /** Return a copy of the node for comparisons: without the times, the state of details, and the tokens of forms. */
 function comparable(node) {
@@ -24,13 +23,30 @@ function isInUse(field) {
 
 const isBusy = (node) => all("textarea, input:not([type=hidden]), select", node).some(isInUse);
 
+/** Show the texts that a person has written in a part that goes away, in a note below the part. */
+function keepDrafts(part) {
+  const isDraft = (field) => field.value.trim() && field.value !== field.defaultValue;
+  const texts = all("textarea, input[type=text]", part).filter(isDraft).map(({ value }) => value);
+  if (!texts.length) return;
+  const note = document.createElement("aside");
+  note.className = "notice draft";
+  note.append("You were writing:", ...texts.map((text) => {
+    const quote = document.createElement("pre");
+    quote.textContent = text;
+    return quote;
+  }));
+  part.after(note);
+}
+
 /** Put new content into a part of the page. A part in use stays, unless its call is now decided. The focus stays. */
 export function renew(old, fresh) {
   if (comparable(old).isEqualNode(comparable(fresh))) return;
   const isNewlyDecided = (one("#outcome", fresh) && !one("#outcome", old)) || (fresh.matches(".over") && !old.matches(".over"));
   if (isBusy(old) && !isNewlyDecided) return;
+  if (isNewlyDecided) keepDrafts(old);
   const focused = old.contains(document.activeElement) && document.activeElement;
   const wereOpen = all("details", old).map((details) => details.open);
+  if (old.id === "evidence") settleAgain();
   old.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
   const isSelected = old.classList.contains("selected");
   old.className = fresh.className;
@@ -48,24 +64,25 @@ export function renew(old, fresh) {
 /** Bring this page up to date: rows keep their places, and new rows come last. */
 export function merge(fresh) {
   document.title = fresh.title;
-  document.body.dataset.mark = fresh.body.dataset.mark ?? "";
+  for (const name of ["mark", "newest"]) document.body.dataset[name] = fresh.body.dataset[name] ?? "";
   for (const part of all("[data-live][id]")) {
     const freshPart = fresh.getElementById(part.id);
     if (freshPart) renew(part, freshPart);
+    else {
+      keepDrafts(part);
+      part.remove();
+    }
   }
   mergeStory(fresh);
   const rows = one("[data-rows]");
   if (!rows) return;
-  let added = 0;
   for (const row of all("[data-rows] > li", fresh)) {
     const old = document.getElementById(row.id);
-    if (old && !held.has(old.id)) renew(old, row);
-    if (!old) {
-      rows.append(document.importNode(row, true));
-      added += 1;
-    }
+    if (!old) rows.append(document.importNode(row, true));
+    else if (!isHeld(old.id)) renew(old, row);
   }
-  if (added) say(added === 1 ? "A new call waits, at the end of the list." : `${added} new calls wait, at the end of the list.`);
+  const count = Number(fresh.body.dataset.arrived);
+  if (count) say(count === 1 ? "A new call waits." : `${count} new calls wait.`);
 }
 
 /** Bring the conversation of a session's page up to date: new events come last, and an event with a new state is renewed. */

@@ -22,13 +22,13 @@ export function load(url, body) {
 }
 
 /** Show a toast at the bottom of the window. Screen readers speak it. Returns the toast. `stays`: the caller removes the toast. */
-export function say(words, { id = "", stays = false, button } = {}) {
+export function say(words, { id = "", stays = false } = {}) {
   const toast = document.createElement("div");
   toast.className = "toast";
   toast.id = id;
   const text = document.createElement("span");
   text.textContent = words;
-  toast.append(text, ...(button ? [button] : []));
+  toast.append(text);
   one("#toasts").append(toast);
   if (!stays) setTimeout(() => toast.remove(), 6000);
   return toast;

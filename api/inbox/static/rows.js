@@ -2,11 +2,12 @@
 
 import { all, one } from "./page.js";
 
-/** Select the next row, or the one before. */
+/** Select the next row that is not held, or the one before. At the end of the list the selection stays. */
 export function select(step) {
-  const rows = all("[data-rows] > li").filter((row) => !row.inert);
+  const rows = all("[data-rows] > li");
   const at = rows.findIndex((row) => row.classList.contains("selected"));
-  const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + step, 0), rows.length - 1)];
+  const behind = step > 0 ? rows.slice(at + 1) : rows.slice(0, at < 0 ? rows.length : at).reverse();
+  const next = behind.find((row) => !row.inert) ?? rows[at];
   rows[at]?.classList.remove("selected");
   next?.classList.add("selected");
   one(".title", next)?.focus({ preventScroll: true });
