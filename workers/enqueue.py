@@ -108,16 +108,21 @@ class Publisher:
 
     def _run(self) -> None:
         while True:
-            hints, notes = self._next()
-            if time.monotonic() < self.paused_until:
-                continue
             try:
-                self._send(hints, notes)
-            except _FAILURES as error:
-                self.paused_until = time.monotonic() + settings().publish_pause_seconds
-                self._producer.connection.collect()
-                self._connect()
-                log.warning("Redis is not reachable (%s): the sweeps send the hints later", type(error).__name__)
+                self._publish(*self._next())
+            except Exception as error:  # noqa: BLE001 - without this thread, the process publishes nothing any more
+                log.error("a message was not published (%s): the sweeps send hints later", type(error).__name__)
+
+    def _publish(self, hints: list[Hint], notes: Notes) -> None:
+        if time.monotonic() < self.paused_until:
+            return
+        try:
+            self._send(hints, notes)
+        except _FAILURES as error:
+            self.paused_until = time.monotonic() + settings().publish_pause_seconds
+            self._producer.connection.collect()
+            self._connect()
+            log.warning("Redis is not reachable (%s): the sweeps send the hints later", type(error).__name__)
 
     def _connect(self) -> None:
         """Prepare a connection for Celery's messages. kombu opens the connection for the first message."""

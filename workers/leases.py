@@ -91,13 +91,13 @@ class _Heartbeat:
             return
         if due:
             self._renew(started)
-        for report in list(self.reports.values()) if due else ():
-            report()
         for (row_id, _), held_lease in held.items():
             if row_id not in cancelled:
                 held_lease.lose()
             elif cancelled[row_id]:
                 held_lease.cancelled.set()
+        for report in list(self.reports.values()) if due else ():  # last, because each may wait for the database
+            report()
 
 
 _heartbeat: _Heartbeat | None = None

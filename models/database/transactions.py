@@ -59,7 +59,7 @@ class Outbox:
     """Workspaces whose approvals changed, for the open pages of the inbox."""
 
 
-_pools: dict[tuple[int, Role], QueuePool] = {}
+_pools: dict[tuple[int, Role, bool], QueuePool] = {}
 
 
 def _send_nothing(_: Outbox) -> None:
@@ -75,15 +75,18 @@ def on_commit(publish: Callable[[Outbox], None]) -> None:
     _send = publish
 
 
-def pool(role: Role = "app") -> QueuePool:
-    """Return the process's connection pool for a role. Created at first use, so a fork never shares connections."""
-    key = (os.getpid(), role)
+def pool(role: Role = "app", *, reserved: bool = False) -> QueuePool:
+    """Return the process's connection pool for a role. Created at first use, so a fork never shares connections.
+
+    `reserved`: the pool of the one connection that is kept for heartbeats, which must not wait for the process's work.
+    """
+    key = (os.getpid(), role, reserved)
     if key not in _pools:
         s = settings()
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
         new = QueuePool(
             partial(_connect, url),
-            pool_size=s.database_pool_size,
+            pool_size=1 if reserved else s.database_pool_size,
             max_overflow=0,
             timeout=s.database_pool_timeout_seconds,
             use_lifo=True,  # prefers the connection whose prepared statements are in the server's caches
@@ -104,13 +107,15 @@ def dispose() -> None:
 
 
 @contextmanager
-def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
+def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = False) -> Iterator[Db]:
     """Open one transaction, as `role`, that sees only `workspace_id`. Commits at the end, then publishes its outbox.
+
+    `reserved` is as for `pool`.
 
     A connection that is lost in COMMIT may have committed. It is dropped, and the caller reads again by fence. Every verb is a
     compare-and-swap, so calling the verb again does that. A transaction that Postgres refuses was not committed.
     """
-    pooled, connection = _take(role)
+    pooled, connection = _take(pool(role, reserved=reserved))
     try:
         db = Db(connection, workspace_id)
         try:
@@ -126,10 +131,10 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
     _send(outbox(db))
 
 
-def _take(role: Role) -> tuple[PoolProxiedConnection, Connection]:
+def _take(connections: QueuePool) -> tuple[PoolProxiedConnection, Connection]:
     """Return a pooled connection that the server has not closed, and psycopg's connection inside it."""
     while True:
-        pooled = pool(role).connect()
+        pooled = connections.connect()
         connection = cast("Connection", pooled.driver_connection)
         if not connection.hung_up():
             return pooled, connection

@@ -28,5 +28,5 @@ def look(held: Iterable[tuple[str, int]]) -> dict[str, bool]:
 
 def _call(sql: str, held: Iterable[tuple[str, int]], **values: object) -> dict[str, bool]:
     pairs = list(held)
-    with transaction() as db:
+    with transaction(reserved=True) as db:
         return dict(db.rows(sql, ids=[row_id for row_id, _ in pairs], fences=[fence for _, fence in pairs], **values))

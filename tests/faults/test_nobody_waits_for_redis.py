@@ -51,6 +51,13 @@ def resume() -> None:
     enqueue.publisher().paused_until = 0.0
 
 
+def test_a_message_that_cannot_be_sent_stops_none_after_it(server: OwnRedis) -> None:
+    with app.connection_for_read(server.url) as connection, connection.SimpleQueue("turns", no_ack=True) as turns:
+        assert enqueue.publish([Hint("turn.run", (object(),))], {})  # type: ignore[arg-type]
+        assert enqueue.publish([HINT], {})
+        assert turns.get(timeout=5).payload[0] == list(HINT.args)
+
+
 @pytest.mark.parametrize("queue", [None, "tools.billing"])
 def test_celery_gets_hints_with_ids_only_in_their_order(server: OwnRedis, queue: str | None) -> None:
     with app.connection_for_read(server.url) as connection, connection.SimpleQueue(queue or "tools", no_ack=True) as tools:

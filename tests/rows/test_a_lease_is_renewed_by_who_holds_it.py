@@ -1,9 +1,12 @@
 """A process renews, by fence, the leases that it still holds, and learns which of its runs were ended."""
 
+from collections.abc import Callable
 from typing import Any
 
 from rows.stage import Stage
 
+from models.database import transactions
+from models.database.transactions import transaction
 from models.session import lease
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -38,3 +41,16 @@ def test_the_holder_of_a_lease_learns_that_the_run_was_ended(stage: Stage) -> No
     stage.finish_call(held)
     assert lease.look(mine) == lease.renew(mine) == {}
     assert stage.get(ToolCall, held.id).lease_until is None
+
+
+def test_a_lease_is_renewed_although_the_work_holds_all_connections(stage: Stage, setting: Callable[[str, str], None]) -> None:
+    session = stage.session()
+    stage.message(session)
+    turn = stage.begin(session)
+    transactions.dispose()
+    setting("database_pool_size", "1")
+    setting("database_pool_timeout_seconds", "0.2")
+    with transaction(stage.workspace_id) as db:
+        db.value("SELECT 1")
+        assert lease.renew([(turn.id, turn.fence)]) == {turn.id: False}
+    transactions.dispose()  # later tests have pools of the usual size
