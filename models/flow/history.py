@@ -1,5 +1,6 @@
 """The history of a session as the model gets it."""
 
+import logging
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,8 @@ from models.pure.canonical import digest, spelled
 from models.pure.folding import Messages, Part, cut
 from models.session.call_result import text
 from models.session.fold import RESULTS, TURNS
+
+log = logging.getLogger(__name__)
 
 _LAST_FOLD = "SELECT through, seq FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1"
 _NOT_FOLDED = f"""
@@ -66,29 +69,55 @@ def history_reads(session_id: str) -> list[Statement]:
 
 
 def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
-    """Return the history by turns, the oldest first: a summary, if there is one, and the turns that it does not cover."""
+    """Return the history by turns, the oldest first: a summary, if there is one, and the turns that it does not cover.
+
+    A turn with content that no code can read is left out, and a note for the model takes its place.
+    """
     fold_rows, turns, prompts_read, calls = rows
+    unreadable = _unreadable(turns, prompts_read, calls)
+    turns = [(turn_id, number, None if turn_id in unreadable else reply, stop) for turn_id, number, reply, stop in turns]
     folds = {kind: (through, seq, summary) for kind, through, seq, summary in fold_rows}
     through, seq, summary = folds.get(TURNS, (0, 0, None))
     start = [Part(through, seq, [{"role": "user", "content": [summary]}], is_summary=True)] if summary else []
     prompts: dict[str, list[dict[str, Any]]] = {}
     seqs: dict[str, int] = {}
     for turn_id, number, content in prompts_read:
-        prompts.setdefault(turn_id, []).extend(content)
+        prompts.setdefault(turn_id, []).extend([] if turn_id in unreadable else content)
         seqs[turn_id] = number
-    results = _results(db, turns, calls)
+    results = _results(db, turns, [call for call in calls if call[0] not in unreadable])
     cut_through = folds[RESULTS][0] if RESULTS in folds else 0
     read: list[Part] = []
     for turn_id, number, reply, stop_reason in turns:
         seq = seqs.get(turn_id, seq)
         messages: Messages = []
-        if stop_reason not in {"refusal", "unacceptable"}:
+        if turn_id in unreadable:
+            _append(messages, "user", text(words.unreadable_turn()))
+        elif stop_reason not in {"refusal", "unacceptable"}:
             _append(messages, "user", prompts.get(turn_id, []))
             _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
             _append(messages, "user", results.get(turn_id, []))
         part = Part(number, seq, messages)
         read.append(cut(part) if number <= cut_through else part)
     return start + read
+
+
+def _unreadable(turns: Sequence[tuple[Any, ...]], prompts: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]) -> set[str]:
+    """Return the ids of the turns with a message, a reply or a result that is no list of blocks."""
+    contents = [(turn_id, content) for turn_id, _, content in prompts]
+    contents += [(turn_id, reply or []) for turn_id, _, reply, _ in turns]
+    contents += [(turn_id, result or []) for turn_id, _, result, _, _ in calls]
+    turn_ids = {turn_id for turn_id, content in contents if not (isinstance(content, list) and all(map(_is_block, content)))}
+    if turn_ids:
+        log.error("turns %s: left out of the history, because they cannot be read", ", ".join(sorted(turn_ids)))
+    return turn_ids
+
+
+def _is_block(block: Any) -> bool:
+    """True if the history can tell the block's kind, and has the text or the id that it needs."""
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        return False
+    needed = {"text": "text", "tool_use": "id"}.get(block["type"])
+    return needed is None or isinstance(block.get(needed), str)
 
 
 def joined(history_parts: Sequence[Part]) -> Messages:

@@ -172,6 +172,11 @@ def left_out(kind: str) -> str:
     return f"({kind} left out: the model could not accept it)"
 
 
+def unreadable_turn() -> str:
+    """A turn whose rows no code can read."""
+    return "(A part of this conversation could not be read and is left out.)"
+
+
 def left_out_when_old(characters: int, kinds: Sequence[str]) -> str:
     """The rest of an old result, when the history became too long for the model: text, and blocks of other kinds."""
     others = f"{len(kinds)} blocks of other kinds ({', '.join(sorted(set(kinds)))})" if kinds else ""

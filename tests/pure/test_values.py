@@ -164,6 +164,7 @@ TO_MODEL = {
     "stopped": [words.stopped("it broke")],
     "call_given_up": [words.call_given_up("6 tries failed")],
     "left_out": [words.left_out("image")],
+    "unreadable_turn": [words.unreadable_turn()],
     "left_out_when_old": [words.left_out_when_old(5, ["image"]), words.left_out_when_old(0, ["image", "image"])],
     "broken_twice": [words.broken_twice()],
     "not_run_beside_broken": [words.not_run_beside_broken()],

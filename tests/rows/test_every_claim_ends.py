@@ -7,12 +7,14 @@ from typing import LiteralString
 import psycopg
 import pytest
 from own_database import Clock, DatabaseUrls
+from rows.folding import claim
 from rows.refusing import refusing
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
 from models.flow import queued, readiness
 from models.flow.failing import MOST_FAILURES
+from models.pure import words
 from models.session.attempt import Attempt
 from models.session.call_result import CallResult
 from models.session.failure import Failure
@@ -23,8 +25,7 @@ from workers import sweeps, tool
 from workers import turn as turns
 
 BREAKS: dict[str, tuple[LiteralString, ...]] = {
-    "an unreadable reply": ("UPDATE reply SET content = '7'",),
-    "an unreadable message": ("UPDATE event SET body = '{}' WHERE type = 'user.message'",),
+    "unreadable spending": ("UPDATE session SET usage = '[7]', max_list_cost = 1",),
     "a constraint on the turn": ("turn", "NEW.status = 'running'"),
     "a constraint on events": ("event", "NEW.type = 'span.model_request_start'"),
 }
@@ -114,6 +115,28 @@ def test_an_interrupt_ends_a_turn_that_cannot_be_claimed_and_a_new_message_is_ta
     assert stage.read(unclaimable).status == "running"
     run_turn(stage, unclaimable)
     assert [row.failures for row in failures(stage)] == [1, 1], "of two turns"
+
+
+UNREADABLE: dict[str, LiteralString] = {
+    "replies": "UPDATE reply SET content = '7'",
+    "a block of a reply": 'UPDATE reply SET content = \'[{"type": "text"}, 7]\'',
+    "messages": "UPDATE event SET body = '{}' WHERE type = 'user.message'",
+    "results": 'UPDATE call_result SET content = \'{"type": "text"}\'',
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_turns_that_cannot_be_read_are_left_out_and_the_model_is_told(stage: Stage, spoil: Spoil, kind: str) -> None:
+    session_id = stage.session(bash="always_allow", max_turns=9)
+    stage.run_call(stage.propose(session_id, call()))
+    spoil(UNREADABLE[kind])
+    turn, request = claim(stage, session_id)
+    assert turn
+    assert words.unreadable_turn() in str(request.messages)
+    stage.reply(session_id, say("I see."), turn=turn)
+    stage.message(session_id, "And now?")
+    stage.reply(session_id, say("It works."))
+    stage.check(session_id)
 
 
 def test_the_next_message_is_answered_once_the_fault_is_gone(stage: Stage, clock: Clock, database_urls: DatabaseUrls) -> None:
