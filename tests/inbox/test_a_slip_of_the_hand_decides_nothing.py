@@ -1,6 +1,7 @@
 """A held key, a double click, a double tap or a click that focuses the window decides at most what was in view, and once."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from inbox.visitor import Visitor
@@ -25,6 +26,14 @@ def hold_key(page: Page, key: str) -> None:
     page.keyboard.up(key)
 
 
+def open_with_time_stopped(person: Visitor, path: str = "/inbox") -> None:
+    """Go to a page whose time goes on only as the test says, so that no hold ends by itself. Wait until the buttons decide."""
+    person.window.control_time()
+    person.open(path)
+    person.page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+    person.settle()
+
+
 def middle_of_allow(person: Visitor) -> tuple[float, float]:
     """The middle of the card's button that allows."""
     box = person.button("Allow once").bounding_box()
@@ -40,9 +49,7 @@ def send_all(person: Visitor) -> None:
 
 def test_a_held_key_holds_one_card(admin: Visitor, stage: Stage) -> None:
     rows = waiting(stage, 3)
-    admin.window.control_time()
-    admin.open("/inbox/next")
-    admin.settle()
+    open_with_time_stopped(admin, "/inbox/next")
     for key, following in (("a", rows[1]), ("d", rows[2])):
         admin.page.keyboard.down(key)
         expect(admin.page.locator("article")).to_have_id(following.id)
@@ -67,8 +74,7 @@ def test_a_held_enter_key_presses_a_button_once(admin: Visitor, stage: Stage) ->
 
 def test_a_held_key_in_the_list_holds_one_row(admin: Visitor, stage: Stage) -> None:
     rows = waiting(stage, 4)
-    admin.window.control_time()
-    admin.open()
+    open_with_time_stopped(admin)
     admin.press("j")
     hold_key(admin.page, "a")
     expect(admin.page.locator(".countdown")).to_have_count(1)
@@ -108,9 +114,7 @@ def _come_into_view(page: Page) -> None:
 def test_a_double_tap_allows_one_card_and_its_undo_holds(visit: Callable[..., Visitor], stage: Stage, gap: int) -> None:
     first, second = waiting(stage, 2)
     phone = visit("approver", phone=True)
-    phone.window.control_time()
-    phone.open("/inbox/next")
-    phone.settle()
+    open_with_time_stopped(phone, "/inbox/next")
     place = middle_of_allow(phone)
     phone.page.touchscreen.tap(*place)
     if gap:
@@ -125,18 +129,17 @@ def test_a_double_tap_allows_one_card_and_its_undo_holds(visit: Callable[..., Vi
     assert {status(stage, row) for row in (first, second)} == {"pending"}
 
 
-def test_a_double_click_holds_once_and_its_undo_undoes_it(admin: Visitor, stage: Stage) -> None:
+@pytest.mark.parametrize("place", ["card", "list"])
+def test_a_double_click_holds_once_and_its_undo_undoes_it(admin: Visitor, stage: Stage, place: str) -> None:
     [approval] = waiting(stage, 1)
     posts: list[str] = []
     admin.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
-    admin.window.control_time()
-    for path in (f"/inbox/approvals/{approval.id}", "/inbox"):
-        admin.open(path)
-        admin.button("Allow once").dblclick()
-        expect(admin.page.locator(".toast")).to_have_count(1)
-        admin.button("Undo").click()
-        expect(admin.page.locator(".toast")).to_have_text(["Undone. The allow was not sent."])
-        admin.page.clock.run_for(7000)
+    open_with_time_stopped(admin, f"/inbox/approvals/{approval.id}" if place == "card" else "/inbox")
+    admin.button("Allow once").dblclick()
+    expect(admin.page.locator(".toast")).to_have_count(1)
+    admin.button("Undo").click()
+    expect(admin.page.locator(".toast")).to_have_text(["Undone. The allow was not sent."])
+    admin.page.clock.run_for(7000)
     assert posts == []
     assert status(stage, approval) == "pending"
 
@@ -149,8 +152,7 @@ def test_a_call_is_not_held_again_while_its_allow_is_being_sent(admin: Visitor, 
         held_back.append(route)
 
     admin.page.route("**/decision", hold_back)
-    admin.window.control_time()
-    admin.open()
+    open_with_time_stopped(admin)
     admin.button("Allow once").click()
     admin.page.clock.run_for(5100)
     expect(admin.page.locator(".countdown")).to_have_text("Allowing…")
@@ -211,8 +213,7 @@ def test_one_toast_counts_all_holds_each_row_counts_its_own_and_a_key_undoes_the
 ) -> None:
     rows = waiting(stage, 4)
     person = visit("admin", phone=phone)
-    person.window.control_time()
-    person.open()
+    open_with_time_stopped(person)
     person.press("jaaa")
     expect(person.page.locator(".toast")).to_have_count(1)
     expect(person.page.locator("#held span").first).to_have_text("3 allows")
@@ -232,8 +233,7 @@ def test_one_toast_counts_all_holds_each_row_counts_its_own_and_a_key_undoes_the
 
 def test_the_list_marks_what_was_allowed_on_the_last_card(admin: Visitor, stage: Stage) -> None:
     [approval] = waiting(stage, 1)
-    admin.window.control_time()
-    admin.open(f"/inbox/approvals/{approval.id}")
+    open_with_time_stopped(admin, f"/inbox/approvals/{approval.id}")
     admin.press("a")
     expect(admin.rows.first.locator(".countdown")).to_contain_text("Allowing in")
     expect(admin.rows.first.get_by_role("button")).to_have_count(0)
