@@ -55,10 +55,10 @@ class Selection(Generic[R]):
         """True if there is such a row."""
         return bool(db.value(f"SELECT EXISTS (SELECT FROM {self._from})", **self.values))  # noqa: S608 - names of our own
 
-    def newest(self, db: Db, column: str) -> datetime | None:
-        """Return the latest time in a column; None if there are no rows."""
-        at: datetime | None = db.value(f"SELECT max({column}) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
-        return at
+    def count_and_newest(self, db: Db, column: str) -> tuple[int, datetime | None]:
+        """Return the number of rows and the latest time in a column, by one pass over the rows."""
+        [(number, at)] = db.rows(f"SELECT count(*), max({column}) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
+        return number, at
 
     def values_of(self, db: Db, *columns: str) -> list[list[Any]]:
         """Return the different values of each column, in their order and without null, by one pass over the rows."""

@@ -61,7 +61,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     rows, after = page_of(db, selection, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
-    waits = tab != "decided"
+    total, newest = (None, None) if tab == "decided" else selection.count_and_newest(db, "created_at")
     return shows(
         "list.html",
         tab=tab,
@@ -72,9 +72,9 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         lines=lines(db, person, rows, now),
         after=after,
         decided=noticed(db, person, now),
-        total=selection.count(db) if waits else None,
-        newest=(selection.newest(db, "created_at") or now).isoformat() if waits else "",
-        arrived=_arrived(db, selection) if waits else 0,
+        total=total,
+        newest=(newest or now).isoformat(),
+        arrived=0 if tab == "decided" else _arrived(db, selection),
         address=_address(tab, filters),
     )
 
