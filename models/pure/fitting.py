@@ -1,10 +1,11 @@
 """Validates a tool call's input against the tool's JSON Schema (Draft 2020-12). Errors name the field.
 
 Schemas come from clients and inputs from models, so validation must not block a process, in which hundreds of other turns run. So
-RE2, which takes linear time, matches the patterns, and a check may take a quarter of a second of its thread's CPU. `jsonschema`
-offers neither, so this module extends its keywords, by its public `extend`. `jsonschema-rs` matches in linear time but has no time
-limit: a chain of `$ref` makes it hold the GIL without end. `tests/tools/test_a_schema_costs_no_more_than_its_turn.py` holds the
-limits, and fails when `jsonschema` no longer matches by backtracking.
+RE2, which takes linear time, matches the patterns, a set finds equal items, and a check may take a quarter of a second of its
+thread's CPU. `jsonschema` offers none of these, so this module replaces keywords, by the public `create`. `jsonschema-rs` matches
+in linear time but has no time limit: a chain of `$ref` makes it hold the GIL without end.
+`tests/tools/test_a_schema_costs_no_more_than_its_turn.py` holds the limits, and fails when `jsonschema` no longer matches by
+backtracking. `models.pure.tool_schema` checks the schemas themselves.
 """
 
 import json
@@ -18,13 +19,16 @@ import referencing
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import create
 
+from models.pure.canonical import spelled
 from models.pure.regex import InvalidPattern, compile_schema_pattern
 from models.pure.visible import visible_lines
 
 _ERRORS = 3
 _MESSAGE = 300
 _SECONDS = 0.25
-"""CPU time for one input. Hundreds of turns of the same process wait meanwhile."""
+"""CPU time for one check. Hundreds of turns of the same process wait meanwhile."""
+_MATCHING = 50_000_000
+"""Most steps of one match: instructions of the pattern's program, times characters of the text. RE2 takes about 10 ns for each."""
 _KEPT_CHARACTERS = 4000
 """Longest schema whose validator is cached: a validator takes twenty times the memory of its schema."""
 NOTHING_ELSE: referencing.Registry[Any] = referencing.Registry()
@@ -35,7 +39,7 @@ _OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
-class _TooSlow(Exception):
+class TooSlow(Exception):
     """The CPU time is used up."""
 
 
@@ -54,7 +58,7 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
             messages += [message for message in _messages(error) if message not in messages]
             if len(messages) >= _ERRORS:
                 break
-    except _TooSlow:
+    except TooSlow:
         return "input: the tool's schema takes too long to check"
     except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
@@ -63,13 +67,25 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
 
 def errors(validator: Any, value: object) -> Iterator[ValidationError]:
     """Yield the errors of a value by a validator of `validator_class`, within the limit of CPU time."""
-    _deadline.set(time.thread_time() + _SECONDS)
+    start()
     yield from validator.iter_errors(value)
+
+
+def start() -> None:
+    """Start the CPU time of a check."""
+    _deadline.set(time.thread_time() + _SECONDS)
+
+
+def check_time() -> None:
+    """Raise TooSlow if the check's CPU time is used up."""
+    if time.thread_time() > _deadline.get():
+        raise TooSlow
 
 
 def validator_class(keywords: dict[str, Any]) -> Any:
     """Return a class of validators that know these keywords alone, and stop when the CPU time is used up."""
-    limited = {name: _in_time(keyword) for name, keyword in keywords.items()}
+    linear = {"uniqueItems": _unique_items} if "uniqueItems" in keywords else {}
+    limited = {name: _in_time(keyword) for name, keyword in (keywords | linear).items()}
     return create(Draft202012Validator.META_SCHEMA, limited)
 
 
@@ -86,20 +102,29 @@ def _kept_validator(schema: str) -> Any | None:
 
 
 def unusable_pattern(schema: object) -> str | None:
-    """Return the schema's first regular expression that RE2 does not support (look-around, back-references), or None."""
+    """Return the schema's first regular expression that RE2 does not support (look-around, back-references), or None.
+
+    A schema with so many patterns that the CPU time is used up counts as one with an unusable pattern.
+    """
+    start()
     for part in parts(schema):
         named = part.get("patternProperties")
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
             if isinstance(pattern, str):
                 try:
+                    check_time()
                     compile_schema_pattern(pattern)
-                except InvalidPattern:
+                except (TooSlow, InvalidPattern):
                     return pattern
     return None
 
 
 def _matches(pattern: str, text: str) -> bool:
-    return compile_schema_pattern(pattern).search(text) is not None
+    check_time()
+    compiled = compile_schema_pattern(pattern)
+    if compiled.programsize * len(text) > _MATCHING:
+        raise TooSlow
+    return compiled.search(text) is not None
 
 
 def _messages(error: ValidationError) -> list[str]:
@@ -137,7 +162,8 @@ def parts(schema: object) -> Iterator[dict[str, Any]]:
 # patterns, unevaluatedProperties, and only beside patternProperties: `_validator` refuses that combination.
 
 
-def _pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iterator[ValidationError]:
+def match_pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iterator[ValidationError]:
+    """Yield the error of the keyword `pattern`."""
     if isinstance(value, str) and not _matches(pattern, value):
         yield ValidationError(f"must match the pattern {pattern}")
 
@@ -166,12 +192,23 @@ def additional_properties(validator: Any, schema_or_false: Any, value: object, s
             yield from validator.descend(field, schema_or_false, path=name)
 
 
+def _unique_items(_validator: Any, unique: Any, value: object, _schema: Any) -> Iterator[ValidationError]:
+    """Yield the error of the keyword `uniqueItems`. Equal JSON values, such as 1 and 1.0, have one canonical text."""
+    texts: set[str] = set()
+    for item in value if unique is True and isinstance(value, list) else ():
+        check_time()
+        text = spelled(item)
+        if text in texts:
+            yield ValidationError("must have no item twice")
+            return
+        texts.add(text)
+
+
 def _in_time(keyword: Any) -> Any:
-    """Wrap a keyword so that it raises `_TooSlow` when the time is used up: a few `$ref`s can ask for endless steps."""
+    """Wrap a keyword so that it raises `TooSlow` when the time is used up: a few `$ref`s can ask for endless steps."""
 
     def check(*args: Any) -> Any:
-        if time.thread_time() > _deadline.get():
-            raise _TooSlow
+        check_time()
         return keyword(*args)
 
     return check
@@ -180,7 +217,7 @@ def _in_time(keyword: Any) -> Any:
 _Validator = validator_class(
     {
         **Draft202012Validator.VALIDATORS,
-        "pattern": _pattern,
+        "pattern": match_pattern,
         "patternProperties": pattern_properties,
         "additionalProperties": additional_properties,
     }

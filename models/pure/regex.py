@@ -7,6 +7,9 @@ from typing import Any
 import re2
 
 _BY_NUMBER = re.compile(r"\\u([0-9a-fA-F]{4})")
+_PATTERN_CHARACTERS = 2000
+_PATTERN_BYTES = 2_000_000
+"""Memory of one compiled pattern of a schema."""
 escape = re2.escape
 
 
@@ -34,7 +37,9 @@ def compile_re2(
         raise InvalidPattern("it is not valid Unicode") from None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def compile_schema_pattern(pattern: str) -> Any:
     """Return a compiled `pattern` of a JSON Schema, which writes characters by number as in JavaScript. Raises InvalidPattern."""
-    return compile_re2(_BY_NUMBER.sub(r"\\x{\1}", pattern))
+    if len(pattern) > _PATTERN_CHARACTERS:
+        raise InvalidPattern(f"it has more than {_PATTERN_CHARACTERS} characters")
+    return compile_re2(_BY_NUMBER.sub(r"\\x{\1}", pattern), max_bytes=_PATTERN_BYTES)

@@ -89,6 +89,8 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a schema with a remote reference": (schema(properties={"a": {"$ref": "http://169.254.169.254/"}}), "tools.0.input_schema"),
     "a schema with a dangling reference": (schema(properties={"a": {"$ref": "#/$defs/no"}}), "tools.0.input_schema"),
     "a schema that refers to itself": (schema(**{"$ref": "#"}), "tools.0.input_schema"),
+    "a schema of an old draft": (schema(**{"$schema": "http://json-schema.org/draft-07/schema#"}), "leave $schema out"),
+    "a schema that is too long": (schema(description="d" * 65_536), "65536 bytes"),
     "a schema of an unknown dialect": (schema(**{"$schema": "https://example.org/mine"}), "tools.0.input_schema"),
     "a schema of a dialect that is a number": (schema(**{"$schema": 5}), "tools.0.input_schema"),
 }

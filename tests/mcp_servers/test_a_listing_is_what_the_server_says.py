@@ -100,9 +100,9 @@ def test_a_listing_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPa
             {"inputSchema": {**SCHEMA, "properties": {"a": {"$ref": "https://example.com/schema"}}}},
             "has a $ref that points outside",
         ),
-        ({"inputSchema": {**SCHEMA, "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}}}, "which is not in RE2's syntax"),
+        ({"inputSchema": {**SCHEMA, "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}}}, "(RE2's syntax)"),
         ({"inputSchema": {**SCHEMA, "description": "x" * 70_000}}, "has more than 65536 bytes"),
-        ({"inputSchema": {**SCHEMA, "properties": {"a": {"type": "sthing"}}}}, "is no JSON Schema"),
+        ({"inputSchema": {**SCHEMA, "properties": {"a": {"type": "sthing"}}}}, "is not a JSON Schema"),
         ({"inputSchema": {**SCHEMA, "title": "a\0"}}, "cannot be stored"),
     ],
 )

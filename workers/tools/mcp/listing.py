@@ -4,17 +4,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import mcp_types as types
-from jsonschema import SchemaError
-from jsonschema.validators import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from models.pure.fitting import unusable_pattern
+from models.pure.tool_schema import schema_fault
 from models.settings import settings
 from workers.tools import clean
 from workers.tools.mcp.connecting import connect
@@ -30,7 +27,6 @@ _MAX_TOOLS = 1000
 _MAX_PAGES = 1000
 _MAX_BYTES = 2_000_000
 """The limit for all entries together, as JSON."""
-_SCHEMA_BYTES = 64 * 1024
 _DESCRIPTION_BYTES = 16 * 1024
 _TITLE_BYTES = 200
 _EXACT = 2**53 - 1
@@ -135,33 +131,7 @@ def _output_schema(described: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _problem(schema: dict[str, Any]) -> str | None:
-    pattern = unusable_pattern(schema)
-    problems = {
-        f"has more than {_SCHEMA_BYTES} bytes": len(json.dumps(schema)) > _SCHEMA_BYTES,
-        "holds characters that cannot be stored, or is too deep": not is_storable(schema),
-        "has a $ref that points outside": any(not ref.startswith("#") for ref in _refs(schema)),
-        f"has the pattern {(pattern or '')[:200]!r}, which is not in RE2's syntax": pattern is not None,
-    }
-    if problem := next((problem for problem, is_so in problems.items() if is_so), None):
-        return problem
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return f"is no JSON Schema of draft 2020-12: {error.message[:200]}"
-    except RecursionError:
-        return "is too deep"
-    return None
-
-
-def _refs(schema: Any) -> Iterator[str]:
-    rest = [schema]
-    while rest:
-        part = rest.pop()
-        if isinstance(part, dict):
-            yield from (part[name] for name in ("$ref", "$dynamicRef") if isinstance(part.get(name), str))
-            rest += part.values()
-        elif isinstance(part, list):
-            rest += part
+    return schema_fault(schema) if is_storable(schema) else "holds characters that cannot be stored, or is too deep"
 
 
 def _exact(value: Any) -> Any:
