@@ -5,6 +5,7 @@ Refusal
 ├── Invalid       a field's value is wrong; names a valid one       400
 ├── Forbidden     another principal must do this; names who may    403
 ├── Conflict      something else happened first; names it           409
+├── Costly        the request takes too much CPU time               400
 ├── Outdated      the caller does not know the row's latest state   412
 └── Busy          transient: no lock or no connection in time       503
 """
@@ -51,6 +52,16 @@ class Outdated(Refusal):
     def __init__(self, message: str, details: Mapping[str, object]) -> None:
         self.details = details
         super().__init__(message)
+
+
+class Costly(Refusal):
+    """The request takes more CPU time than one request may. It was ended."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"This request was ended after {seconds:g} s of the server's CPU time. Send less, or ask for less, at once. The "
+            "server's setting is ASSENT_REQUEST_CPU_SECONDS."
+        )
 
 
 class Busy(Refusal):

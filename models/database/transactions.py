@@ -7,6 +7,7 @@ workspace returns nothing.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, cast
@@ -66,6 +67,7 @@ def _send_nothing(_: Outbox) -> None:
     """The default, for a process that publishes no hints. The dispatch sweep finds every row."""
 
 
+_is_open: ContextVar[bool] = ContextVar("is_open", default=False)
 _send: Callable[[Outbox], None] = _send_nothing
 
 
@@ -115,20 +117,29 @@ def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = 
     A connection that is lost in COMMIT may have committed. It is dropped, and the caller reads again by fence. Every verb is a
     compare-and-swap, so calling the verb again does that. A transaction that Postgres refuses was not committed.
     """
-    pooled, connection = _take(pool(role, reserved=reserved))
+    before = _is_open.set(True)
     try:
-        db = Db(connection, workspace_id)
+        pooled, connection = _take(pool(role, reserved=reserved))
         try:
-            yield db
-            db.commit()
-        except BaseException:
-            db.roll_back()
-            raise
+            db = Db(connection, workspace_id)
+            try:
+                yield db
+                db.commit()
+            except BaseException:
+                db.roll_back()
+                raise
+        finally:
+            if connection.closed:
+                pooled.invalidate()
+            pooled.close()
+        _send(outbox(db))
     finally:
-        if connection.closed:
-            pooled.invalidate()
-        pooled.close()
-    _send(outbox(db))
+        _is_open.reset(before)
+
+
+def is_open() -> bool:
+    """True while the present thread or greenlet is in a transaction, which an interruption would leave half done."""
+    return _is_open.get()
 
 
 def _take(connections: QueuePool) -> tuple[PoolProxiedConnection, Connection]:

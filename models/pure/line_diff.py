@@ -6,8 +6,10 @@
 """
 
 import difflib
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TypedDict
+from typing import Any, TypedDict
 
 MOST_LINES = 2000
 """Lines of all hunks together."""
@@ -15,6 +17,10 @@ MOST_CHARACTERS = 200_000
 _CONTEXT = 3
 _COMPARED = 4000
 """Lines of both files together. Longer files are not compared line by line."""
+_EQUAL_PAIRS = 1_000_000
+"""Pairs of equal lines, one of each file. One search for the longest equal part looks at each, in at most some 0.1 s."""
+_SECONDS = 0.25
+"""CPU time of a comparison."""
 
 
 class Hunk(TypedDict):
@@ -62,10 +68,36 @@ def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
 
 
 def _groups(old: list[str], new: list[str]) -> Iterable[list[_Code]]:
-    """Return the changes with their context. A change of very many lines is one change, as a comparison would take too long."""
-    if len(old) + len(new) > _COMPARED:
-        return [[("replace", 0, len(old), 0, len(new))]]
-    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)
+    """Return the changes with their context. Files whose comparison would take too long are one change."""
+    if len(old) + len(new) <= _COMPARED and _equal_pairs(old, new) <= _EQUAL_PAIRS:
+        try:
+            return list(_Matcher(old, new).get_grouped_opcodes(_CONTEXT))
+        except _TooSlow:
+            pass
+    return [[("replace", 0, len(old), 0, len(new))]]
+
+
+def _equal_pairs(old: list[str], new: list[str]) -> int:
+    counts = Counter(new)
+    return sum(counts[line] for line in old)
+
+
+class _TooSlow(Exception):
+    """The CPU time is used up."""
+
+
+class _Matcher(difflib.SequenceMatcher[str]):
+    """Python's comparison, which ends when its CPU time is used up: it searches again on both sides of each equal part."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        self._until = time.thread_time() + _SECONDS
+        super().__init__(None, old, new, autojunk=False)
+
+    def find_longest_match(self, *limits: Any) -> difflib.Match:
+        """Return the longest equal part within the limits. Raises _TooSlow."""
+        if time.thread_time() > self._until:
+            raise _TooSlow
+        return super().find_longest_match(*limits)
 
 
 def _signed(group: list[_Code], old: list[str], new: list[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ class Evidence:
 
     header: str = ""
     """Where the command runs, or which file changes."""
-    pieces: Sequence[highlight.Piece] = ()
+    pieces: highlight.Code | None = None
     """A command or a whole file in coloured pieces."""
     rows: Sequence[diff.Row] = ()
     """A change of a file."""

@@ -29,7 +29,15 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
 
 
 class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's gevent worker, with errors that clients can read."""
+    """gunicorn's gevent worker, with errors that clients can read, limits of connections, and a limit of a request's CPU time."""
+
+    def load_wsgi(self) -> None:
+        """Load the application."""
+        from api.serving import watchdog
+
+        super().load_wsgi()
+        self.wsgi: watchdog.App = watchdog.watched(self.wsgi)
+        watchdog.start()
 
     def handle(self, listener: Any, client: socket.socket, addr: Any) -> None:
         """Serve a connection. Refuses it if its client's address has too many without a valid credential."""
@@ -126,6 +134,13 @@ def post_worker_init(_worker: Any) -> None:
     for name in ("gunicorn.error", "gunicorn.access"):
         logging.getLogger(name).addFilter(HideSecrets())
     garbage_collection.freeze()
+
+
+def worker_exit(_arbiter: Any, _worker: Any) -> None:
+    """gunicorn's hook at the end of a process."""
+    from api.serving import watchdog
+
+    watchdog.stop()
 
 
 worker_class = Worker
