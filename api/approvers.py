@@ -5,7 +5,7 @@ from typing import Any
 
 from models.database.rows import Db
 from models.errors import Invalid
-from models.flow.approvers import count, unknown
+from models.people.deciders import count, unknown
 from models.policy.approval_levels import approval_levels
 from models.pure.quorum import Quorum, combined
 

@@ -1,5 +1,6 @@
 """Selects the approvals that wait for a person's vote, and the approvals and sessions that a principal may see."""
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from api.errors import Denied
@@ -22,7 +23,8 @@ _NOT_VOTED = "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id A
 _NOT_USED = (
     "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.for_person_id = %({right})s AND v.voided_at IS NULL)"
 )
-_FOUR_EYES = "(coalesce((quorum ->> 'four_eyes')::boolean, false) AND %({who})s = ANY(started_by))"
+_EXCLUDES = "(coalesce((quorum ->> 'four_eyes')::boolean, false) AND started_by && %({people})s::text[])"
+"""`Approval.excludes`, in SQL."""
 _ADMITS = """
     NOT EXISTS (
         SELECT FROM jsonb_array_elements(coalesce(quorum -> 'approvers', '[]')) one WHERE NOT one ?| %({names})s
@@ -42,11 +44,16 @@ def person_of(principal: Principal, named: str) -> str:
     return named
 
 
-def waiting_for(db: Db, person_id: str) -> Selection[Approval]:
-    """Return the pending approvals that the person may decide and has not voted on, by their own or by a delegated right."""
+def waiting_for(db: Db, person_id: str, makers: Iterable[str] = ()) -> Selection[Approval]:
+    """Return the pending approvals that the person may decide and has not voted on, by their own or by a delegated right.
+
+    `makers` are those of the person's sign-in: with four eyes they may not have asked for the call either.
+    """
     rights = rights_of(db, person_id, clock.now(db), lock=False)
     waiting = Selection(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
-    waiting = waiting.where(_NOT_VOTED, voter=person_id).where(f"NOT {_FOUR_EYES.format(who='voter')}")
+    waiting = waiting.where(_NOT_VOTED, voter=person_id).where(
+        f"NOT {_EXCLUDES.format(people='people')}", people=[person_id, *makers]
+    )
     conditions = ["false"]
     values: dict[str, Any] = {}
     for number, right in enumerate(rights):
@@ -129,9 +136,9 @@ def before(db: Db, waiting: Selection[Approval], first: Approval) -> int:
 
 def _condition(right: Right, number: int) -> tuple[str, dict[str, Any]]:
     """Return a condition in SQL, and its values: the quorum admits the right, and nobody has used it."""
-    who = f"right_{number}"
-    parts = [*_admitting(right, number), _NOT_USED.format(right=who), f"NOT {_FOUR_EYES.format(who=who)}"]
-    return "(" + " AND ".join(parts) + ")", {f"names_{number}": sorted(right.names), who: right.person_id}
+    who, owner = f"right_{number}", f"owner_{number}"
+    parts = [*_admitting(right, number), _NOT_USED.format(right=who), f"NOT {_EXCLUDES.format(people=owner)}"]
+    return "(" + " AND ".join(parts) + ")", {f"names_{number}": sorted(right.names), who: right.person_id, owner: [right.person_id]}
 
 
 def _admitting(right: Right, number: int) -> list[str]:

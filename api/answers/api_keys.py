@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.answers.base import Answer, ApiKeyId, EnvironmentId, Identified, IdPage, Time, WorkspaceId
+from api.examples import IDS
 from models.pure.key_secret import PREFIX
 from models.workspace import api_key as rows
 
@@ -15,6 +16,13 @@ class KeyScope(Answer):
 
     type: Literal["workspace"]
     workspace_id: WorkspaceId
+
+
+class KeyMaker(Answer):
+    """The person who made a key."""
+
+    id: str = Field(examples=[IDS["user_id"]])
+    type: Literal["user"]
 
 
 class ApiKey(Identified):
@@ -28,7 +36,9 @@ class ApiKey(Identified):
     status: Literal["active", "inactive", "expired", "archived"]
     scope: KeyScope
     principal: None
-    created_by: None
+    created_by: KeyMaker | None
+    """The person who made the key. For a key that another key created: the person who made the first of these keys. Null for a key
+    of the operator's command line. With four eyes this person does not decide what the key started."""
     created_at: Time
     expires_at: Time | None
     last_used_at: Time | None
@@ -47,6 +57,7 @@ class ApiKey(Identified):
             row,
             partial_key_hint=f"{PREFIX}...{row.hint}",
             status=row.status(now),
+            created_by=KeyMaker(id=row.makers[0], type="user") if row.makers else None,
             scope=KeyScope(type="workspace", workspace_id=row.workspace_id),
             **secret,
         )

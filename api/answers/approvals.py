@@ -12,6 +12,7 @@ from api.answers.votes import AnsweredVote, Escalated, Standing
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
+from models.database.rows import Db
 from models.pure import masking, policy
 from models.pure.canonical import spelled
 from models.session import approval as rows
@@ -142,6 +143,7 @@ class Approval(Standing, Question):
     @classmethod
     def of(
         cls,
+        db: Db,
         row: rows.Approval,
         grant: Grant | None = None,
         votes: Sequence[Vote] = (),
@@ -166,7 +168,7 @@ class Approval(Standing, Question):
             questions=echoes.value(row.questions),
             attempt=echoes.value(row.attempt_told),
             covers=Covers.of(row),
-            **requirements(row),
+            **requirements(db, row),
             votes=[AnsweredVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,

@@ -26,6 +26,9 @@ class Delegation(Answer):
     ends_at: Time
     created_at: Time
     created_by: str = Field(examples=[_PERSON])
+    accepted_at: Time | None
+    """The time from which the person who delegates agrees. Null if somebody else gave the delegation and that person has not yet
+    accepted it: then it gives no right."""
     ended_at: Time | None = Field(examples=[None])
     """The time at which somebody ended the delegation early."""
     ended_by: str | None = Field(examples=[None])

@@ -30,10 +30,13 @@ class User(Identified):
     source: str = Source
     """`direct`, or the name of the issuer that gives the role at each sign-in."""
     rbac_group_ids: list[GroupId]
+    link_makers: list[UserId] = Field(examples=[[]])
+    """The people who made the links behind the person's ways to sign in, as long as nobody has confirmed these ways. The person's
+    vote does not count beside a vote of theirs."""
 
     @classmethod
-    def of(cls, row: member.Member, user: person.Person, group_ids: list[str]) -> Self:
-        """Return a person of a workspace with the person's groups."""
+    def of(cls, row: member.Member, user: person.Person, group_ids: list[str], makers: list[str]) -> Self:
+        """Return a person of a workspace with the person's groups, and the makers of their links."""
         return cls.from_row(
             row,
             id=row.person_id,
@@ -43,6 +46,7 @@ class User(Identified):
             added_at=row.created_at,
             workspace_role=row.role,
             rbac_group_ids=group_ids,
+            link_makers=makers,
         )
 
 

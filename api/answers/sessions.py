@@ -43,13 +43,13 @@ class Waiting(Standing, WaitingCall):
     expires_at: Time
 
     @classmethod
-    def of(cls, row: approval.Approval, votes: Sequence[Vote]) -> Self:
+    def of(cls, db: Db, row: approval.Approval, votes: Sequence[Vote]) -> Self:
         """Return a pending approval with the votes that stand."""
         return cls.from_row(
             row,
             approval_id=row.id,
             tool_use_id=row.tool_call_id,
-            **requirements(row),
+            **requirements(db, row),
             votes=[AnsweredVote.of(vote) for vote in votes],
             since=row.created_at,
         )

@@ -17,7 +17,8 @@ class AnsweredVote(Answer):
     """The person who voted."""
     on_behalf_of: str | None = Field(examples=[None])
     """The person who delegated the vote. Null if the vote is the voter's own."""
-    result: Literal["allow", "deny"]
+    result: Literal["allow", "deny", "edit"]
+    """`edit`: with four eyes, the person edited the input, and somebody else must allow it."""
     input_sha256: Sha256
     """The hash of the input that was voted on."""
     at: Time
@@ -70,7 +71,10 @@ class Demands(Answer):
     people_only: bool = Field(examples=[False])
     """Whether only people who are signed in may decide, and no API key or chat word."""
     started_by: list[str] = Field(examples=[[]])
-    """The people who started the run, or sent a message to it."""
+    """The people who started the run, sent a message to it, or edited this call's input, and who made the API keys or the sign-in
+    links that they used."""
+    shortage: str | None = Field(examples=[None])
+    """While the approval waits: why nobody, or too few people, may allow the call, and the remedy. Null if enough people may."""
 
 
 class Standing(Demands):

@@ -54,7 +54,7 @@ def end(wait: Wait, principal: Principal) -> End:
     assent = answers.OfAssent.from_row(
         None,
         session_id=session.id,
-        waiting_on=[Waiting.of(approval, votes[approval.id]) for approval in approvals],
+        waiting_on=[Waiting.of(db, approval, votes[approval.id]) for approval in approvals],
         running=wait.running,
         ignored=wait.place.ignored,
     )

@@ -48,7 +48,7 @@ def delegations_give(
     group: str | None,
     as_json: bool,
 ) -> None:
-    """Have RECEIVER decide for GIVER (user_...). Needs a key with the scope admin."""
+    """Have RECEIVER decide for GIVER (user_...), once GIVER accepts in the inbox. Needs a key with the scope admin."""
     if (hours is None) == (ends_at is None):
         raise click.UsageError("give the end: either --hours or --until.")
     if hours is not None:
@@ -91,6 +91,8 @@ def _line(row: dict[str, Any]) -> str:
     now = datetime.now(UTC)
     if row["ended_at"]:
         term = f"ended {since(row['ended_at'])}, by {visible(row['ended_by'])}"
+    elif row["accepted_at"] is None:
+        term = f"waits until {visible(row['from'])} accepts it at /inbox/account"
     elif datetime.fromisoformat(row["ends_at"]) <= now:
         term = f"ended {since(row['ends_at'])}"
     elif datetime.fromisoformat(row["starts_at"]) > now:

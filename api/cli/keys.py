@@ -19,6 +19,7 @@ SHOWN = (
     "environment_id",
     "allowed_cidrs",
     "hint",
+    "created_by",
     "created_at",
     "expires_at",
     "last_used_at",
@@ -73,12 +74,16 @@ def keys_create(
 @in_workspace
 @as_json
 def keys_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
-    """List a workspace's keys."""
+    """List a workspace's keys. `created_by` is null for keys that were made here; four eyes exclude nobody for them."""
     from models.database import clock
     from models.workspace.api_key import ApiKey
 
     rows, now = db.find(ApiKey, "ORDER BY id"), clock.now(db)
-    show([{name: row.status(now) if name == "status" else getattr(row, name) for name in SHOWN} for row in rows], as_json)
+    computed = [{"status": row.status(now), "created_by": f"user:{row.makers[0]}" if row.makers else None} for row in rows]
+    show(
+        [{name: more.get(name, getattr(row, name, None)) for name in SHOWN} for row, more in zip(rows, computed, strict=True)],
+        as_json,
+    )
 
 
 @keys.command("rotate")

@@ -50,6 +50,18 @@ def people_link(db: "Db", by: "Principal", person: str) -> tuple[str, str]:
     return note, link_of(secret)
 
 
+@people.command("confirm")
+@click.argument("person")
+@in_workspace
+def people_confirm(db: "Db", by: "Principal", person: str) -> str:
+    """Confirm that a person (address or id) holds their ways to sign in. Ask the person first, not the maker of their link."""
+    from models.people.confirming import confirm
+
+    person_id = find_person(db, person)
+    confirm(db, person_id, by=by)
+    return f"{person_id} is confirmed."
+
+
 @people.command("list")
 @in_workspace
 @as_json

@@ -59,6 +59,8 @@ def approvers(approval: dict[str, Any]) -> Iterator[str]:
         who = f", each of {sets}" if sets else ""
         but = f", not {visible(', '.join(approval['started_by']) or 'who started the run')}" if approval["four_eyes"] else ""
         yield f"  approvers {tally(approval)}{who}{but}; they sign in and vote, and this API key cannot"
+    if approval["shortage"]:
+        yield f"  shortage  {visible(approval['shortage'])}"
     for vote in approval["votes"]:
         right = f" for {visible(vote['on_behalf_of'])}" if vote["on_behalf_of"] else ""
         yield f"  vote      {vote['result']}, by {visible(vote['by'])}{right}, at {vote['at']}"

@@ -41,7 +41,7 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
         "always.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),
-        input=answers.Approval.of(approval).input_canonical,
+        input=answers.Approval.of(db, approval).input_canonical,
         options=options,
         chosen=match if match in {option["match"] for option in options} else options[0]["match"],
         own=own or "",

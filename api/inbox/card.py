@@ -114,7 +114,7 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     """Return the values of `matter.html`: the question and its evidence. `seen`: as `queue.seen` returns it."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
-    shown = answers.Approval.of(approval, _grant(db, approval, clock.now(db)), reveal=revealed)
+    shown = answers.Approval.of(db, approval, _grant(db, approval, clock.now(db)), reveal=revealed)
     agent = agent_name(db, session)
     return {
         "approval": approval,

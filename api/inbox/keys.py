@@ -9,6 +9,7 @@ from api.requests.api_keys import ApiKeyCreate, ApiKeyUpdate
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
+from models.flow.names import Names
 from models.people.principal import PersonPrincipal
 from models.workspace.api_key import DEFAULT_SCOPES, SCOPES, ApiKey
 
@@ -25,6 +26,7 @@ def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret
     return shows(
         "keys.html",
         rows=[(row, row.status(now)) for row in rows],
+        names=Names.of(db, [f"user:{row.makers[0]}" for row in rows if row.makers]),
         scopes=scopes,
         chosen=chosen,
         secret=secret,

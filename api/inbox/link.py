@@ -29,7 +29,7 @@ from models.flow import links as by_link
 from models.flow.names import Names
 from models.outbox import link
 from models.outbox.link import Link
-from models.people.member import Member
+from models.people.confirming import principal_of
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.pure.relative_time import counted
@@ -113,7 +113,7 @@ def _decided(row: Link, token: str, code: str) -> Response:
         with transaction(row.workspace_id) as db:
             session = flow.lock(db, row.session_id)
             approval = db.get_one(Approval, row.approval_id, lock=True)
-            person = replace(Member.find(db, row.person_id).principal(db), address=client.address())
+            person = replace(principal_of(db, row.person_id), address=client.address())
             by_link.decide_by_link(db, session, person, approval, db.get_one(Link, row.id, lock=True), decision)
     except link.UsedUp:
         raise
@@ -205,7 +205,7 @@ def _look(db: Db, row: Link) -> View:
 def _person(db: Db, row: Link) -> PersonPrincipal | None:
     """Return the link's person with the present role and groups; None for a member who is deactivated."""
     try:
-        return Member.find(db, row.person_id).principal(db)
+        return principal_of(db, row.person_id)
     except NotFound:
         return None
 

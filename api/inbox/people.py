@@ -12,6 +12,8 @@ from api.routes.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
+from models.flow.names import Names
+from models.people.confirming import confirm, makers_of
 from models.people.group import Group, Membership
 from models.people.invitation import Invitation, link_of
 from models.people.member import DIRECT, Member
@@ -37,6 +39,8 @@ def people(
     of_group: dict[str, list[Person]] = {row.id: [] for row in groups}
     for row in db.find(Membership, "WHERE person_id = ANY(%(ids)s) ORDER BY created_at", ids=ids):
         of_group.get(row.group_id, []).append(persons[row.person_id])
+    makers = makers_of(db, ids)
+    names = Names.of(db, {f"user:{maker}" for some in makers.values() for maker in some})
     open_ = "WHERE NOT renews AND deleted_at IS NULL AND accepted_at IS NULL ORDER BY id DESC LIMIT %(most)s"
     return shows(
         "people.html",
@@ -44,6 +48,7 @@ def people(
         invitations=[(row, row.status(now)) for row in db.find(Invitation, open_, most=_MOST)],
         groups=[(row, of_group[row.id], row.source == DIRECT) for row in groups],
         roles=ROLES,
+        makers={id_: [names[f"user:{maker}"] for maker in some] for id_, some in makers.items()},
         me=person.person_id,
         url=url,
         whose=whose,
@@ -70,7 +75,7 @@ def withdraw(db: Db, person: PersonPrincipal, invite_id: str) -> str:
 
 @action("/inbox/people/<user_id>", "admin", section="people", again=people)
 def change_person(db: Db, person: PersonPrincipal, user_id: str) -> Page | str:
-    """Change a role, sign a person out, give a new link, or deactivate the person."""
+    """Change a role, sign a person out, give a new link, confirm or deactivate the person."""
     member = Member.find(db, user_id, lock=True)
     check_role(person, member.role)
     match request.form.get("do"):
@@ -84,10 +89,12 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> Page | str:
         case "link":
             _row, secret = Invitation.renew(db, user_id, by=person)
             return people(db, person, url=link_of(secret), whose=db.get_one(Person, user_id).name)
+        case "confirm":
+            confirm(db, user_id, by=person)
         case "deactivate":
             Member.deactivate(db, user_id, by=person)
         case _:
-            raise Invalid("do", "must be role, sign_out, link or deactivate.")
+            raise Invalid("do", "must be role, sign_out, link, confirm or deactivate.")
     return "/inbox/people"
 
 

@@ -11,10 +11,9 @@ from api.paging import Selection
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.flow.approvers import described
+from models.flow.approvers import described, why_excluded
 from models.people.group import Group
 from models.people.principal import PersonPrincipal
-from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
 from models.session.vote import Vote
@@ -35,7 +34,7 @@ def matching(
     A search looks at prompts and tools, which show no secrets.
     """
     if mine or "read" not in person.scopes:
-        selection = queue.waiting_for(db, person.person_id)
+        selection = queue.waiting_for(db, person.person_id, person.makers)
     else:
         selection = Selection(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
     names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
@@ -71,7 +70,9 @@ def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval]) -> set[
     ids = [row.id for row in rows if row.status == "pending"]
     if not ids or "approvals" not in person.scopes:
         return set()
-    return {row.id for row in queue.waiting_for(db, person.person_id).where("id = ANY(%(ids)s)", ids=ids).select(db, "")}
+    return {
+        row.id for row in queue.waiting_for(db, person.person_id, person.makers).where("id = ANY(%(ids)s)", ids=ids).select(db, "")
+    }
 
 
 def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable[Vote]) -> str | None:
@@ -81,9 +82,9 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable
     if "approvals" not in person.scopes:
         return f"Your role, {person.role}, does not decide. {described(db, approval)}"
     if any(vote.person_id == person.person_id for vote in votes):
-        return "You have voted to allow this. You may still deny."
-    if Quorum.of(approval.quorum).four_eyes and person.person_id in approval.started_by:
-        return f"You started this run or sent a message to it, so somebody else decides. {described(db, approval)}"
+        return f"You have voted or edited the input. You may still deny. {described(db, approval)}"
+    if approval.excludes(person.people):
+        return f"{why_excluded(db, approval, person)} {described(db, approval)}"
     return f"You are not one of those who may decide this. {described(db, approval)}"
 
 
@@ -113,7 +114,7 @@ def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, 
     """Return the approval's place in the person's queue, from 1, and the queue's length; None outside the queue."""
     if not decidable(db, person, [approval]):
         return None
-    mine = queue.waiting_for(db, person.person_id)
+    mine = queue.waiting_for(db, person.person_id, person.makers)
     return queue.before(db, mine, approval) + 1, mine.count(db)
 
 

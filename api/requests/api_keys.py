@@ -16,7 +16,7 @@ class ApiKeyList(IdPaged):
     status: Literal["active", "inactive", "expired", "archived"] | None = None
     workspace_id: Id | None = None
     created_by_user_id: Id | None = None
-    """Any value gives an empty list, since no key belongs to a user."""
+    """The person in `created_by`."""
 
 
 class ApiKeyCreate(Body):
@@ -33,8 +33,10 @@ class ApiKeyCreate(Body):
     environment_id: Id | None = None
     """The self-hosted environment to bind the key to."""
     expires_at: Annotated[Moment, Field(strict=False)] | None = None
+    """Left out: never or, if a key creates the key, when that key expires. No later than that."""
     allowed_cidrs: list[Annotated[str, StringConstraints(max_length=64)]] | None = None
-    """The networks from which the key may be used. Left out: all."""
+    """The networks from which the key may be used. Left out: all or, if a key creates the key, the networks of that key. It cannot
+    have others."""
 
 
 class ApiKeyUpdate(Body):

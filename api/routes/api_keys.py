@@ -1,6 +1,6 @@
 """Routes of API keys. List, get and update are the SDK's `beta.organization.api_keys`; create and rotate are Assent's own.
 
-A key may only create and rotate keys whose scopes it has itself.
+A key may only create and rotate keys whose scopes it has itself, and that end no later and have no wider networks than itself.
 """
 
 from datetime import timedelta
@@ -37,8 +37,10 @@ def index(db: Db, principal: Principal, query: ApiKeyList) -> answers.ApiKeyPage
     selection = Selection(ApiKey)
     if query.status:
         selection = selection.where(_STATUS[query.status])
-    if query.workspace_id not in {None, principal.workspace_id} or query.created_by_user_id:
+    if query.workspace_id not in {None, principal.workspace_id}:
         selection = selection.where("false")
+    if query.created_by_user_id:
+        selection = selection.where("makers[1] = %(maker)s", maker=query.created_by_user_id)
     rows, has_more = id_page(db, selection, query)
     now = clock.now(db)
     return answers.ApiKeyPage.of([answers.ApiKey.of(row, now) for row in rows], has_more=has_more)

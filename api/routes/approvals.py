@@ -37,7 +37,9 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.App
     """
     columns = ("status", "session_id", "agent_id", "tool", "kind")
     person = query.for_ or (None if "read" in principal.scopes else "me")
-    own = queue.waiting_for(db, queue.person_of(principal, person)) if person else None
+    person_id = queue.person_of(principal, person) if person else None
+    makers = principal.makers if person_id == principal.id else ()
+    own = queue.waiting_for(db, person_id, makers) if person_id else None
     selection = (own or Selection(Approval)).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
         selection = selection.where("expires_at < %(before)s", before=query.expires_before)
@@ -128,13 +130,13 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
 
 def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> answers.Approval:
     votes = Vote.of(db, [approval.id])[approval.id]
-    return answers.Approval.of(approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
+    return answers.Approval.of(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
 
 
 def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[answers.Approval]:
     """Return the answers for approvals, with their grants and votes. `first` is the first approval's place in a queue."""
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     return [
-        answers.Approval.of(row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
+        answers.Approval.of(db, row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
         for number, row in enumerate(rows)
     ]

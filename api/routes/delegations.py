@@ -42,7 +42,8 @@ def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.D
 def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegation:
     """Delegate a person's decisions, all or those of one group, to another person for a time.
 
-    People delegate their own decisions. An admin, or an API key with the scope `admin`, may name another person as `from`.
+    People delegate their own decisions. An admin, or an API key with the scope `admin`, may name another person as `from`: that
+    person is notified, and the delegation counts once that person accepts it. Nobody delegates another's decisions to themselves.
     """
     row = Delegation.give(
         db,
@@ -53,6 +54,18 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegati
         starts_at=body.starts_at,
         ends_at=body.ends_at,
     )
+    return answers.Delegation.of(row)
+
+
+@delegations.post("/<delegation_id>/accept")
+@writes(Nothing, "approvals", once=True, answer=answers.Delegation)
+def accept(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
+    """Accept a delegation that somebody else gave in the name of the person who is signed in.
+
+    Idempotent.
+    """
+    row = Delegation.find(db, delegation_id, lock=True)
+    row.accept(db, principal)
     return answers.Delegation.of(row)
 
 

@@ -152,5 +152,5 @@ def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[answers.Waiti
     approvals = Approval.pending(db, *waiting)
     votes = Vote.of(db, [row.id for row in approvals])
     for approval in approvals:
-        by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(approval, votes[approval.id]))
+        by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(db, approval, votes[approval.id]))
     return by_session

@@ -143,7 +143,7 @@ def _person(db: Db, click: Click) -> PersonPrincipal:
     member = db.get(Member, db.workspace_id, row.person_id)
     if member is None or member.deactivated_at is not None:
         raise Forbidden("Nothing was decided: you have no role in this workspace of Assent any more. Ask an admin.")
-    person = replace(member.principal(db), through=f"slack:{row.id}")
+    person = replace(member.principal(db, row.makers), through=f"slack:{row.id}")
     limits.take(person)
     return person
 

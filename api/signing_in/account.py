@@ -15,8 +15,12 @@ from api.signing_in.passwords import check_allowed
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.errors import Invalid, NotFound
+from models.flow.names import Names
 from models.people import password
 from models.people.arrival import workspaces_of
+from models.people.confirming import confirm, makers_of
+from models.people.delegation import Delegation
 from models.people.member import Member
 from models.people.passkey import Passkey
 from models.people.person import Person
@@ -36,6 +40,10 @@ ACCOUNT = "/inbox/account"
 def show_account(person: PersonPrincipal) -> Response:
     """Show a person's own sign-ins and ways to sign in."""
     with transaction(person.workspace_id) as db:
+        makers = makers_of(db, [person.person_id]).get(person.person_id, [])
+        delegations = Delegation.live(db, [person.person_id], clock.now(db))
+        parties = {id_ for row in delegations for id_ in (row.from_person_id, row.to_person_id)}
+        names = Names.of(db, [f"user:{id_}" for id_ in {*makers, *parties}])
         values: dict[str, Any] = {
             "row": db.get_one(Person, person.person_id),
             "workspace": db.get_one(Workspace, person.workspace_id).name,
@@ -44,6 +52,8 @@ def show_account(person: PersonPrincipal) -> Response:
             "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
             "is_recent": _is_recent(db, person),
+            "delegations": [_delegation(row, person, names) for row in delegations],
+            "makers": [names[f"user:{maker}"] for maker in makers],
             "section": "account",
             **viewing.frame(db, person),
         }
@@ -68,6 +78,33 @@ def end_other_sign_ins(person: PersonPrincipal) -> Response:
     """End the person's sign-ins in all other browsers."""
     with transaction(person.workspace_id) as db:
         SignIn.end_all(db, person.person_id, by=person, but=person.sign_in_id)
+    return pages.see(ACCOUNT)
+
+
+@signing_in.post(f"{ACCOUNT}/confirm")
+@page("read or own")
+def confirm_own(person: PersonPrincipal) -> Response:
+    """Confirm the person's own ways to sign in, in a sign-in by an issuer or by an earlier way."""
+    with transaction(person.workspace_id) as db:
+        confirm(db, person.person_id, by=person)
+    return pages.see(ACCOUNT)
+
+
+@signing_in.post(f"{ACCOUNT}/delegations/<delegation_id>")
+@page("approvals")
+def change_delegation(person: PersonPrincipal, delegation_id: str) -> Response:
+    """Accept a delegation of the person's decisions, or end one from or to the person."""
+    with transaction(person.workspace_id) as db:
+        row = Delegation.find(db, delegation_id, lock=True)
+        if person.person_id not in {row.from_person_id, row.to_person_id}:
+            raise NotFound("delegation", delegation_id)
+        match request.form.get("do"):
+            case "accept":
+                row.accept(db, person)
+            case "end":
+                row.end(db, person)
+            case _:
+                raise Invalid("do", "must be accept or end.")
     return pages.see(ACCOUNT)
 
 
@@ -110,6 +147,13 @@ def move(person: PersonPrincipal) -> Response:
         there = Member.find(db, person.person_id).principal(db)
         secret = start(db, replace(there, address=person.address), method)
     return let_in(secret, None)
+
+
+def _delegation(row: Delegation, person: PersonPrincipal, names: Names) -> dict[str, Any]:
+    """Return a delegation from or to the person, as the page shows it."""
+    gives = row.from_person_id == person.person_id
+    other = names[f"user:{row.to_person_id if gives else row.from_person_id}"]
+    return {"row": row, "gives": gives, "other": other, "waits": row.accepted_at is None}
 
 
 def check_recent(person: PersonPrincipal) -> None:

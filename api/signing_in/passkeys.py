@@ -66,7 +66,7 @@ def sign_in_by_passkey() -> Response:
         passkey = db.get_one(Passkey, passkey_id, lock=True)
         passkey.sign_count = _verified(credential, challenge, passkey)
         passkey.used_at = clock.now(db)
-        person = Member.find(db, passkey.person_id).principal(db)
+        person = Member.find(db, passkey.person_id).principal(db, passkey.makers)
         secret = start(db, replace(person, address=client.address()), "passkey")
     limits.give_attempt_back()
     return let_in(secret, request.form.get("next"))

@@ -17,6 +17,14 @@ class Principal:
     """The client's IP address."""
     through: str = field(default="", kw_only=True)
     """The service through which a person acts without a sign-in, `slack:slku_...`. Each act of the audit names it."""
+    makers: tuple[str, ...] = field(default=(), kw_only=True)
+    """Ids of the people who made the API key, or the one-time links behind the person's sign-in. Empty if nobody is known."""
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Ids of the people who may be behind the request: the signed-in person, and the makers. Empty if nobody is known."""
+        own = (self.id,) if self.kind == "user" else ()
+        return tuple(dict.fromkeys((*own, *self.makers)))
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}"

@@ -161,7 +161,7 @@ def _raise_budget(db: Db, session: Session, principal: Principal, approval: Appr
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     check_runs(db, session, approval, call)
     if decision.scope != "once":
-        voters = [[vote.person_id, vote.for_person_id] for vote in votes.for_choice(db, approval, decision.stored)] or None
+        voters = [list(vote.ballot) for vote in votes.for_choice(db, approval, decision.stored)] or None
         identity = identity_of(session_policies(db, session), session, call, CallInput.of(db, call.id))
         Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)
@@ -189,9 +189,9 @@ def _edit(db: Db, session: Session, principal: Principal, approval: Approval, ca
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
-        call_edits.replace(db, session, call, edited, shown, secrets)
+        call_edits.replace(db, session, call, edited, shown, secrets, approval.started_by)
     else:
-        call_edits.edit(db, call, edited, secrets)
+        call_edits.edit(db, call, edited, secrets, approval.started_by)
         call.release(db, session, shown)
     return event_id
 

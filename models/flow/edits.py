@@ -8,9 +8,11 @@ from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow import votes
 from models.flow.grants import session_policies, verdict_on
+from models.people.deciders import shortage
 from models.pure import masking
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
+from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.call_input import CallInput
 from models.session.proposal import MAX_INPUT_BYTES
@@ -21,16 +23,20 @@ from models.session.tool_call import BUDGET, ToolCall
 def take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]) -> None:
     """Store the decision's `updated_input` as the input that would run. Votes for the former input are void.
 
-    Raises Invalid if the updated input is too long, misplaces a marker, does not fit the tool's schema, or is denied by a rule.
+    Raises Invalid if the updated input is too long, misplaces a marker, does not fit the tool's schema, or is denied by a rule; and
+    with four eyes, if nobody is left who may allow it.
     """
     edited, shown = _edited(db, session, approval, call, updated)
     if digest(edited) == approval.runs:  # to Python, 1 is True
         return
     votes.void(db, session, principal, approval)
     if digest(edited) == call.input_sha256:
-        approval.unedit()
-    else:
-        approval.edit(edited, shown)
+        approval.unedit(CallInput.of(db, call.id).askers(session))
+        return
+    approval.edit(edited, shown, principal)
+    quorum = Quorum.of(approval.quorum)
+    if quorum.four_eyes and (lack := shortage(db, quorum, approval.started_by)):
+        raise Invalid("updated_input", f"with four eyes, somebody else must allow what you edited. {lack} Nothing was decided.")
 
 
 def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:

@@ -1,6 +1,6 @@
 """Verdicts that count grants, and the release of waiting calls by new grants."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from models.session.grant import Grant
 from models.session.proposal import Proposal
 from models.session.session import Session
 from models.session.tool_call import ToolCall
+from models.session.vote import Ballot
 from models.settings import settings
 from models.workspace.toolset import listed
 from models.workspace.workspace import Workspace
@@ -53,7 +54,7 @@ def judge_proposals(db: Db, session: Session, proposals: Sequence[Proposal]) -> 
     verdicts = [rules.judge(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
-    grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}))
+    grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}), session.askers)
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
             verdicts[position] = _granted(db, session, rules, grants, each.name, each.input)
@@ -70,7 +71,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
         late = overdue(db, pending, session.now)
         waiting = [approval for approval in pending if approval not in late]
         rules = session_policies(db, session)
-        grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
+        grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}), session.askers)
         released = 0
         for approval in waiting if grants else ():
             released += _release(db, session, rules, grants, approval)
@@ -94,7 +95,7 @@ def granted_now(db: Db, session: Session, rules: SessionPolicies, call: ToolCall
     call_input = CallInput.of(db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
-    grants = counting(db, session, rules, Grant.to_use(db, session.id, {call.name}))
+    grants = counting(db, session, rules, Grant.to_use(db, session.id, {call.name}), call_input.askers(session))
     verdict = _granted(db, session, rules, grants, call.name, call_input.input)
     if verdict.effect == "allow":
         call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]
@@ -176,6 +177,8 @@ def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Gran
     call_input = CallInput.of(db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
+    if not set(approval.started_by) <= set(session.askers):
+        return False  # a person edited the input, so people decide
     if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call_input.input)):
         return False
     verdict = _granted(db, session, rules, grants, call.name, call_input.input)
@@ -187,15 +190,18 @@ def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Gran
     return True
 
 
-def counting(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant]) -> list[Grant]:
-    """Return the grants that cover exactly the session's tools and were given by as many people as must approve now."""
+def counting(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], askers: Collection[str]) -> list[Grant]:
+    """Return the grants that cover exactly the session's tools and were given by as many people as must approve now.
+
+    `askers` are the people who asked for the calls.
+    """
     about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
-    return [g for g in about if _given_by_enough(db, session, rules.quorum(g.tool), g)]
+    return [g for g in about if _given_by_enough(db, askers, rules.quorum(g.tool), g)]
 
 
-def _given_by_enough(db: Db, session: Session, quorum: Quorum, grant: Grant) -> bool:
-    ballots = [(voter, right) for voter, right in grant.voters or ()]
-    return not quorum.needs_people or votes.meets(db, quorum, ballots, session.speakers)
+def _given_by_enough(db: Db, askers: Collection[str], quorum: Quorum, grant: Grant) -> bool:
+    ballots = [Ballot(*voter) for voter in grant.voters or ()]
+    return not quorum.needs_people or votes.meets(db, quorum, ballots, askers)
 
 
 def _granted(

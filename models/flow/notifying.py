@@ -96,12 +96,12 @@ def _prepare_test(db: Db, row: Notification, channel: Channel, now: datetime) ->
 
 def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime) -> dict[str, list[Right]]:
     """Return those of these people who may decide the approval now, each with the rights that allow it."""
-    quorum, started = Quorum.of(approval.quorum), set(approval.started_by)
+    quorum = Quorum.of(approval.quorum)
     eligible = {}
     for person_id, rights in rights_of_each(db, people, now, lock=False).items():
-        if quorum.four_eyes and person_id in started:
+        if approval.excludes([person_id]):
             continue
-        if good := [one for one in rights if one.meets(quorum) and not (quorum.four_eyes and one.person_id in started)]:
+        if good := [one for one in rights if one.meets(quorum) and not approval.excludes([one.person_id])]:
             eligible[person_id] = good
     return eligible
 

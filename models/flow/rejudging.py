@@ -49,8 +49,9 @@ class Rejudged:
 
 def judge_again(db: Db, session: Session, rules: SessionPolicies, call: ToolCall, places: Places) -> Rejudged | Unresolved:
     """Return the present verdict on a call that was allowed. A new rule, a revoked grant or a changed link may deny or ask now."""
-    grants = [grant.rule for grant in counting(db, session, rules, Grant.standing(db, session, call.grants or ()))]
     call_input = CallInput.of(db, call.id)
+    standing = Grant.standing(db, session, call.grants or ())
+    grants = [grant.rule for grant in counting(db, session, rules, standing, call_input.askers(session))]
     written = verdict_on(rules, call, call_input, grants)
     paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():

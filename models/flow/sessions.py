@@ -70,10 +70,11 @@ def create(
         chat_approvals=chat_approvals,
         on_ask=on_ask,
         on_behalf_of=speaker,
+        makers=list(principal.makers) or None,
         max_list_cost=max_list_cost,
     )
     session.begin(db, now, watched=watched).policies = as_policies(policies)
-    speakers.check(db, session, speaker)
+    speakers.check(db, session, [speaker, *principal.makers])
     if max_list_cost is not None:
         check_budgetable(db, session)
     _record_creation(db, session, principal)

@@ -1,4 +1,9 @@
-"""Speakers: the people who start a run or send a message to it. With four eyes they may not decide its calls."""
+"""Speakers: the people who start a run or send a message to it. With four eyes they may not decide its calls.
+
+Besides the people whom a request names, the makers count: who made the API key, or the link behind a person's sign-in.
+"""
+
+from collections.abc import Collection
 
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -26,9 +31,9 @@ def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
     return person_id
 
 
-def check(db: Db, session: Session, speaker: str | None) -> None:
-    """Raise Invalid if calls of the session may need four eyes and there is no speaker."""
-    if speaker is None and session_policies(db, session).four_eyes:
+def check(db: Db, session: Session, askers: Collection[str | None]) -> None:
+    """Raise Invalid if calls of the session may need four eyes and nobody is known who asks for them."""
+    if not any(askers) and session_policies(db, session).four_eyes:
         raise Invalid(
             "on_behalf_of",
             "calls of this agent need four eyes, so Assent must know who asks for them: name the person, such as user:user_...",
@@ -38,12 +43,13 @@ def check(db: Db, session: Session, speaker: str | None) -> None:
 def hear(db: Db, session: Session, principal: Principal, on_behalf_of: str | None) -> dict[str, str]:
     """Add the speaker of a message to the run's speakers. If the session is idle, a new run begins, with this speaker alone.
 
-    Returns the event's fields about the speaker. Raises Invalid.
+    The makers stay, as their messages do. Returns the event's fields about the speaker. Raises Invalid.
     """
     speaker = named(db, principal, on_behalf_of)
-    check(db, session, speaker or session.on_behalf_of)
+    makers = sorted({*(session.makers or ()), *principal.makers}) or None
+    check(db, session, [speaker, session.on_behalf_of, *(makers or ())])
     before = [] if session.status == "idle" else session.speakers
     speakers = sorted({*before, *(person for person in (session.on_behalf_of, speaker) if person)})
-    if speakers != session.speakers:
-        session.speakers = speakers
+    if (speakers, makers) != (session.speakers, session.makers):
+        session.speakers, session.makers = speakers, makers
     return {"on_behalf_of": _PREFIX + speaker} if speaker else {}

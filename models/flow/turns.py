@@ -241,7 +241,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
         return
     approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
     if status != "held" and not (call.kind == "custom" and approval):
-        call.announce(db, session, approval_events.in_call_event(approval) if approval else None)
+        call.announce(db, session, approval_events.in_call_event(db, approval) if approval else None)
     call.put(db, session)
     if approval:
         approval.put(db, session, _actor(session))

@@ -16,7 +16,7 @@ from models.audit.principal import Principal
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
-from models.errors import Conflict, Invalid, NotFound
+from models.errors import Conflict, Forbidden, Invalid, NotFound
 from models.people.roles import SCOPES_OF
 from models.pure.quorum import Quorum
 
@@ -24,7 +24,10 @@ MOST = 20
 """Most live delegations, given and received, of two people together."""
 DECIDING_ROLES = sorted(role for role, scopes in SCOPES_OF.items() if "approvals" in scopes)
 _LIVE = "ended_at IS NULL AND ends_at > %(now)s"
-_TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = ANY(%(people)s) AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
+_TO = f"""
+    WHERE workspace_id = %(workspace)s AND to_person_id = ANY(%(people)s) AND {_LIVE} AND starts_at <= %(now)s
+        AND accepted_at IS NOT NULL ORDER BY id
+"""
 _OF = f"WHERE workspace_id = %(workspace)s AND (to_person_id = ANY(%(people)s) OR from_person_id = ANY(%(people)s)) AND {_LIVE}"
 _NAMES = """
     SELECT m.person_id, ARRAY(
@@ -72,6 +75,8 @@ class Delegation(Base):
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Set if somebody ended the delegation before `ends_at`."""
     ended_by: Mapped[str | None]
+    accepted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Set once the giver gave or accepted the delegation. Until then it gives no right."""
 
     __table_args__ = (
         sa.Index("delegation_newest", "workspace_id", "created_at", "id"),
@@ -91,9 +96,14 @@ class Delegation(Base):
         starts_at: datetime | None,
         ends_at: datetime,
     ) -> "Delegation":
-        """Return a new delegation. Raises Invalid for people who cannot decide and for times in the past, Conflict for too many."""
+        """Return a new delegation. Unless its giver gives it, it counts once the giver accepts it.
+
+        Raises Invalid for people who cannot decide and for times in the past, Forbidden for a principal who may be the receiver of
+        another's right, Conflict for too many.
+        """
         if from_person_id == to_person_id:
             raise Invalid("to", "is the person who delegates; name somebody else.")
+        _check_receiver(principal, to_person_id)
         now = clock.now(db)
         starts_at = max(starts_at or now, now)
         if ends_at <= starts_at:
@@ -111,6 +121,7 @@ class Delegation(Base):
             ends_at=ends_at,
             created_at=now,
             created_by=str(principal),
+            accepted_at=now if principal.id == from_person_id else None,
         )
         db.insert(row)
         facts = {"from": from_person_id, "to": to_person_id, "group": group_id}
@@ -136,12 +147,36 @@ class Delegation(Base):
         for delegation_id in sorted(row.id for row in cls.live(db, [person_id], clock.now(db))):
             cls.find(db, delegation_id, lock=True).end(db, by)
 
+    def accept(self, db: Db, principal: Principal) -> None:
+        """Have the giver accept the delegation, whose row is locked: it counts from now on. Idempotent.
+
+        Raises Conflict if the delegation has ended, Forbidden for anybody but the giver.
+        """
+        if principal.id != self.from_person_id:
+            raise Forbidden(f"Only user:{self.from_person_id}, whose right it is, accepts this delegation.")
+        _check_receiver(principal, self.to_person_id)
+        now = clock.now(db)
+        if self.ended_at is not None or self.ends_at <= now:
+            raise Conflict("This delegation has ended: give another one.")
+        if self.accepted_at is None:
+            self.accepted_at = now
+            acts.record(db, principal, "delegation.accepted", self.id, {"from": self.from_person_id, "to": self.to_person_id})
+
     def end(self, db: Db, principal: Principal) -> None:
         """End the delegation, whose row is locked, before its time. Idempotent."""
         now = clock.now(db)
         if self.ended_at is None and self.ends_at > now:
             self.ended_at, self.ended_by = now, str(principal)
             acts.record(db, principal, "delegation.ended", self.id, {"from": self.from_person_id, "to": self.to_person_id})
+
+
+def _check_receiver(principal: Principal, to_person_id: str) -> None:
+    """Raise Forbidden if the receiver may be behind the request: nobody becomes a delegate by their own act."""
+    if to_person_id in principal.people:
+        raise Forbidden(
+            f"to: nobody takes another's right by their own act, and user:{to_person_id} may be behind this request. "
+            "The person whose right it is delegates it, or another admin does."
+        )
 
 
 def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str | None) -> None:

@@ -57,6 +57,8 @@ class Invitation(Base):
     secret_sha256: Mapped[str] = mapped_column(unique=True)
     invited_by: Mapped[str]
     """`kind:id` of the principal."""
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """Ids of the people who made the link: `Principal.people`. None for a link of the operator's command line."""
     invited_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     accepted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -123,6 +125,7 @@ class Invitation(Base):
             renews=renews,
             secret_sha256=sha256(secret),
             invited_by=str(by),
+            makers=list(by.people) or None,
             invited_at=now,
             expires_at=now + timedelta(seconds=seconds or settings().invitation_seconds),
         )
@@ -186,7 +189,7 @@ class Invitation(Base):
             for group in groups:
                 Membership.insert(db, group.id, person_id, by=by)
         acts.record(db, by, "person.link_used", row.id, {"user_id": person_id, "renewed": row.renews})
-        return replace(member.principal(db), address=address)
+        return replace(member.principal(db, row.makers), address=address)
 
 
 def link_of(secret: str) -> str:

@@ -1,9 +1,11 @@
 """Members: people with a role in a workspace. A member is deactivated, never deleted."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import cast
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
@@ -42,6 +44,8 @@ class Member(Base):
     source: Mapped[str] = mapped_column(default=DIRECT, server_default=DIRECT)
     password_hash: Mapped[str | None]
     """Argon2id, for signing in to this workspace."""
+    password_makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """`Principal.makers` of the sign-in in which the password was set."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     deactivated_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -111,13 +115,13 @@ class Member(Base):
 
     def end_ways_in(self, db: Db, *, by: Principal) -> None:
         """Delete the member's passkeys, password and Slack users, and end the sign-ins."""
-        self.password_hash = None
+        self.password_hash = self.password_makers = None
         db.write("DELETE FROM passkey WHERE person_id = %(person)s", person=self.person_id)
         SignIn.end_all(db, self.person_id, by=by)
         SlackUser.unlink_all(db, self.person_id, by=by)
 
-    def principal(self, db: Db) -> PersonPrincipal:
-        """Return the member as a principal with their current groups."""
+    def principal(self, db: Db, makers: Iterable[str] | None = None) -> PersonPrincipal:
+        """Return the member as a principal with their current groups. `makers` are those of the way by which the person came."""
         groups = db.rows(_GROUPS, workspace=self.workspace_id, person=self.person_id)
         group_ids = frozenset(group_id for (group_id,) in groups)
-        return of_person(self.person_id, self.workspace_id, cast("Role", self.role), group_ids)
+        return of_person(self.person_id, self.workspace_id, cast("Role", self.role), group_ids, makers=makers or ())

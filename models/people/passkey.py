@@ -4,6 +4,7 @@ import hashlib
 from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
@@ -33,6 +34,8 @@ class Passkey(Base):
     """COSE."""
     sign_count: Mapped[int] = mapped_column(sa.BigInteger)
     name: Mapped[str]
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """`Principal.makers` of the sign-in in which the passkey was added."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -55,6 +58,7 @@ class Passkey(Base):
             public_key=public_key,
             sign_count=sign_count,
             name=name[:MAX_NAME] or "Passkey",
+            makers=list(by.makers) or None,
             created_at=clock.now(db),
         )
         db.insert(row)

@@ -35,7 +35,8 @@ def hashed(password: str) -> str:
 
 def store(db: Db, person_id: str, password_hash: str | None, *, by: Principal) -> None:
     """Set a member's password; None removes it. Raises NotFound."""
-    Member.find(db, person_id, lock=True).password_hash = password_hash
+    member = Member.find(db, person_id, lock=True)
+    member.password_hash, member.password_makers = password_hash, (list(by.makers) or None) if password_hash else None
     acts.record(db, by, "person.password_set" if password_hash else "person.password_removed", person_id, {})
 
 
@@ -54,7 +55,7 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
         with transaction(workspace_id) as db:
             member = db.get(Member, workspace_id, str(person_id))
             if member and member.password_hash:  # none of a member who was deactivated since
-                members.append((member.principal(db), member.password_hash))
+                members.append((member.principal(db, member.password_makers), member.password_hash))
     return members or [(None, _unusable_hash())]
 
 

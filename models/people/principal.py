@@ -1,5 +1,6 @@
 """Signed-in people as principals: `user:user_...` in decisions and in the audit."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from models.audit.principal import Principal
@@ -23,7 +24,14 @@ class PersonPrincipal(Principal):
 
 
 def of_person(
-    person_id: str, workspace_id: str, role: Role, group_ids: frozenset[str] = frozenset(), *, sign_in_id: str = ""
+    person_id: str,
+    workspace_id: str,
+    role: Role,
+    group_ids: frozenset[str] = frozenset(),
+    *,
+    sign_in_id: str = "",
+    makers: Iterable[str] = (),
 ) -> PersonPrincipal:
-    """Return the principal of a person with this role in this workspace."""
-    return PersonPrincipal("user", person_id, workspace_id, SCOPES_OF[role], None, role, group_ids, sign_in_id)
+    """Return the principal of a person with this role in this workspace. A person is not their own maker."""
+    others = tuple(maker for maker in makers if maker != person_id)
+    return PersonPrincipal("user", person_id, workspace_id, SCOPES_OF[role], None, role, group_ids, sign_in_id, makers=others)

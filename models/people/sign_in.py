@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
@@ -24,7 +25,7 @@ SEEN_SECONDS = 60
 KEPT = timedelta(days=30)
 """How long the row of an ended or expired sign-in is kept."""
 _FIND = """
-    SELECT id, workspace_id, person_id, method, seen_at <= assent_now() - %(pause)s, role, group_ids
+    SELECT id, workspace_id, person_id, method, makers, seen_at <= assent_now() - %(pause)s, role, group_ids
     FROM assent_find_sign_in(%(digest)s)
 """
 _SEEN = """
@@ -56,6 +57,8 @@ class SignIn(Base):
     secret_sha256: Mapped[str] = mapped_column(unique=True)
     method: Mapped[str]
     """`link`, `passkey`, `password`, `proxy`, or `oidc:` and the issuer's name."""
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """`Principal.makers`: who made the link of the sign-in, or of the sign-in in which its passkey or password was added."""
     address: Mapped[str | None]
     """The client's network address at the sign-in."""
     user_agent: Mapped[str | None]
@@ -85,6 +88,7 @@ class SignIn(Base):
             person_id=person.id,
             secret_sha256=sha256(secret),
             method=method,
+            makers=list(person.makers) or None,
             address=address,
             user_agent=(user_agent or "")[:300] or None,
             created_at=now,
@@ -149,8 +153,9 @@ def find(secret: str) -> OpenSignIn | None:
         rows = db.rows(_FIND, digest=sha256(secret), pause=timedelta(seconds=SEEN_SECONDS))
     if not rows:
         return None
-    [(sign_in_id, workspace_id, person_id, method, is_due, role, group_ids)] = rows
+    [(sign_in_id, workspace_id, person_id, method, makers, is_due, role, group_ids)] = rows
     if is_due:
         with transaction(workspace_id) as db:
             db.write(_SEEN, id=sign_in_id, idle=timedelta(seconds=settings().sign_in_idle_seconds))
-    return OpenSignIn(of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id), method)
+    person = of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id, makers=makers or ())
+    return OpenSignIn(person, method)

@@ -8,6 +8,7 @@ import secrets
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
@@ -41,6 +42,8 @@ class SlackUser(Base):
     name: Mapped[str]
     """The Slack user's name at the first click. The Slack user chooses the name, so no check may depend on it."""
     person_id: Mapped[str | None] = mapped_column(sa.ForeignKey("person.id"))
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """`Principal.makers` of the sign-in in which the Slack user was linked."""
     link_sha256: Mapped[str | None]
     """SHA-256 of the secret in the one-time link."""
     link_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -102,6 +105,7 @@ class SlackUser(Base):
         if len(cls.of_person(db, by.id)) >= MOST:
             raise Conflict(f"You have {MOST} Slack users, the most that one person may have here: remove one first.")
         row.person_id, row.linked_at, row.link_sha256, row.link_until = by.id, clock.now(db), None, None
+        row.makers = list(by.makers) or None
         details = {"slack_user": row.id, "team": row.team_id, "user": row.slack_id, "name": Text(row.name)}
         acts.record(db, by, "person.slack_linked", by.id, details)
         return row

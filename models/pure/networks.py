@@ -5,18 +5,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from models.errors import Invalid
-
 MOST = 50
 """Networks in one list."""
 
 
 def check_networks(cidrs: Sequence[str] | None) -> list[str] | None:
-    """Return the networks in canonical spelling. None stands for every address and stays None. Raises Invalid."""
+    """Return the networks in canonical spelling. None stands for every address and stays None.
+
+    Raises ValueError with the field, such as `allowed_cidrs.1: ...`.
+    """
     if cidrs is None:
         return None
     if not 1 <= len(cidrs) <= MOST:
-        raise Invalid("allowed_cidrs", f"must name 1 to {MOST} networks; leave it out to allow every address.")
+        raise ValueError(f"allowed_cidrs: must name 1 to {MOST} networks; leave it out to allow every address.")
     return [_network(index, text) for index, text in enumerate(cidrs)]
 
 
@@ -29,12 +30,18 @@ def contains(cidrs: Iterable[str], address: str | None) -> bool:
     return any(ip in network for network in map(ip_network, cidrs) if network.version == ip.version)
 
 
+def covers(cidrs: Iterable[str], cidr: str) -> bool:
+    """True if one of the networks contains the whole network `cidr`."""
+    inner = ip_network(cidr)
+    return any(inner.subnet_of(outer) for outer in map(ip_network, cidrs) if outer.version == inner.version)  # type: ignore[arg-type]
+
+
 def _network(index: int, text: str) -> str:
     try:
         return str(ip_network(text.strip()))
     except ValueError as error:
         message = f"{text[:80]!r} is not a network ({error}): write 203.0.113.0/24, 2001:db8::/32 or one address."
-        raise Invalid(f"allowed_cidrs.{index}", message) from None
+        raise ValueError(f"allowed_cidrs.{index}: {message}") from None
 
 
 def _plain(address: str) -> IPv4Address | IPv6Address:

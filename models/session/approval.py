@@ -1,6 +1,7 @@
 """Approvals: the question put to people, the input that they see, and the one decision that closes it."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -73,7 +74,7 @@ class Approval(Base):
     level: Mapped[int] = mapped_column(default=0, server_default="0")
     """Number of escalations so far."""
     started_by: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
-    """The session's `speakers` when people were asked. With four eyes they may not decide."""
+    """Ids of the people who asked for the call: `CallInput.askers` when people were asked, and who edited the input since."""
     remind_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Time of the reminder. None after the reminder, and if none is due."""
     reminded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -127,7 +128,7 @@ class Approval(Base):
             quorum=asking.quorum,
             escalation=asking.escalation,
             level=0,
-            started_by=list(session.speakers),
+            started_by=CallInput.of(db, call.id).askers(session),
             remind_at=session.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
 
@@ -181,6 +182,10 @@ class Approval(Base):
         """Hash of the input that may run once the approval is allowed."""
         return self.decided_sha256 or self.input_sha256
 
+    def excludes(self, people: Iterable[str]) -> bool:
+        """True if the call needs four eyes, and one of these people asked for it."""
+        return Quorum.of(self.quorum).four_eyes and not set(people).isdisjoint(self.started_by)
+
     @property
     def by_person(self) -> bool:
         """True if a person or an API key decided, not a deadline, a sweep or a grant."""
@@ -203,20 +208,22 @@ class Approval(Base):
         decided = masking.mask(json.loads(self.decided_input), self.input_schema).hidden if self.decided_input else ()
         return masking.Echoes([*self.masked.hidden, *decided])
 
-    def unedit(self) -> None:
-        """Restore the proposed input after an edit."""
+    def unedit(self, askers: list[str]) -> None:
+        """Restore the proposed input after an edit. `askers` are the people who asked for that input."""
         self.decided_input = self.decided_sha256 = self.decided_shown = None
+        self.started_by = askers
 
-    def edit(self, edited: dict[str, Any], shown: dict[str, Any]) -> None:
-        """Store a person's input instead of the proposed one. `shown` has its secrets masked."""
+    def edit(self, edited: dict[str, Any], shown: dict[str, Any], by: Principal) -> None:
+        """Store a person's input instead of the proposed one. `shown` has its secrets masked. Who edits asks for the call."""
         self.decided_input, self.decided_sha256, self.decided_shown = spelled(edited), digest(edited), shown
+        self.started_by = sorted({*self.started_by, *by.people})
 
     def put(self, db: Db, session: Session, principal: Principal) -> None:
         """Insert the approval, with the event and the audit act `approval.requested`."""
         db.insert(self)
         if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id))
-        session.emit(db, "approval.requested", approval_events.requested(self))
+        session.emit(db, "approval.requested", approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
         session.note(principal, "approval.requested", self.id, rule=Text(self.rule), **facts)
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from models.audit.principal import Principal
 from models.database.rows import Db
+from models.people.deciders import shortage
 from models.pure.quorum import Quorum
 from models.session.vote import Vote
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 
-def in_call_event(approval: "Approval") -> Body:
+def in_call_event(db: Db, approval: "Approval") -> Body:
     """Return the field `approval` of the event of the call that waits."""
     body = {
         "id": approval.id,
@@ -22,15 +23,15 @@ def in_call_event(approval: "Approval") -> Body:
         "input_sha256": approval.input_sha256,
         "prompt": approval.prompt,
         "rule": approval.rule,
-        **requirements(approval),
+        **requirements(db, approval),
         "votes": [],
     }
     return body | ({"annotations": approval.annotations} if approval.annotations else {})
 
 
-def requested(approval: "Approval") -> Body:
+def requested(db: Db, approval: "Approval") -> Body:
     """Return the body of `approval.requested`."""
-    body = in_call_event(approval)
+    body = in_call_event(db, approval)
     return {"approval_id": body.pop("id"), **body, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
 
 
@@ -47,12 +48,12 @@ def reminded(db: Db, approval: "Approval") -> Body:
 def closed(db: Db, approval: "Approval", principal: Principal) -> Body:
     """Return the body of `approval.decided`, `approval.expired` or `approval.cancelled`."""
     may_have_votes = approval.quorum or principal.kind == "user"
-    votes = voting(db, approval) if may_have_votes else requirements(approval) | {"votes": []}
+    votes = voting(db, approval) if may_have_votes else requirements(db, approval) | {"votes": []}
     return _named(approval) | {"status": approval.status, "decided_by": str(principal), **votes}
 
 
-def requirements(approval: "Approval") -> Body:
-    """Return who may decide and how many must agree, as events and responses have it."""
+def requirements(db: Db, approval: "Approval") -> Body:
+    """Return who may decide, how many must agree, and whether they are too few, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
         "required_approvals": quorum.required,
@@ -60,12 +61,13 @@ def requirements(approval: "Approval") -> Body:
         "four_eyes": quorum.four_eyes,
         "people_only": quorum.needs_people,
         "started_by": [f"user:{person_id}" for person_id in approval.started_by],
+        "shortage": shortage(db, quorum, approval.started_by) if approval.status == "pending" else None,
     }
 
 
 def voting(db: Db, approval: "Approval") -> Body:
     """Return `requirements`, and the votes so far."""
-    return requirements(approval) | {"votes": [vote.summary for vote in Vote.of_approval(db, approval.id)]}
+    return requirements(db, approval) | {"votes": [vote.summary for vote in Vote.of_approval(db, approval.id)]}
 
 
 def _named(approval: "Approval") -> Body:

@@ -3,12 +3,13 @@
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
+from models.session.session import Session
 
 
 class CallInput(Base):
@@ -37,6 +38,12 @@ class CallInput(Base):
     """The tool's questions, which must be answered before it can go on: `{"requests": {key: {...}}, "state": str | None}`."""
     answers: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """A person's answers to the questions, by key."""
+    asked_by: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """If people edited the input: `Approval.started_by` of the approval by which the edit was allowed."""
+
+    def askers(self, session: Session) -> list[str]:
+        """Return the ids of the people who asked for the call: those behind the run, and those who edited the input."""
+        return sorted({*session.askers, *(self.asked_by or ())})
 
     @classmethod
     def of(cls, db: Db, call_id: str) -> "CallInput":

@@ -52,7 +52,7 @@ class Grant(Base):
     covers: Mapped[str]
     """`match` in words for people."""
     given_by: Mapped[str]
-    voters: Mapped[list[list[str]] | None] = mapped_column(JSONB(none_as_null=True))
+    voters: Mapped[list[list[Any]] | None] = mapped_column(JSONB(none_as_null=True))
     """Pairs of a voter and the person whose right the vote used. Null: an API key decided."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -83,7 +83,7 @@ class Grant(Base):
         approval: Approval,
         decision: Decision,
         identity: str,
-        voters: list[list[str]] | None = None,
+        voters: list[list[Any]] | None = None,
     ) -> "Grant":
         """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
         rule = rule_for(approval, decision.match)

@@ -59,7 +59,9 @@ class Session(Base):
     on_behalf_of: Mapped[str | None]
     """The person for whom the session was created."""
     speakers: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
-    """Ids of the people who started the present run, or sent a message to it. With four eyes they may not decide its calls."""
+    """Ids of the people who started the present run, or sent a message to it, by name."""
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
     status: Mapped[str] = mapped_column(default="idle")
     stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The stop reason of the last `session.status_idle`."""
@@ -219,6 +221,11 @@ class Session(Base):
     def count(self, charge: Charge, times: int = 1) -> None:
         """Add an attempt's charge to the usage, or remove it if `times` is -1."""
         self.usage = summed(self.usage, charge, times)
+
+    @property
+    def askers(self) -> list[str]:
+        """Ids of the people who may be behind the present run. With four eyes they may not decide its calls."""
+        return sorted({*self.speakers, *(self.makers or ())})
 
     @property
     def spender(self) -> str | None:

@@ -1,11 +1,11 @@
 """Votes: one person's part of a decision. Per approval, at most one vote by a person and one with a person's right is valid."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
@@ -13,6 +13,21 @@ from models.database.tables import Base
 
 _STANDING = "voided_at IS NULL"
 _OF = f"WHERE approval_id = ANY(%(approvals)s) AND {_STANDING} ORDER BY created_at, id"
+
+
+class Ballot(NamedTuple):
+    """What counts of a vote, of a grant's voters too."""
+
+    voter: str
+    right: str
+    """The person whose right the vote uses."""
+    makers: Sequence[str] = ()
+    """The people who made the links behind the voter's sign-in. They may be the same human being as the voter."""
+
+    @property
+    def people(self) -> set[str]:
+        """The people who may have cast the vote."""
+        return {self.voter, *self.makers}
 
 
 class Vote(Base):
@@ -28,9 +43,11 @@ class Vote(Base):
     """The person who voted."""
     for_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
     """The person whose right the vote uses: the voter, or a person who delegated the right to the voter."""
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """`Principal.makers` of the voter."""
     delegation_id: Mapped[str | None]
     result: Mapped[str]
-    """`allow` or `deny`."""
+    """`allow` or `deny`; `edit` with four eyes, if the voter edited the input: then somebody else must allow it."""
     input_sha256: Mapped[str]
     """The hash of the input that would run. The vote counts for no other input."""
     choice_sha256: Mapped[str]
@@ -61,6 +78,11 @@ class Vote(Base):
     def of_approval(cls, db: Db, approval_id: str) -> "list[Vote]":
         """Return the valid votes on one approval, oldest first."""
         return db.find(cls, _OF, approvals=[approval_id])
+
+    @property
+    def ballot(self) -> Ballot:
+        """What counts of the vote."""
+        return Ballot(self.person_id, self.for_person_id, self.makers or ())
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -29,15 +29,16 @@ from models.audit.text import Text
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
-from models.errors import Invalid, NotFound
+from models.errors import Forbidden, Invalid, NotFound
 from models.pure.key_secret import new_secret, sha256
-from models.pure.networks import check_networks
+from models.pure.networks import check_networks, covers
 
 SCOPES = ("read", "agents", "sessions", "environment", "approvals", "reveal", "admin")
 DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})
 ENVIRONMENT_SCOPES = frozenset({"read", "environment"})
 """The scopes of a key that is bound to an environment."""
 
+_ROTATE_OTHERWISE = "rotate it as a person, with `assent keys rotate`, or by a key without networks."
 Status = Literal["active", "inactive", "expired", "archived"]
 """The SDK's words. `archived` is a revoked key, which cannot be used again."""
 
@@ -58,6 +59,9 @@ class ApiKey(Base):
     """The one environment that the key serves. No foreign key, since the key's row outlives the environment: it is revoked then."""
     allowed_cidrs: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """The networks from which the key may be used; None stands for all."""
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """Ids of the people behind the key: `Principal.people` of its creator. A key that a key created has that key's makers. None for
+    a key of the operator's command line."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     last_used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -81,13 +85,15 @@ class ApiKey(Base):
     ) -> tuple["ApiKey", str]:
         """Create a key and return it with its secret, which cannot be read again. `environment_id` binds the key to an environment.
 
-        Raises Invalid for unknown or no scopes, an expiry in the past, a malformed network, and an environment that does not exist
-        or is not self-hosted.
+        A key that a key creates ends no later and has no wider networks than its creator; by default it has the same limits. Raises
+        Invalid for wider limits, unknown or no scopes, an expiry in the past, a malformed network, and an environment that does not
+        exist or is not self-hosted.
         """
+        by = by or system("api_key.create", workspace_id)
         now = clock.now(db)
         if expires_at is not None and expires_at <= now:
             raise Invalid("expires_at", "must be in the future; leave it out for a key that never expires.")
-        networks = check_networks(allowed_cidrs)
+        expires_at, networks = _within_creator(db, by, expires_at, _networks(allowed_cidrs))
         if environment_id is not None:
             _check_bond(db, environment_id, scopes)
         secret = new_secret()
@@ -102,9 +108,10 @@ class ApiKey(Base):
             allowed_cidrs=networks,
             created_at=now,
             expires_at=expires_at,
+            makers=list(by.people) or None,
         )
         db.insert(row)
-        acts.record(db, by or system("api_key.create", workspace_id), "api_key.created", row.id, row._limits())
+        acts.record(db, by, "api_key.created", row.id, row._limits())
         return row, secret
 
     def _limits(self) -> dict[str, Any]:
@@ -167,22 +174,28 @@ class ApiKey(Base):
         """Create a key with the old key's name, scopes, limits and lifetime; return it with its secret. The old key ends after
         `overlap`.
 
-        Raises NotFound; Invalid if the old key is not active.
+        A new key that a key creates ends no later than its creator. Raises NotFound; Invalid if the old key is not active, or has
+        wider networks than the key that rotates it.
         """
         old, now = cls.find(db, key_id, lock=True), clock.now(db)
         if old.status(now) != "active":
             raise Invalid("", f"This key is {old.status(now)}: only an active key can be rotated.")
-        lifetime = old.expires_at - old.created_at if old.expires_at else None
+        expires_at = now + (old.expires_at - old.created_at) if old.expires_at else None
+        if (creator := _creator(db, by)) is not None:
+            if creator.allowed_cidrs and not old.allowed_cidrs:
+                raise Invalid("", f"This key has no networks, and the key that rotates it has: {_ROTATE_OTHERWISE}")
+            expires_at = min((end for end in (expires_at, creator.expires_at) if end), default=None)
         new, secret = cls.create(
             db,
             workspace_id=old.workspace_id,
             name=old.name,
             scopes=frozenset(old.scopes),
             environment_id=old.environment_id,
-            expires_at=now + lifetime if lifetime else None,
+            expires_at=expires_at,
             allowed_cidrs=old.allowed_cidrs,
             by=by,
         )
+        new.makers = new.makers or old.makers
         ends = now + overlap
         old.expires_at = min(ends, old.expires_at) if old.expires_at else ends
         acts.record(db, by, "api_key.rotated", old.id, {"to": new.id, "expires_at": old.expires_at.isoformat()})
@@ -193,6 +206,54 @@ class ApiKey(Base):
         """Revoke the keys that are bound to an environment."""
         for key in db.find(cls, "WHERE environment_id = %(id)s AND revoked_at IS NULL ORDER BY id", id=environment_id):
             cls.revoke(db, key.id, by=by)
+
+
+def _networks(cidrs: Sequence[str] | None) -> list[str] | None:
+    """Return the networks in canonical spelling. Raises Invalid."""
+    try:
+        return check_networks(cidrs)
+    except ValueError as error:
+        field, _, message = str(error).partition(": ")
+        raise Invalid(field, message) from None
+
+
+def check_lasting(db: Db, by: Principal) -> None:
+    """Raise Forbidden if the principal is a key that ends or has networks: a person whom it lets in would have no such limits."""
+    key = _creator(db, by)
+    if key is not None and (key.expires_at or key.allowed_cidrs):
+        limit = f"ends at {key.expires_at.isoformat()}" if key.expires_at else f"is limited to {', '.join(key.allowed_cidrs or ())}"
+        raise Forbidden(
+            f"x-api-key: this key {limit}, and a person who signs in has no such limit: use a key without expires_at and "
+            "allowed_cidrs, or invite as an admin who is signed in."
+        )
+
+
+def _creator(db: Db, by: Principal) -> ApiKey | None:
+    """Return the key that acts; None if no key acts."""
+    return ApiKey.find(db, by.id) if by.kind == "api_key" else None
+
+
+def _within_creator(
+    db: Db, by: Principal, expires_at: datetime | None, networks: list[str] | None
+) -> tuple[datetime | None, list[str] | None]:
+    """Return a new key's expiry and networks, by default those of the key that creates it. Raises Invalid for wider ones."""
+    creator = _creator(db, by)
+    if creator is None:
+        return expires_at, networks
+    if expires_at is not None and creator.expires_at is not None and expires_at > creator.expires_at:
+        raise Invalid(
+            "expires_at",
+            f"must not be later than {creator.expires_at.isoformat()}, when the key that creates this one ends; "
+            "leave it out for that time.",
+        )
+    for position, network in enumerate(networks or ()):
+        if creator.allowed_cidrs and not covers(creator.allowed_cidrs, network):
+            raise Invalid(
+                f"allowed_cidrs.{position}",
+                f"{network} is outside {', '.join(creator.allowed_cidrs)}, the networks of the key that creates this one; "
+                "leave allowed_cidrs out for those.",
+            )
+    return expires_at or creator.expires_at, networks or creator.allowed_cidrs
 
 
 def _in_order(scopes: frozenset[str] | None, environment_id: str | None) -> list[str]:

@@ -28,7 +28,7 @@ _USED = """
         FOR NO KEY UPDATE SKIP LOCKED
     )
 """
-_FIND = "SELECT id, workspace_id, scopes, environment_id, allowed_cidrs FROM assent_find_key(%(digest)s)"
+_FIND = "SELECT id, workspace_id, scopes, environment_id, allowed_cidrs, makers FROM assent_find_key(%(digest)s)"
 _GOOD = "SELECT * FROM assent_good_keys(CAST(%(ids)s AS text[]))"
 
 
@@ -91,10 +91,11 @@ def _look_up(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
     if not rows:
         _known.pop(digest, None)
         return None
-    [(key_id, workspace_id, scopes, environment_id, allowed_cidrs)] = rows
-    principal = Principal("api_key", key_id, workspace_id, frozenset(scopes))
+    [(key_id, workspace_id, scopes, environment_id, allowed_cidrs, makers)] = rows
+    about = ("api_key", key_id, workspace_id, frozenset(scopes))
+    principal = Principal(*about, makers=tuple(makers or ()))
     if environment_id is not None:
-        principal = Bound(principal.kind, principal.id, principal.workspace_id, principal.scopes, None, environment_id)
+        principal = Bound(*about, environment_id=environment_id, makers=principal.makers)
     if len(_known) >= _CACHE_SIZE:
         _known.clear()
     networks = tuple(allowed_cidrs or ())

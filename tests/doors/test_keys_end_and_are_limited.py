@@ -80,12 +80,12 @@ def test_a_refused_address_is_a_403_that_names_it(api: str, make: Maker) -> None
 
 @pytest.mark.parametrize("cidr", ["10.0.0.1/8", "10.0.0.0/33", "all", "", "2001:db8::1/32"])
 def test_an_invalid_network_is_refused_by_its_index(cidr: str) -> None:
-    with pytest.raises(Invalid, match=r"allowed_cidrs\.1: .* is not a network"):
+    with pytest.raises(ValueError, match=r"allowed_cidrs\.1: .* is not a network"):
         check_networks(["127.0.0.1", cidr])
 
 
 def test_an_empty_list_of_networks_is_refused() -> None:
-    with pytest.raises(Invalid, match="leave it out"):
+    with pytest.raises(ValueError, match="leave it out"):
         check_networks([])
     assert not contains([], "127.0.0.1")
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from doors import waiting
 from doors.served import Caller, bad, confirmation, good, message
-from doors.waiting import approval_of
+from doors.waiting import agent_with, approval_of
 from people import Somebody, group, member
 from rows.stage import Stage, call
 
@@ -18,12 +18,6 @@ Client = Callable[[Somebody], httpx.Client]
 def two(stage: Stage, finance: str) -> list[Somebody]:
     """Two members of the group `finance`."""
     return [member(stage, groups=[finance]) for _ in range(2)]
-
-
-def agent_with(caller: Caller, **approval: Any) -> dict[str, Any]:
-    """Create an agent whose tool `bash` has these settings for approvals."""
-    config = {"name": "bash", "approval": approval} if approval else {"name": "bash"}
-    return caller.agent(tools=[{"type": "agent_toolset_20260401", "configs": [config]}])
 
 
 def asked(caller: Caller, stage: Stage, agent: dict[str, Any]) -> dict[str, Any]:

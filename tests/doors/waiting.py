@@ -31,6 +31,12 @@ def asked(caller: Caller, stage: Stage, *blocks: dict[str, Any], **session: Any)
     return stage.reply(session_id, *(blocks or [call(command="ls -l")]))
 
 
+def agent_with(caller: Caller, **approval: Any) -> dict[str, Any]:
+    """Create an agent whose tool `bash` has these settings for approvals."""
+    config = {"name": "bash", "approval": approval} if approval else {"name": "bash"}
+    return caller.agent(tools=[{"type": "agent_toolset_20260401", "configs": [config]}])
+
+
 def secretive(caller: Caller, stage: Stage, **arguments: Any) -> ToolCall:
     """Return a waiting call of `transfer`."""
     agent = caller.agent(tools=[SECRETIVE])

@@ -8,6 +8,9 @@ from local.conftest import Assent
 from people import group, member
 from rows.stage import Stage
 
+from models.database.transactions import transaction
+from models.people.delegation import Delegation
+
 
 def test_a_workspace_is_halted_and_resumed(assent: Assent) -> None:
     assert assent("halt") == "The workspace is not halted.\n"
@@ -30,9 +33,13 @@ def test_delegations_are_given_listed_and_ended(assent: Assent, stage: Stage) ->
     finance = group(stage)
     anna, ben = member(stage, groups=[finance]), member(stage)
     line = assent("delegations", "give", anna.person_id, f"user:{ben.person_id}", "--hours", "2.5")
-    assert line.endswith(f"  user:{anna.person_id} to user:{ben.person_id}, for all decisions, 2 hours left\n")
+    whose = f"  user:{anna.person_id} to user:{ben.person_id}, for all decisions"
+    assert line.endswith(f"{whose}, waits until user:{anna.person_id} accepts it at /inbox/account\n")
+    with transaction(stage.workspace_id) as db:
+        Delegation.find(db, line.split()[0], lock=True).accept(db, anna.principal)
+    assert f"{whose}, 2 hours left\n" in assent("delegations", "list")
     of_group = ["--group", finance, "--starts-at", "2099-01-01T00:00:00Z", "--until", "2099-02-01T00:00:00Z"]
-    assert f"for group:{finance}, from 2099-01-01" in assent("delegations", "give", anna.person_id, ben.person_id, *of_group)
+    assert f"for group:{finance}, waits until" in assent("delegations", "give", anna.person_id, ben.person_id, *of_group)
     later, now = json.loads(assent("delegations", "list", "--json"))
     assert assent("delegations", "end", now["id"]) == f"{now['id']} is ended.\n"
     assert later["id"] in assent("delegations", "list")

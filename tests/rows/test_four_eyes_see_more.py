@@ -84,7 +84,7 @@ def test_a_waiting_call_whose_run_names_nobody_can_only_be_denied_once_four_eyes
     stage.reply(session, call())
     [approval] = stage.approvals(session)
     stage.change_policies(approval=FOUR_EYES)
-    with pytest.raises(Forbidden, match="it can only be denied"):
+    with pytest.raises(Forbidden, match="this call can only be denied"):
         vote(stage, anna, approval)
     vote(stage, anna, approval, "deny")
     assert stage.get(Approval, approval.id).status == "denied"

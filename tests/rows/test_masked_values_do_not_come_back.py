@@ -28,7 +28,13 @@ def visible(stage: Stage, session: str) -> str:
     with transaction(stage.workspace_id) as db:
         acts = [row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)]
     shown = [shown_event(event, whole=False) for event in stage.events(session)]
-    return json.dumps([acts, shown], ensure_ascii=False) + "".join(dumps(Approval.of(row)) for row in stage.approvals(session))
+    return json.dumps([acts, shown], ensure_ascii=False) + "".join(answer(stage, row) for row in stage.approvals(session))
+
+
+def answer(stage: Stage, approval: Any, **more: Any) -> str:
+    """The approval as the API returns it."""
+    with transaction(stage.workspace_id) as db:
+        return dumps(Approval.of(db, approval, **more))
 
 
 def started(stage: Stage, block: dict[str, Any] | None = None, **options: Any) -> tuple[str, Any]:
@@ -91,9 +97,9 @@ def test_the_output_of_a_lost_attempt_is_masked_even_where_it_is_cut(stage: Stag
     Attempt.say(stage.workspace_id, held.id, held.attempt, f"r2&hunter2 is what it begins with, then {SECRET}, then hunter2&")
     stage.locked(session, lambda db, locked: flow.lose_call(db, locked, db.get_one(type(tool_call), held.id)))
     [approval] = stage.approvals(session)
-    shown = json.loads(dumps(Approval.of(approval)))
+    shown = json.loads(answer(stage, approval))
     assert shown["attempt"]["output"] == "«masked» is what it begins with, then «masked», then «masked»"
-    assert SECRET in dumps(Approval.of(approval, reveal=True))
+    assert SECRET in answer(stage, approval, reveal=True)
     stage.decide(approval, outcome="happened", content=(say(f"it printed {SECRET}"),))
     assert "hunter2" not in visible(stage, session)
 

@@ -69,7 +69,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
     assert readable == {
         "answer": {"id", "slip"},
-        "api_key": key | {"allowed_cidrs", "expires_at", "disabled_at", "revoked_at"},
+        "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
         "identity": {"issuer", "subject", "person_id"},
         "invitation": {"id", "workspace_id", "secret_sha256"},
         "link": {"id", "workspace_id", "token_sha256", "code_hmac", "tries", "used_at"},
@@ -79,7 +79,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "passkey": {"id", "workspace_id", "person_id", "credential_id"},
         "person": {"id", "email"},
         "session": {"id", "last_seq"},
-        "sign_in": {"id", "workspace_id", "person_id", "method", "secret_sha256"}
+        "sign_in": {"id", "workspace_id", "person_id", "method", "makers", "secret_sha256"}
         | {"seen_at", "idle_until", "expires_at", "ended_at"},
         "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"},
         "turn": {"id", "status", "fence", "lease_until"},

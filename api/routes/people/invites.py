@@ -7,7 +7,7 @@ from api.door import reads, writes
 from api.paging import Selection, id_page
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import InviteCreate, InviteList
-from api.routes.people.rights import check_role
+from api.routes.people.rights import check_invitation
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
@@ -57,7 +57,7 @@ def create(db: Db, principal: Principal, body: InviteCreate) -> answers.NewInvit
     The one-time link is in this response only, since Assent sends no mail. The principal needs each scope that the role gives. An
     earlier invitation to the same address ends.
     """
-    check_role(principal, body.given_role)
+    check_invitation(db, principal, body.given_role)
     row, secret = Invitation.create(db, body.email, body.given_role, group_ids=body.rbac_group_ids, by=principal)
     return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
 

@@ -9,11 +9,12 @@ from api.door import reads, writes
 from api.paging import Selection, id_page
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import UserList, UserUpdate
-from api.routes.people.rights import check_role
+from api.routes.people.rights import check_invitation, check_role
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid
+from models.people.confirming import confirm, makers_of
 from models.people.group import Membership
 from models.people.invitation import Invitation, link_of
 from models.people.member import Member
@@ -81,6 +82,19 @@ def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answ
     return _users(db, [member])[0]
 
 
+@users.post("/<user_id>/confirm")
+@writes(Nothing, "admin", once=True, answer=answers.User)
+def confirm_person(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.User:
+    """Confirm that a person holds their own ways to sign in.
+
+    Until then, a person who signed in by a link does not count beside the maker of the link. The maker cannot confirm, and neither
+    can an API key.
+    """
+    check_role(principal, Member.find(db, user_id).role)
+    confirm(db, user_id, by=principal)
+    return _users(db, [Member.find(db, user_id)])[0]
+
+
 @users.post("/<user_id>/link")
 @writes(Nothing, "admin", answer=answers.NewInvite, shown_once="url")
 def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.NewInvite:
@@ -88,7 +102,7 @@ def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers
 
     Using the link ends the person's passkeys, password, Slack users and sign-ins. Earlier links end now.
     """
-    check_role(principal, Member.find(db, user_id).role)
+    check_invitation(db, principal, Member.find(db, user_id).role)
     row, secret = Invitation.renew(db, user_id, by=principal)
     return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
@@ -108,4 +122,7 @@ def _users(db: Db, rows: Sequence[Member]) -> list[answers.User]:
     groups: dict[str, list[str]] = {}
     for membership in db.find(Membership, "WHERE person_id = ANY(%(ids)s) ORDER BY group_id", ids=ids):
         groups.setdefault(membership.person_id, []).append(membership.group_id)
-    return [answers.User.of(row, persons[row.person_id], groups.get(row.person_id, [])) for row in rows]
+    makers = makers_of(db, ids)
+    return [
+        answers.User.of(row, persons[row.person_id], groups.get(row.person_id, []), makers.get(row.person_id, [])) for row in rows
+    ]

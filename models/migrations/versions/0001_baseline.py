@@ -76,7 +76,7 @@ SYSTEM_WRITES = {
 DEFINER_RIGHTS = {
     "answer": "SELECT (id, slip), DELETE",
     "api_key": "SELECT (id, workspace_id, scopes, secret_sha256, environment_id, allowed_cidrs, "
-    "expires_at, disabled_at, revoked_at)",
+    "makers, expires_at, disabled_at, revoked_at)",
     "identity": "SELECT (issuer, subject, person_id)",
     "invitation": "SELECT (id, workspace_id, secret_sha256)",
     "link": "SELECT (id, workspace_id, token_sha256, code_hmac, tries, used_at)",
@@ -86,7 +86,7 @@ DEFINER_RIGHTS = {
     "passkey": "SELECT (id, workspace_id, person_id, credential_id)",
     "person": "SELECT (id, email)",
     "session": "SELECT (id, last_seq)",
-    "sign_in": "SELECT (id, workspace_id, person_id, method, secret_sha256, seen_at, idle_until, expires_at, ended_at)",
+    "sign_in": "SELECT (id, workspace_id, person_id, method, makers, secret_sha256, seen_at, idle_until, expires_at, ended_at)",
     "tool_call": "SELECT (id, status, fence, lease_until, cancel_requested_at), UPDATE (lease_until)",
     "toolset": "SELECT, INSERT, UPDATE",
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
@@ -100,9 +100,10 @@ GOOD_KEY = "revoked_at IS NULL AND disabled_at IS NULL AND (expires_at IS NULL O
 DEFINER_FUNCTIONS = {
     # The API key with this secret, if it is valid now.
     "assent_find_key(secret_digest text)": f"""
-        RETURNS TABLE (id text, workspace_id text, scopes text[], environment_id text, allowed_cidrs text[])
+        RETURNS TABLE (id text, workspace_id text, scopes text[], environment_id text, allowed_cidrs text[],
+            makers text[])
         AS $$
-            SELECT id, workspace_id, scopes, environment_id, allowed_cidrs FROM api_key
+            SELECT id, workspace_id, scopes, environment_id, allowed_cidrs, makers FROM api_key
             WHERE secret_sha256 = secret_digest AND {GOOD_KEY}
         $$
     """,
@@ -163,9 +164,10 @@ DEFINER_FUNCTIONS = {
     """,
     # The sign-in with this secret, if it is open, with the person's current role and groups.
     "assent_find_sign_in(secret_digest text)": """
-        RETURNS TABLE (id text, workspace_id text, person_id text, method text, seen_at timestamptz, role text, group_ids text[])
+        RETURNS TABLE (id text, workspace_id text, person_id text, method text, makers text[],
+            seen_at timestamptz, role text, group_ids text[])
         AS $$
-            SELECT s.id, s.workspace_id, s.person_id, s.method, s.seen_at, m.role, ARRAY(
+            SELECT s.id, s.workspace_id, s.person_id, s.method, s.makers, s.seen_at, m.role, ARRAY(
                 SELECT g.group_id::text FROM membership g WHERE g.workspace_id = s.workspace_id AND g.person_id = s.person_id
             )
             FROM sign_in s JOIN member m ON m.workspace_id = s.workspace_id AND m.person_id = s.person_id

@@ -27,7 +27,8 @@ CREATE TABLE api_key (
     disabled_at timestamptz,
     revoked_at timestamptz,
     environment_id varchar,
-    allowed_cidrs text[]
+    allowed_cidrs text[],
+    makers text[]
 );
 
 CREATE TABLE agent (
@@ -147,6 +148,7 @@ CREATE TABLE member (
     role varchar NOT NULL,
     source varchar DEFAULT 'direct' NOT NULL,
     password_hash varchar,
+    password_makers text[],
     created_at timestamptz NOT NULL,
     deactivated_at timestamptz,
     PRIMARY KEY (workspace_id, person_id)
@@ -184,7 +186,8 @@ CREATE TABLE delegation (
     created_at timestamptz NOT NULL,
     created_by varchar NOT NULL,
     ended_at timestamptz,
-    ended_by varchar
+    ended_by varchar,
+    accepted_at timestamptz
 );
 CREATE INDEX delegation_from ON delegation (workspace_id, from_person_id) WHERE ended_at IS NULL;
 CREATE INDEX delegation_newest ON delegation (workspace_id, created_at, id);
@@ -199,6 +202,7 @@ CREATE TABLE invitation (
     renews boolean DEFAULT false NOT NULL,
     secret_sha256 varchar NOT NULL UNIQUE,
     invited_by varchar NOT NULL,
+    makers text[],
     invited_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     accepted_at timestamptz,
@@ -212,6 +216,7 @@ CREATE TABLE sign_in (
     person_id varchar NOT NULL REFERENCES person,
     secret_sha256 varchar NOT NULL UNIQUE,
     method varchar NOT NULL,
+    makers text[],
     address varchar,
     user_agent varchar,
     created_at timestamptz NOT NULL,
@@ -230,6 +235,7 @@ CREATE TABLE passkey (
     public_key bytea NOT NULL,
     sign_count bigint NOT NULL,
     name varchar NOT NULL,
+    makers text[],
     created_at timestamptz NOT NULL,
     used_at timestamptz
 );
@@ -249,6 +255,7 @@ CREATE TABLE slack_user (
     slack_id varchar NOT NULL,
     name varchar NOT NULL,
     person_id varchar REFERENCES person,
+    makers text[],
     link_sha256 varchar,
     link_until timestamptz,
     created_at timestamptz NOT NULL,
@@ -276,6 +283,7 @@ CREATE TABLE session (
     on_ask varchar DEFAULT 'inbox' NOT NULL,
     on_behalf_of varchar,
     speakers text[] DEFAULT '{}' NOT NULL,
+    makers text[],
     max_list_cost numeric,
     spend_limits_from numeric,
     usage jsonb NOT NULL,
@@ -388,7 +396,8 @@ CREATE TABLE call_input (
     secrets jsonb,
     asking jsonb,
     question jsonb,
-    answers jsonb
+    answers jsonb,
+    asked_by text[]
 );
 
 CREATE TABLE call_result (
@@ -474,6 +483,7 @@ CREATE TABLE vote (
     approval_id varchar NOT NULL REFERENCES approval,
     person_id varchar NOT NULL REFERENCES person,
     for_person_id varchar NOT NULL REFERENCES person,
+    makers text[],
     delegation_id varchar,
     result varchar NOT NULL,
     input_sha256 varchar NOT NULL,
