@@ -122,7 +122,7 @@ def test_a_standing_grant_expires_after_thirty_days_by_default(stage: Stage) -> 
 def test_the_sweep_releases_waiting_calls_that_a_new_grant_covers(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
-    first, second, third = stage.reply(session, call(command="git a"), call(command="git b"), call(command="rm c"))
+    first, second, third = stage.reply(session, call(command="git add x"), call(command="git branch"), call(command="rm c"))
     stage.decide(stage.approvals(session)[0], result="allow", scope="session", match="bash(git *)")
     assert stage.get(ToolCall, second.id).status == "asked"
     [grant] = grants(stage)
@@ -157,7 +157,7 @@ def test_a_sweep_that_runs_an_hour_late_still_releases_the_call(stage: Stage, cl
     """Even behind a hundred calls that the grant does not cover."""
     session = stage.session()
     stage.message(session)
-    calls = stage.reply(session, *(call(command=f"rm {n}") for n in range(110)), call(command="git a"), call(command="git b"))
+    calls = stage.reply(session, *(call(command=f"rm {n}") for n in range(110)), call(command="git add x"), call(command="git branch"))
     stage.confirm(session, calls[-2].id, scope="session", match="bash(git *)")
     clock.advance(3600)
     sweeps.release_granted()
