@@ -16,7 +16,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
 from models.pure.masking import mask
-from models.pure.policy import Rule
+from models.pure.policy import Granted, Rule
 from models.session.approval import Approval
 from models.session.approval_deadline import OVERDUE
 from models.session.grant import Grant
@@ -103,5 +103,5 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         agent = other.agent(db)
         rules = SessionPolicies.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
-            released += rules.judge(approval.tool, arguments, [rule]).effect == "allow"
+            released += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"
     return released

@@ -7,7 +7,8 @@ from typing import Any
 from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
 from models.pure import shell
-from models.pure.policy import Verdict
+from models.pure.masking import mask
+from models.pure.policy import Granted, Verdict
 from models.pure.policy.conditions import look_up, pointer
 from models.pure.policy.rules import COMMAND_PATHS
 from models.session.grant import Grant
@@ -48,7 +49,8 @@ def explain(
     grants = Grant.live(db, session, {tool}) if session else []
     texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
-    return Explanation(applied.judge(tool, tool_input, [grant.rule for grant in grants]), lines, grants)
+    granted = Granted(tuple(grant.rule for grant in grants), mask(dict(tool_input)).shown)
+    return Explanation(applied.judge(tool, tool_input, granted), lines, grants)
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from models.policy.session_policies import UNKNOWN_TOOL, SessionPolicies
 from models.pure import words
 from models.pure.fitting import misfit
 from models.pure.masking import Echoes, mask
-from models.pure.policy import Rule, Verdict
+from models.pure.policy import Granted, Verdict
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.approval_deadline import overdue
@@ -57,7 +57,7 @@ def judge_proposals(db: Db, session: Session, proposals: Sequence[Proposal]) -> 
     grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}), session.askers)
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
-            verdicts[position] = _granted(db, session, rules, grants, each.name, each.input)
+            verdicts[position] = _granted(db, session, rules, grants, each.name, each)
     return verdicts
 
 
@@ -96,7 +96,7 @@ def granted_now(db: Db, session: Session, rules: SessionPolicies, call: ToolCall
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
     grants = counting(db, session, rules, Grant.to_use(db, session.id, {call.name}), call_input.askers(session))
-    verdict = _granted(db, session, rules, grants, call.name, call_input.input)
+    verdict = _granted(db, session, rules, grants, call.name, call_input)
     if verdict.effect == "allow":
         call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]
     return verdict.effect == "allow"
@@ -106,17 +106,17 @@ def verdict_on(
     rules: SessionPolicies,
     call: ToolCall,
     call_input: CallInput,
-    grants: Sequence[Rule] = (),
+    granted: Granted | None = None,
     *,
     instead: dict[str, Any] | None = None,
 ) -> Verdict:
-    """Return the verdict on a stored call, with its own input or with `instead`.
+    """Return the verdict on a stored call, with its own input or with `instead`. `granted.shown` is that input, masked.
 
     Returns UNKNOWN_TOOL if the server's name now points to another address.
     """
     if not rules.is_at(call.name, call.address):
         return UNKNOWN_TOOL
-    verdict = rules.judge(call.name, call_input.input if instead is None else instead, grants)
+    verdict = rules.judge(call.name, call_input.input if instead is None else instead, granted)
     return replace(verdict, rule=Echoes(call_input.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
 
 
@@ -153,7 +153,7 @@ def ask_instead(
     else:
         approval = Approval.ask(db, session, call, replace(asking, **rules.approvers(call.name)))
     if input_schema is not None:
-        call_input.secrets = sorted({*(call_input.secrets or ()), *mask(call_input.input, input_schema).hidden}) or None
+        call_input.masks_also(mask(call_input.input, input_schema))
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
     approval.leads_to = leads_to or None
     echoes = Echoes(call_input.secrets or (), quoted=True)
@@ -181,7 +181,7 @@ def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Gran
         return False  # a person edited the input, so people decide
     if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call_input.input)):
         return False
-    verdict = _granted(db, session, rules, grants, call.name, call_input.input)
+    verdict = _granted(db, session, rules, grants, call.name, call_input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]
     if verdict.effect != "allow" or not used:
         return False
@@ -205,12 +205,15 @@ def _given_by_enough(db: Db, askers: Collection[str], quorum: Quorum, grant: Gra
 
 
 def _granted(
-    db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], tool: str, tool_input: dict[str, object]
+    db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], tool: str, source: Proposal | CallInput
 ) -> Verdict:
-    """Return the verdict with grants, and count their uses. A grant that was used up or revoked meanwhile leaves the list."""
+    """Return the verdict with grants on the input of `source`, and count their uses.
+
+    A grant that was used up or revoked meanwhile leaves the list.
+    """
     while True:
-        about = [grant.rule for grant in grants if grant.tool == tool]
-        verdict = rules.judge(tool, tool_input, about)
+        about = tuple(grant.rule for grant in grants if grant.tool == tool)
+        verdict = rules.judge(tool, source.input, Granted(about, source.shown))
         used = [rule.id for rule in verdict.rules if rule.source == "grant"]
         over = Grant.spend(db, session, used) if verdict.effect == "allow" else None
         if over is None:

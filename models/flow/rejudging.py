@@ -14,7 +14,7 @@ from jsonpointer import set_pointer
 from models.database.rows import Db
 from models.flow.grants import counting, verdict_on
 from models.policy.session_policies import SessionPolicies
-from models.pure.policy import Verdict
+from models.pure.policy import Granted, Verdict
 from models.pure.policy.conditions import look_up, pointer
 from models.session.call_input import CallInput
 from models.session.grant import Grant
@@ -51,18 +51,20 @@ def judge_again(db: Db, session: Session, rules: SessionPolicies, call: ToolCall
     """Return the present verdict on a call that was allowed. A new rule, a revoked grant or a changed link may deny or ask now."""
     call_input = CallInput.of(db, call.id)
     standing = Grant.standing(db, session, call.grants or ())
-    grants = [grant.rule for grant in counting(db, session, rules, standing, call_input.askers(session))]
-    written = verdict_on(rules, call, call_input, grants)
+    grants = tuple(grant.rule for grant in counting(db, session, rules, standing, call_input.askers(session)))
+    written = verdict_on(rules, call, call_input, Granted(grants, call_input.shown))
     paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():
         return Unresolved(frozenset(unknown))
     leads_to = {at: place for at, path in paths.items() if (place := places[path]) is not None and _elsewhere(path, place)}
     if not leads_to:
         return Rejudged(written)
-    resolved = deepcopy(call_input.input)
+    resolved, shown = deepcopy(call_input.input), deepcopy(call_input.shown)
     for at, place in leads_to.items():
+        if shown is not None and look_up(shown, pointer(at)) == paths[at]:  # else the path is masked, and stays so
+            set_pointer(shown, at, place)
         set_pointer(resolved, at, place)
-    actual = verdict_on(rules, call, call_input, grants, instead=resolved)
+    actual = verdict_on(rules, call, call_input, Granted(grants, shown), instead=resolved)
     if _STRICT[actual.effect] < _STRICT[written.effect] or (actual.effect, actual.rule) == (written.effect, written.rule):
         return Rejudged(written)
     return Rejudged(written) if actual.effect == "allow" else Rejudged(actual, leads_to)

@@ -18,7 +18,7 @@ from models.flow.explanations import with_tool
 from models.flow.past_calls import Then, decided_how, grants_of, pages
 from models.policy.session_policies import SessionPolicies
 from models.pure.canonical import canonical
-from models.pure.policy import Effect, Match, Verdict
+from models.pure.policy import Effect, Granted, Match, Verdict
 from models.pure.policy.rules import MAX_RULES
 from models.session.session import Session
 from models.settings import settings
@@ -120,12 +120,12 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
                 paused_at = time.monotonic()
             look = looks[call.session_id]
             granted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
-            proposed = call.input
+            proposed, shown = call.input, call.shown_input
             if call.shown_input is not None and not trial.reveal:
-                proposed, outcome.masked = call.shown_input, outcome.masked + 1
+                proposed, shown, outcome.masked = call.shown_input, None, outcome.masked + 1
                 # The grants covered the real input, so the masked input need not match their hash or pattern.
                 granted = [replace(grant, match=Match(call.name)) for grant in granted]
-            outcome.add(call, trials.of(look, call).judge(call.name, proposed, granted), then[call.id])
+            outcome.add(call, trials.of(look, call).judge(call.name, proposed, Granted(tuple(granted), shown)), then[call.id])
         if time.monotonic() > until:
             return outcome
     outcome.complete = True

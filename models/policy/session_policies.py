@@ -22,7 +22,7 @@ from models.policy.effective_tool import effective_tools
 from models.policy.ruled_tool import read_policy, ruled_tool
 from models.pure import git_writes, policy, prompting
 from models.pure.json_codec import decode, encode
-from models.pure.policy import Effect, Rule, Verdict
+from models.pure.policy import Effect, Granted, Rule, Verdict
 from models.pure.policy.rules import FILE_PATHS
 from models.pure.quorum import Quorum, combined
 from models.settings import settings
@@ -70,17 +70,16 @@ class SessionPolicies:
         policies.git_doubt = git_writes.DOUBT
         return policies
 
-    def judge(self, tool: str, arguments: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
-        """Return allow, ask or deny for a call with these arguments. `grants` are the rules that people granted.
+    def judge(self, tool: str, arguments: Mapping[str, Any], granted: Granted | None = None) -> Verdict:
+        """Return allow, ask or deny for a call with these arguments. `granted`: what people granted; None for nothing.
 
         A write into a git directory is asked about, unless a rule about exactly this input allows it.
         """
         ruled = self._tools.get(tool)
         if ruled is None:
             return UNKNOWN_TOOL
-        granted = tuple(grants)
-        rules = ruled.compiled.with_grants(granted) if granted else ruled.compiled
-        verdict = rules.judge(tool, arguments, git_doubt=self.git_doubt)
+        rules = ruled.compiled.with_grants(granted.rules) if granted and granted.rules else ruled.compiled
+        verdict = rules.judge(tool, arguments, shown=granted.shown if granted else None, git_doubt=self.git_doubt)
         guarded = self._guards_git and ruled.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, arguments) if guarded else None
         return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _git_verdict(tool, path)

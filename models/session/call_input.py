@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
+from models.pure.masking import MARKER, Masked
 from models.session.session import Session
 
 
@@ -44,6 +45,20 @@ class CallInput(Base):
     def askers(self, session: Session) -> list[str]:
         """Return the ids of the people who asked for the call: those behind the run, and those who edited the input."""
         return sorted({*session.askers, *(self.asked_by or ())})
+
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The input that runs, with its secrets masked, as a grant must fit it; None if it has no secrets.
+
+        An input that a person edited is masked as a whole: it was allowed as it is, and only grants for exactly it cover it.
+        """
+        return self.shown_input if self.proposed_input is None else dict.fromkeys(self.input, MARKER)
+
+    def masks_also(self, masked: Masked) -> None:
+        """Mask what another schema of the tool says is secret, too."""
+        if masked.paths and self.proposed_input is None:
+            self.shown_input = masked.shown
+        self.secrets = sorted({*(self.secrets or ()), *masked.hidden}) or None
 
     @classmethod
     def of(cls, db: Db, call_id: str) -> "CallInput":

@@ -59,6 +59,11 @@ class Proposal:
     origin: Origin | None = None
     """Set for `mcp` calls."""
 
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The input with its secrets masked; None if it has none."""
+        return self.masked.shown if self.masked.paths else None
+
     def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
         """Return the call's row in its first status, and insert its input. The caller inserts the row."""
         grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
@@ -86,7 +91,7 @@ class Proposal:
         call.put_input(
             db,
             input=self.input,
-            shown_input=self.masked.shown if self.masked.paths else None,
+            shown_input=self.shown,
             secrets=list(self.masked.hidden) or None,
             asking=self.asking.kept if (grants or self.origin) and self.asking else None,
         )

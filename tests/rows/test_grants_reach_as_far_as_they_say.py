@@ -157,7 +157,9 @@ def test_a_sweep_that_runs_an_hour_late_still_releases_the_call(stage: Stage, cl
     """Even behind a hundred calls that the grant does not cover."""
     session = stage.session()
     stage.message(session)
-    calls = stage.reply(session, *(call(command=f"rm {n}") for n in range(110)), call(command="git add x"), call(command="git branch"))
+    calls = stage.reply(
+        session, *(call(command=f"rm {n}") for n in range(110)), call(command="git add x"), call(command="git branch")
+    )
     stage.confirm(session, calls[-2].id, scope="session", match="bash(git *)")
     clock.advance(3600)
     sweeps.release_granted()

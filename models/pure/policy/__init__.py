@@ -6,6 +6,7 @@ Precedence, defined only here: **deny, then ask, then allow, then the default.**
 2. A matching rule that asks: asked, whatever grants exist. An author writes "always ask for this one" in this way.
 3. A matching rule that allows: allowed. Written rules come first, then grants, which are rules that a decision created.
    A grant answers the default's question, so grants count only if the default is to ask (`always_ask`, or no policy at all).
+   A grant covers a call only if it fits the real input and the input with its secrets masked.
 4. The default of the tool's policy.
 
 Two cases make a verdict stricter. First, a condition that cannot judge its argument (a text where it compares numbers) counts as
@@ -19,7 +20,7 @@ programs that are known to run no others (see `unknown_programs`).
 
 from models.pure.policy.covering import covers
 from models.pure.policy.judging import CompiledRules
-from models.pure.policy.rules import Condition, Effect, Match, Policy, Rule, Source, Verdict
+from models.pure.policy.rules import Condition, Effect, Granted, Match, Policy, Rule, Source, Verdict
 from models.pure.policy.texts import grant, match_of
 from models.pure.policy.wire import policy_of, rule_of, spelled, spelled_rule
 
@@ -27,6 +28,7 @@ __all__ = [
     "CompiledRules",
     "Condition",
     "Effect",
+    "Granted",
     "Match",
     "Policy",
     "Rule",

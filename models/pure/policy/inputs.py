@@ -6,13 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 from models.pure.canonical import digest
+from models.pure.masking import MARKER
 from models.pure.policy.commands import joined
 from models.pure.policy.conditions import MISSING, Argument, look_up, pointer
 from models.pure.shell import Line, Words, read
 
+_OPAQUE = "\udcff"
+"""Stands for a secret in texts that patterns test. Only a `*` matches it: no pattern has this character, and RE2 cannot read it."""
+
 
 class Input:
     """The input of one call. `git_doubt` says why commands of git cannot be read with certainty in this session."""
+
+    shown: "Shown | None" = None
+    """The same input with its secrets masked; None if nothing is masked."""
 
     def __init__(self, fields: Mapping[str, Any], workdir: str | None, git_doubt: str | None = None) -> None:
         self._fields = fields
@@ -20,6 +27,7 @@ class Input:
         self._workdir = workdir
         self._arguments: dict[str, Argument] = {}
         self._lines: dict[str, Line | None] = {}
+        self._commands: dict[str, list[str]] = {}
         self._suspects: dict[str, list[str]] = {}
 
     @functools.cached_property
@@ -34,13 +42,20 @@ class Input:
         """Return the argument at a pointer."""
         argument = self._arguments.get(path)
         if argument is None:
-            argument = self._arguments[path] = Argument(look_up(self._fields, pointer(path)), self._workdir)
+            argument = self._arguments[path] = Argument(self._tested(self._at(path)), self._workdir)
         return argument
+
+    def _at(self, path: str) -> Any:
+        return look_up(self._fields, pointer(path))
+
+    def _tested(self, value: Any) -> Any:
+        """Return a value as tests see it."""
+        return value
 
     def line(self, path: str) -> Line | None:
         """Return the command line at a pointer; None if there is none. A value that is no text cannot be read with certainty."""
         if path not in self._lines:
-            value = self.at(path).value
+            value = self._at(path)
             self._lines[path] = None if value is MISSING or value is None or value == "" else self._read(value)
         return self._lines[path]
 
@@ -49,6 +64,13 @@ class Input:
             return Line((), "it is no text", ())
         line = read(value)
         return replace(line, doubt=self._git_doubt) if self._git_doubt and not line.doubt and line.runs("git") else line
+
+    def commands(self, path: str) -> list[str]:
+        """Return each command of the line at a pointer, as one text; an empty list if the line is not certain."""
+        if path not in self._commands:
+            line = self.line(path)
+            self._commands[path] = [] if line is None or line.doubt else [joined(words) for words in line.commands]
+        return self._commands[path]
 
     def suspects(self, path: str) -> list[str]:
         """Return each command that the line at a pointer may run, as one text: once as it is named, and once without its folder."""
@@ -62,6 +84,17 @@ class Input:
     def doubt(self) -> str | None:
         """Why a command line cannot be read with certainty, of the lines that a rule looked at."""
         return next((line.doubt for _, line in sorted(self._lines.items()) if line and line.doubt), None)
+
+
+class Shown(Input):
+    """An input with its secrets masked, as people see it. A test passes only if it passes whatever the secrets are."""
+
+    def _tested(self, value: Any) -> Any:
+        return value.replace(MARKER, _OPAQUE) if isinstance(value, str) else value
+
+    def commands(self, path: str) -> list[str]:
+        """Return each command of the line at a pointer, with an opaque character for each secret."""
+        return [text.replace(MARKER, _OPAQUE) for text in super().commands(path)]
 
 
 def programs(words: Words) -> set[str]:

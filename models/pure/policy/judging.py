@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from models.pure.policy.commands import Pattern, certain_beginning, compiled, joined
+from models.pure.policy.commands import Pattern, certain_beginning, compiled
 from models.pure.policy.conditions import test_of
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import text_glob
-from models.pure.policy.inputs import Input, programs
+from models.pure.policy.inputs import Input, Shown, programs
 from models.pure.policy.rules import COMMAND_PATHS, Effect, Rule, Verdict, sort_key
 from models.pure.policy.unknown_programs import check_programs
 from models.pure.shell import Words
@@ -27,6 +27,7 @@ class _Compiled:
         self.path: str | None = None
         self.pattern: Pattern | None = None
         self._strict = rule.effect != "allow"
+        self._tests_shown = rule.source == "grant" and rule.match.input_sha256 is None
         tests = [c for c in rule.match.conditions if c.operator != "command"]
         self._tests = [(c.path, c.operator == "exists", test_of(c.operator, c.value, rule.effect)) for c in tests]
         for condition in rule.match.conditions:
@@ -38,7 +39,12 @@ class _Compiled:
         """The pointers of the command lines that the rule is about."""
 
     def holds(self, call: Input) -> bool:
-        """True if every condition but the pattern of commands holds."""
+        """True if every condition but the pattern of commands holds. Those of a grant must hold for the shown input too."""
+        if self._tests_shown and call.shown and not self._holds(call.shown):
+            return False
+        return self._holds(call)
+
+    def _holds(self, call: Input) -> bool:
         for path, is_exists, test in self._tests:
             argument = call.at(path)
             result = test(argument) if is_exists or argument.exists else argument.exists
@@ -61,9 +67,15 @@ class _Compiled:
             return False
         return not isinstance(call.at(self.path).value, str) or any(map(self.pattern.test, call.suspects(self.path)))
 
-    def fits(self, path: str, text: str) -> bool:
-        """True if the pattern is about the line at `path` and fits a command, which is `joined`."""
-        return self.path == path and self.pattern is not None and bool(self.pattern.test(text))
+    def fits(self, call: Input, path: str, number: int) -> bool:
+        """True if the pattern is about the certain line at `path` and fits this command of it, for a grant as shown too."""
+        if self.path != path or self.pattern is None:
+            return False
+        if self._tests_shown and call.shown:
+            shown = call.shown.commands(path)
+            if len(shown) != len(call.commands(path)) or not self.pattern.test(shown[number]):
+                return False
+        return bool(self.pattern.test(call.commands(path)[number]))
 
     def may_fit(self, words: Words) -> bool:
         """True if the pattern may fit a command once bash has expanded the words: `deny bash(rm *)` and `npx r*`."""
@@ -95,22 +107,20 @@ class _Rules:
     def covering(self, call: Input) -> list[_Compiled] | None:
         """Return the rules that together match every command of a certain line, the first for each; else None."""
         for path in self._paths:
-            line = call.line(path)
-            if line is None or line.doubt or not line.commands:
-                continue
-            texts = map(joined, line.commands)
-            hits = [next((rule for rule in self._rules if rule.fits(path, text) and rule.holds(call)), None) for text in texts]
+            numbers = range(len(call.commands(path)))
+            hits = [next((rule for rule in self._rules if rule.fits(call, path, n) and rule.holds(call)), None) for n in numbers]
             certain = [hit for hit in hits if hit]
-            if len(certain) == len(hits):
+            if certain and len(certain) == len(hits):
                 return sorted(dict.fromkeys(certain), key=lambda hit: hit.place)
         return None
 
-    def naming(self, path: str, call: Input, words: Words) -> Rule | None:
-        """Return the first rule that names the program of a command, or this very input, and matches."""
-        text = joined(words)
+    def naming(self, path: str, call: Input, number: int) -> Rule | None:
+        """Return the first rule that names the program of the command with this number, or this very input, and matches."""
+        line = call.line(path)
+        program = line.commands[number][0] if line else None
         for rule in self._rules:
-            names = rule.pattern.first == words[0] if rule.pattern else rule.rule.match.input_sha256
-            if names and (rule.pattern is None or rule.fits(path, text)) and rule.holds(call):
+            names = rule.pattern.first == program if rule.pattern else rule.rule.match.input_sha256
+            if names and (rule.pattern is None or rule.fits(call, path, number)) and rule.holds(call):
                 return rule.rule
         return None
 
@@ -152,13 +162,21 @@ class CompiledRules:
         return rules
 
     def judge(
-        self, tool: str, arguments: Mapping[str, Any], workdir: str | None = None, *, git_doubt: str | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        workdir: str | None = None,
+        *,
+        shown: Mapping[str, Any] | None = None,
+        git_doubt: str | None = None,
     ) -> Verdict:
         """Return the verdict on one call. Relative paths start at `workdir`, to be compared with absolute ones.
 
-        `git_doubt`: why commands of git are uncertain in this session; None if they are not.
+        `shown`: the arguments with their secrets masked, which a grant must fit too; None if nothing is masked. `git_doubt`: why
+        commands of git are uncertain in this session; None if they are not.
         """
         tool_rules, call = self._rules_of(tool), Input(arguments, workdir, git_doubt)
+        call.shown = None if shown is None else Shown(shown, workdir, git_doubt)
         for rules in (tool_rules.deny, tool_rules.ask):
             if hit := rules.strict(call):
                 return _verdict([hit])

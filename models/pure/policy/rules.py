@@ -1,5 +1,6 @@
 """Rules, policies and verdicts as data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -92,6 +93,16 @@ class Verdict:
     """Why the call asks although a rule seems to allow it: the command line is uncertain, or its programs are unknown."""
     unknown: tuple[str, ...] = ()
     """Programs of the command line that may run others and that no rule names, if a rule about commands denies or asks."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The grants that may cover one call, and the call's input as their givers could see it."""
+
+    rules: tuple[Rule, ...]
+    shown: Mapping[str, Any] | None
+    """The input with its secrets masked; None if nothing is masked. A grant covers the call only if its rule fits this input too,
+    whatever the secrets are. Else a giver could find out a secret by grants. A rule about one exact input need not."""
 
 
 def sort_key(rule: Rule) -> tuple[bool, int, int, str, str, bool]:

@@ -10,24 +10,23 @@ from dataclasses import replace
 
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.rules import Rule, Verdict
-from models.pure.shell import Line, Words, unknown
+from models.pure.shell import Line, unknown
 
 _SHOWN = 3
 """Programs that the reason names."""
 
 
-def check_programs(
-    verdict: Verdict, line: Line, naming: Callable[[Words], Rule | None], rule: Rule, binding: Rule | None
-) -> Verdict:
+def check_programs(verdict: Verdict, line: Line, naming: Callable[[int], Rule | None], rule: Rule, binding: Rule | None) -> Verdict:
     """Return the verdict that allows a call, or a verdict that asks because of an unknown program that no rule names.
 
-    `line` has no doubt. `naming` returns the allow rule or grant that names a command's program, or the exact input. `rule` is the
-    first rule about the line that denies or asks. `binding` is the first whose policy lacks `"unknown_programs": "allow"`.
+    `line` has no doubt. `naming` returns the allow rule or grant that names the program of the command with a number, or the exact
+    input. `rule` is the first rule about the line that denies or asks. `binding` is the first whose policy lacks
+    `"unknown_programs": "allow"`.
     """
-    reasons = {words: reason for words in line.commands if (reason := unknown(words))}
-    allowing = {words: naming(words) for words in reasons}
-    unnamed = [words for words, allowed in allowing.items() if not allowed]
-    names = tuple(dict.fromkeys(words[0] for words in unnamed))
+    reasons = {number: reason for number, words in enumerate(line.commands) if (reason := unknown(words))}
+    allowing = {number: naming(number) for number in reasons}
+    unnamed = [number for number, allowed in allowing.items() if not allowed]
+    names = tuple(dict.fromkeys(line.commands[number][0] for number in unnamed))
     if unnamed and binding:
         reason = reasons[unnamed[0]]
         return Verdict("ask", f"not sure what runs: {reason}; {named_in_words(binding)} might be met", (binding,), reason, names)
