@@ -1,7 +1,7 @@
 """Imports every table: a foreign key names its table, and SQLAlchemy must know that table before rows are written."""
 
 from models.audit.acts import Audit
-from models.audit.seals import Seal, Sealed
+from models.audit.seals import Seal
 from models.audit.text import AuditText
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
@@ -56,7 +56,7 @@ _OF_PEOPLE = (
     *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
 )
 _OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, ApprovalChange, Notification, SlackReply)
-_OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
+_OF_THE_AUDIT = (Audit, AuditText, Seal)
 TABLES = (
     Workspace,
     ApiKey,

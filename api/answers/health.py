@@ -22,4 +22,4 @@ class Ready(Answer):
     held_back: list[str] = Field(default_factory=list)
     """The reasons why queued work waits."""
     audit: str = ""
-    """`ok`, or the reason why Assent refuses to seal the workspace's audit: the audit may have been rewritten."""
+    """`ok`, or the reason why the workspace's audit is not sealed: it may have been rewritten, or no process can seal it."""

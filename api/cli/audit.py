@@ -13,7 +13,7 @@ import click
 from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, use, workspace
 
 if TYPE_CHECKING:
-    from models.audit.seal_key import PublicKey
+    from models.audit.seal_key import PublicKey, SealKey
     from models.audit.verifying import Head, Report
 
 a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -153,24 +153,29 @@ def audit_key(file: Path) -> None:
         signed_heads.make(signed_heads.beside(file))
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror}") from None
+    except signed_heads.NoHeads as error:
+        raise click.ClickException(str(error)) from None
     click.echo(seal_key.read_private(private).public.text)
 
 
-@audit.command("trust-heads")
+@audit.command("adopt")
+@click.option("--reason", required=True, help="Why the audit is accepted as it is. The audit records it with your name.")
 @click.option("--workspace", help="Id or name.  [default: all]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_dir
-def audit_trust_heads(workspace: str | None, yes: bool, data_dir: Path) -> None:
-    """Let the sealer continue from the database's present state.
+def audit_adopt(reason: str, workspace: str | None, yes: bool, data_dir: Path) -> None:
+    """Let the sealer continue from the database's present state. A signed act records who did so, and why.
 
     For the first start with a key that `assent audit key` did not create, a lost file of signed heads, and a restored backup. Run
-    it where the sealer runs, after `assent audit verify`.
+    it where the sealer runs, with its key, after `assent audit verify`.
     """
     _use_with_key(data_dir)
-    from models.audit import signed_heads, signer
+    from models.audit import adoption, signed_heads
 
+    key = _own_key()
     with database_errors():
-        workspace_ids = [find_workspace(workspace)] if workspace else signer.workspaces()
+        text = adoption.reason_text(reason)
+        workspace_ids = [find_workspace(workspace)] if workspace else adoption.workspaces()
         try:
             file = signed_heads.path()
             click.echo(f"The sealer will sign the present audit of {len(workspace_ids)} workspace(s). Its heads are in {file}.")
@@ -178,7 +183,7 @@ def audit_trust_heads(workspace: str | None, yes: bool, data_dir: Path) -> None:
                 click.confirm("Have you verified that audit?", abort=True)
             with signed_heads.opened(file, make_anew=True, seconds=10) as heads:
                 for workspace_id in workspace_ids:
-                    before, now = signer.trust(workspace_id, caller(workspace_id), heads)
+                    before, now = adoption.adopt(caller(workspace_id), text, key, heads)
                     was = f"act {before[0]}, {before[1]}" if before else "none"
                     click.echo(f"{workspace_id}: the kept head was {was}; now it is act {now[0]}, {now[1]}")
         except signed_heads.InUse:
@@ -209,6 +214,19 @@ def _use_with_key(folder: Path) -> None:
     key_file = folder / "audit.key"
     if key_file.exists() and not os.environ.keys() & {"ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE"}:
         os.environ["ASSENT_AUDIT_KEY_FILE"] = str(key_file)
+
+
+def _own_key() -> "SealKey":
+    """Return this installation's private key."""
+    from models.audit import seal_key
+
+    try:
+        key = seal_key.own()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"the key: {error}") from None
+    if key is None:
+        raise click.ClickException("this needs the sealer's key: set ASSENT_AUDIT_KEY or ASSENT_AUDIT_KEY_FILE")
+    return key
 
 
 def _keys(options: tuple[str, ...], *, own: bool) -> "list[PublicKey]":

@@ -12,7 +12,7 @@ from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, dumps, opens
 from api.streams.hub import connect
-from models.audit import signer
+from models.audit import alarm
 from models.database.transactions import ERRORS, transaction
 from models.flow import readiness
 
@@ -48,7 +48,7 @@ def ready() -> Response:
             database=database,
             redis=_redis(),
             held_back=_held_back(principal.workspace_id),
-            audit=signer.alarm(principal.workspace_id) or "ok",
+            audit=alarm.of(principal.workspace_id) or "ok",
         )
     return _answer(200 if good else 503, state)
 

@@ -22,7 +22,7 @@ _MEANINGS = {
     "pending_approvals": "Approvals that wait for a decision, counted up to 10,000.",
     "oldest_pending_approval_seconds": "The time for which the first pending approval has waited.",
     "overdue_approvals": "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs.",
-    "audit_alarm": "1 while the sealer refuses to sign the audit; /readyz names the reason.",
+    "audit_alarm": "1 while the audit is not sealed; /readyz names the reason.",
 }
 
 

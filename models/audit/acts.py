@@ -23,6 +23,8 @@ from models.errors import Invalid, NotFound
 from models.pure.canonical import canonical
 
 GENESIS = ""
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+"""A time before all acts."""
 
 
 class Audit(Base):
@@ -145,4 +147,6 @@ def spelled(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()
 
 
-_HASHED = tuple(key for key in Audit.__table__.columns.keys() if key != "hash")  # noqa: SIM118 - a collection of columns
+COLUMNS = tuple(Audit.__table__.columns.keys())
+"""The columns of an act. The last one is its hash."""
+_HASHED = COLUMNS[:-1]

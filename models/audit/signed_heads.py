@@ -1,13 +1,14 @@
 """The sealer's memory outside the database: the last head that it signed of each workspace's chain.
 
-An intruder who owns the database could rebuild every chain and let the sealer sign the result. Therefore `models.audit.seals` keeps
-these heads in a file beside its key, and refuses to sign a chain that does not continue from its kept head:
+An intruder who owns the database could rebuild every chain and let the sealer sign the result. Therefore the sealer keeps these
+heads in a file beside its key, and refuses to sign a chain that does not continue from its kept head:
 
-    {"assent_signed_heads": 1, "heads": {"wrkspc_...": [57, "hash of act 57"]}}
+    {"assent_signed_heads": 1, "began": "2026-...", "sealed_until": "2026-...", "heads": {"wrkspc_...": [57, "hash of act 57"]}}
 
-The file is replaced atomically, after the commit of the seals. So it may be older than the database, never newer. One sealer at a
-time holds its lock. A sealer never creates a missing file, since it cannot tell a first start from a lost file: `assent audit key`
-and `assent audit trust-heads` create it.
+The file is replaced atomically, after the commit of the seals. So it may be older than the database, never newer. Sealers that
+share a file take turns. Sealers with files of their own keep each other's signed heads as they read them. A sealer creates a
+missing file only while the audit is empty, since it cannot distinguish a first start from a lost file otherwise: `assent audit key`
+and `assent audit adopt` create it.
 """
 
 import fcntl
@@ -16,12 +17,15 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
+from models.audit.acts import spelled
+from models.audit.seals import Head
 from models.settings import settings
 
-Head = tuple[int, str]
-"""A chain's length, and the hash of its last act."""
+SAVE_SECONDS = 60
+"""Without new heads, the file is written only when `sealed_until` is older than this."""
 
 
 class NoHeads(Exception):
@@ -35,8 +39,14 @@ class InUse(Exception):
 class SignedHeads:
     """The file, while its lock is held."""
 
-    def __init__(self, path: Path, heads: dict[str, Head]) -> None:
+    def __init__(
+        self, path: Path, heads: dict[str, Head], began: datetime | None = None, sealed_until: datetime | None = None
+    ) -> None:
         self.path = path
+        self.began = began
+        """The time of the first use. A workspace that was signed before is in the file, or this sealer does not know it."""
+        self.sealed_until = sealed_until
+        """The time up to which this sealer has seen all acts of all workspaces sealed. None: compare all chains."""
         self._heads = heads
         self._changed = False
 
@@ -51,13 +61,26 @@ class SignedHeads:
 
     def keep(self, workspace_id: str, head: Head) -> None:
         """Remember a head, from the next `save` on."""
-        self._heads[workspace_id] = head
-        self._changed = True
+        if self._heads.get(workspace_id) != head:
+            self._heads[workspace_id] = head
+            self._changed = True
+
+    def begin(self, at: datetime) -> None:
+        """Remember the time of the first use, unless it is known."""
+        if self.began is None:
+            self.began, self._changed = at, True
+
+    def reach(self, until: datetime | None) -> None:
+        """Remember the time up to which all acts are sealed. Without new heads, a short step is not worth a write of the file."""
+        before = self.sealed_until
+        self._changed |= until is None or before is None or (until - before).total_seconds() > SAVE_SECONDS
+        if self._changed:
+            self.sealed_until = until
 
     def save(self) -> None:
         """Write the file if anything changed. A crash leaves the old file or the new one."""
         if self._changed:
-            _write(self.path, self._heads)
+            _write(self.path, self._heads, self.began, self.sealed_until)
             self._changed = False
 
 
@@ -77,9 +100,13 @@ def beside(key_file: Path) -> Path:
 
 
 def make(file: Path) -> None:
-    """Write a file without heads, for a new key. An existing file stays."""
-    if not file.exists():
-        _write(file, {})
+    """Write a file without heads, for a new key. An existing file stays. Raises NoHeads if it cannot be written."""
+    if file.exists():
+        return
+    try:
+        _write(file, {}, None, None)
+    except OSError as error:
+        raise NoHeads(f"{file} cannot be written: {error.strerror}") from None
 
 
 @contextmanager
@@ -94,7 +121,7 @@ def opened(file: Path, *, make_anew: bool = False, seconds: float = 0) -> Iterat
         raise NoHeads(f"{file}: {error.strerror}: set ASSENT_AUDIT_HEADS_FILE to a file that the sealer can write") from None
     try:
         _lock(lock, time.monotonic() + seconds)
-        heads = SignedHeads(file, _begun(file) if make_anew else _read(file))
+        heads = _begun(file) if make_anew else _read(file)
         try:
             yield heads
         finally:
@@ -113,21 +140,23 @@ def _lock(descriptor: int, until: float) -> None:
             time.sleep(0.02)
 
 
-def _begun(file: Path) -> dict[str, Head]:
+def _begun(file: Path) -> SignedHeads:
     try:
         return _read(file)
     except NoHeads:
-        _write(file, {})
-        return {}
+        _write(file, {}, None, None)
+        return SignedHeads(file, {})
 
 
-def _read(file: Path) -> dict[str, Head]:
-    remedy = "put it back, or after `assent audit verify` run `assent audit trust-heads`"
+def _read(file: Path) -> SignedHeads:
+    remedy = "put it back, or after `assent audit verify` run `assent audit adopt`"
     try:
         content = json.loads(file.read_text("utf-8"))
         if content["assent_signed_heads"] != 1:
             raise ValueError
-        return {str(workspace_id): (int(seq), str(hash_)) for workspace_id, (seq, hash_) in content["heads"].items()}
+        heads = {str(workspace_id): (int(seq), str(hash_)) for workspace_id, (seq, hash_) in content["heads"].items()}
+        began, until = (datetime.fromisoformat(at) if (at := content[name]) else None for name in ("began", "sealed_until"))
+        return SignedHeads(file, heads, began, until)
     except FileNotFoundError:
         raise NoHeads(f"{file} is missing: {remedy}") from None
     except OSError as error:
@@ -136,10 +165,11 @@ def _read(file: Path) -> dict[str, Head]:
         raise NoHeads(f"{file} is damaged: {remedy}") from None
 
 
-def _write(file: Path, heads: dict[str, Head]) -> None:
+def _write(file: Path, heads: dict[str, Head], began: datetime | None, sealed_until: datetime | None) -> None:
     new = file.with_name(file.name + ".new")
+    times = {name: spelled(at) if at else None for name, at in (("began", began), ("sealed_until", sealed_until))}
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
-        json.dump({"assent_signed_heads": 1, "heads": heads}, output)
+        json.dump({"assent_signed_heads": 1, **times, "heads": heads}, output)
         output.flush()
         os.fsync(output.fileno())
     new.replace(file)

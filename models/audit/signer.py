@@ -1,27 +1,25 @@
-"""Signs seals with the key, and checks the heads that it signed before. Refuses a chain that does not continue from them.
+"""Decides which chains a sealer may sign: it needs the key and the heads that it signed before, and the chain must go through them.
 
-A refusal is logged as CRITICAL and stored in the workspace's row, where `/readyz` reads it. An intruder in the database can change
-that row, but not the log, nor the fact that signatures are missing.
+A chain that does not is refused: it may have been rewritten. The refusal is logged as CRITICAL and stored in the workspace's
+row, where `/readyz` reads it. An intruder in the database can change that row, but not the log, nor the missing signatures.
+
+A sealer that lacks the key or a head stands aside, since another sealer may have both. It raises the alarm only if nobody seals.
 """
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from models.audit import seal_key, signed_heads
-from models.audit.acts import Audit, WorkspaceChain, link, record
-from models.audit.principal import Principal
+from models.audit.acts import BEGINNING
+from models.audit.coverage import Coverage, Forked
 from models.audit.seal_key import SealKey
-from models.audit.signed_heads import Head, NoHeads, SignedHeads
+from models.audit.seals import LATE_SECONDS, Head
+from models.audit.signed_heads import NoHeads, SignedHeads
 from models.database.rows import Db
 from models.database.transactions import transaction
-
-log = logging.getLogger(__name__)
-
-TRUSTED = "audit.heads_trusted"
-ACTS = 500
-"""Acts read at once."""
+from models.settings import settings
 
 
 @dataclass
@@ -29,107 +27,119 @@ class Signer:
     """One sealer, while it holds the file of signed heads."""
 
     key: SealKey | None = None
-    """None if seals stay unsigned. Such a signer refuses nothing."""
+    """None if seals stay unsigned. Such a signer refuses nothing, but seals no chain that was signed before."""
     heads: SignedHeads | None = None
     problem: str = ""
-    """Why a signer with a key has no heads."""
+    """Why this signer seals nothing at all."""
+    since: datetime = BEGINNING
+    """The time from which on the seals are read."""
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    """Chains of workspaces, as far as they were read."""
+    to_check: Set[str] = frozenset()
+    """Workspaces whose chain is checked even if it has not grown, and whose alarm may be this sealer's own. The alarm of another
+    sealer stands until that sealer withdraws it."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Workspaces whose chains were not signed, with the reason."""
+    """Workspaces whose chains may have been rewritten, with the reason."""
+    aside: dict[str, str] = field(default_factory=dict)
+    """Workspaces that this sealer leaves to others, with the reason."""
 
-    def may_sign(self, db: Db, workspace_id: str, head: Head) -> bool:
-        """True if the chain with this present head continues from the head that was signed last. The caller holds the lock on the
-        workspace's row."""
-        reason = self._reason(db, workspace_id, head)
-        if reason:
-            self.refuse(workspace_id, reason)
-        db.write(_ALARM, id=workspace_id, reason=reason)
-        return reason is None
+    def read(self, db: Db, workspace_id: str, head: Head | None = None) -> Coverage | None:
+        """Read the workspace's chain to its end, and return its coverage. Returns None if it must not be signed by this sealer.
 
-    def refuse(self, workspace_id: str, reason: str) -> None:
+        `head` is the chain's head, if the caller holds the lock on the workspace's row.
+        """
+        try:
+            coverage = self._coverage(db, workspace_id)
+            coverage.read(db, head)
+        except Forked as error:
+            self.refuse(db, workspace_id, str(error))
+            return None
+        if reason := self._lacks(db, coverage):
+            self.aside[workspace_id] = reason
+            return None
+        if coverage.signed and coverage.signed[0] > (coverage.kept or (0,))[0]:
+            self.signed(coverage, coverage.signed)
+        return coverage
+
+    def refuse(self, db: Db, workspace_id: str, reason: str) -> None:
         """Leave the workspace unsealed, and record the reason."""
+        self.coverage.pop(workspace_id, None)
         self.refused[workspace_id] = reason
+        db.write(_REFUSED, id=workspace_id, reason=reason)
 
-    def signed(self, workspace_id: str, head: Head) -> None:
-        """Keep the chain's new head, after the commit of its signature."""
+    def withdraw(self, db: Db, workspace_id: str) -> None:
+        """Withdraw the alarms of a workspace whose chain is sealed again."""
+        db.write(_SEALED_AGAIN, id=workspace_id, own=workspace_id in self.to_check)
+
+    def before_signing(self, coverage: Coverage) -> None:
+        """Keep the chain's head before its first signature, so that every signed chain has a kept head."""
+        if self.heads and not coverage.kept:
+            self.signed(coverage, (coverage.seq, coverage.hash))
+            self.heads.save()
+
+    def signed(self, coverage: Coverage, head: Head) -> None:
+        """Keep a head of the chain that is signed."""
         if self.heads:
-            self.heads.keep(workspace_id, head)
+            coverage.kept = head
+            self.heads.keep(coverage.workspace_id, head)
 
-    def _reason(self, db: Db, workspace_id: str, head: Head) -> str | None:
-        """Return why the chain must not be signed, or None."""
-        if self.key is None:
+    def _coverage(self, db: Db, workspace_id: str) -> Coverage:
+        """Return what was read of the workspace's chain. Begins anew if another sealer has kept a head that was read before it."""
+        kept = self.heads.of(workspace_id) if self.heads else None
+        coverage = self.coverage.get(workspace_id)
+        if coverage and kept != coverage.kept and kept and kept[0] > coverage.seq:
+            coverage.kept = kept
+        if coverage is None or coverage.kept != kept:
+            keys = seal_key.known() if self.key else None
+            coverage = Coverage.since(db, workspace_id, keys, kept, self.since - timedelta(seconds=LATE_SECONDS))
+            self.coverage[workspace_id] = coverage
+        return coverage
+
+    def _lacks(self, db: Db, coverage: Coverage) -> str | None:
+        """Return why this sealer cannot sign a chain on which nothing is wrong, or None."""
+        if coverage.kept or not db.rows(_HAS_SIGNATURES, workspace=coverage.workspace_id):
             return None
         if self.heads is None:
-            return self.problem
-        kept = self.heads.of(workspace_id)
-        if kept is None:
-            if _has_signatures(db, workspace_id):
-                return "the chain was signed before, and no signed head of it is kept"
-            # Saved before the commit of the first signature, so that every signed chain has a kept head.
-            self.heads.keep(workspace_id, head)
-            self.heads.save()
-        elif not goes_through(db, workspace_id, kept, head):
-            return f"the chain does not go through act {kept[0]} with hash {kept[1]}, the last one that was signed"
-        return None
+            return f"the chain was signed before, and {_NO_KEY}"
+        began = self.heads.began
+        if coverage.signed and coverage.began_at and began and coverage.began_at > began:
+            return None  # another sealer signed a workspace that is younger than this sealer's file
+        return f"the chain was signed before, and {self.heads.path} has no head of it: verify it, then run `assent audit adopt`"
 
 
 @contextmanager
 def signer() -> Iterator[Signer]:
-    """Open this installation's signer. Raises InUse while another process signs."""
-    key = seal_key.own()
-    if key is None:
-        yield Signer()
-        return
+    """Open this installation's signer. Raises InUse while another process signs with the same file of heads."""
     with ExitStack() as stack:
-        try:
-            opened = Signer(key, stack.enter_context(signed_heads.opened(signed_heads.path())))
-        except NoHeads as error:
-            opened = Signer(key, None, str(error))
-        yield opened
+        yield _opened(stack)
 
 
-def _has_signatures(db: Db, workspace_id: str) -> bool:
-    return bool(db.rows("SELECT FROM seal WHERE workspace_id = %(workspace)s LIMIT 1", workspace=workspace_id))
+def _opened(stack: ExitStack) -> Signer:
+    try:
+        key = seal_key.own()
+    except (OSError, ValueError) as error:
+        return Signer(problem=f"the key cannot be read: {error}")
+    if key is None:
+        production = settings().environment == "production"
+        return Signer(problem=_NO_KEY if production else "")
+    try:
+        file = signed_heads.path()
+        if not file.exists() and _audit_is_empty():
+            signed_heads.make(file)
+        return Signer(key, stack.enter_context(signed_heads.opened(file)))
+    except NoHeads as error:
+        return Signer(key, problem=str(error))
 
 
-def goes_through(db: Db, workspace_id: str, kept: Head, head: Head) -> bool:
-    """True if the acts after the kept head lead to the chain's present head. The caller holds the lock on the workspace's row."""
-    seq, hash_ = kept
-    if seq and db.value(_HASH, chain=workspace_id, seq=seq) != hash_:
-        return False
-    while acts := db.find(Audit, _FOLLOWING, chain=workspace_id, seq=seq, limit=ACTS):
-        for act in acts:
-            if act.seq != seq + 1 or link(hash_, act) != act.hash:
-                return False
-            seq, hash_ = act.seq, act.hash
-    return (seq, hash_) == tuple(head)
-
-
-_HASH = "SELECT encode(hash, 'hex') FROM audit WHERE chain = %(chain)s AND seq = %(seq)s"
-_FOLLOWING = "WHERE chain = %(chain)s AND seq > %(seq)s ORDER BY seq LIMIT %(limit)s"
-_ALARM = "UPDATE workspace SET seal_alarm = %(reason)s WHERE id = %(id)s AND seal_alarm IS DISTINCT FROM %(reason)s"
-
-
-def alarm(workspace_id: str) -> str | None:
-    """Return why the sealer refuses the workspace, or None."""
-    with transaction(workspace_id) as db:
-        reason: str | None = db.value("SELECT seal_alarm FROM workspace WHERE id = %(id)s", id=workspace_id)
-        return reason
-
-
-def workspaces() -> list[str]:
-    """Return the ids of all workspaces."""
+def _audit_is_empty() -> bool:
+    """True if no workspace has an act. Nothing can be forged yet, so a missing file of heads means a first start."""
     with transaction(role="system") as db:
-        return [workspace_id for (workspace_id,) in db.rows("SELECT id FROM workspace ORDER BY id")]
+        return not db.rows("SELECT chain FROM audit LIMIT 1")
 
 
-def trust(workspace_id: str, principal: Principal, heads: SignedHeads) -> tuple[Head | None, Head]:
-    """Replace the kept head by the chain's present head, so that the sealer signs again. An act records it. Returns both heads."""
-    with transaction(workspace_id) as db:
-        head = WorkspaceChain.lock(db, workspace_id)
-        kept, present = heads.of(workspace_id), (head.audit_seq, head.audit_head)
-        act = record(db, principal, TRUSTED, workspace_id, {"kept": kept, "trusted": present})
-        db.write(_ALARM, id=workspace_id, reason=None)
-        trusted = (act["seq"], act["hash"])
-    heads.keep(workspace_id, trusted)
-    heads.save()
-    return kept, present
+_NO_KEY = "the process `sweeps` has no key: set ASSENT_AUDIT_KEY or ASSENT_AUDIT_KEY_FILE"
+_HAS_SIGNATURES = "SELECT FROM seal WHERE workspace_id = %(workspace)s LIMIT 1"
+_REFUSED = "UPDATE workspace SET seal_alarm = %(reason)s WHERE id = %(id)s AND seal_alarm IS DISTINCT FROM %(reason)s"
+_SEALED_AGAIN = """
+    UPDATE workspace SET seal_stopped = NULL, seal_alarm = CASE WHEN %(own)s THEN NULL ELSE seal_alarm END WHERE id = %(id)s
+"""

@@ -28,7 +28,7 @@ class Gauges:
     overdue_approvals: int
     """Pending approvals whose deadline has passed. Their number grows only while no sweep runs."""
     audit_alarm: int
-    """1 while the sealer refuses to sign the workspace's audit, for a reason that `/readyz` names."""
+    """1 while the workspace's audit is not sealed, for a reason that `/readyz` names."""
 
 
 def gauges(workspace_id: str) -> Gauges:
@@ -61,4 +61,6 @@ _APPROVALS = f"""
         WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending' ORDER BY expires_at LIMIT %(most)s
     ) approval
 """  # noqa: S608 - conditions of our own
-_ALARM = Statement("SELECT COUNT(seal_alarm) FROM workspace WHERE id = current_setting('assent.workspace')", {})
+_ALARM = Statement(
+    "SELECT COUNT(COALESCE(seal_alarm, seal_stopped)) FROM workspace WHERE id = current_setting('assent.workspace')", {}
+)

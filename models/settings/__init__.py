@@ -141,7 +141,8 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     seal_seconds: float = 5
     """How often the audit is sealed. Acts after the last seal can be changed unnoticed by an intruder in the database."""
     audit_key: SecretStr | None = None
-    """The Ed25519 private key that signs the seals: 32 bytes in base64, or PEM. Without a key they are unsigned."""
+    """The Ed25519 private key that signs the seals: 32 bytes in base64, or PEM. Without a key nothing is sealed in production,
+    and seals are unsigned in development."""
     audit_key_file: Path | None = None
     """The file of that key; `assent audit key FILE` creates one."""
     audit_heads_file: Path | None = None

@@ -36,7 +36,9 @@ class Workspace(Base):
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(Hex, default="")
     seal_alarm: Mapped[str | None]
-    """Why the sealer refuses to sign the workspace's audit, for `/readyz`; None if it does not."""
+    """Why a sealer refuses to sign the workspace's audit, for `/readyz`; None if none does."""
+    seal_stopped: Mapped[str | None]
+    """Why no sealer has sealed the workspace's audit for a while; None if one has."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),)

@@ -8,8 +8,8 @@ import psycopg
 from psycopg.rows import dict_row
 from rows.stage import Stage
 
-from models.audit import seal_key, seals, signer, verifying
-from models.audit.acts import GENESIS, link
+from models.audit import seal_key, sealing, seals, signer, verifying
+from models.audit.acts import BEGINNING, GENESIS, link
 from models.audit.verifying import Report
 
 
@@ -25,9 +25,9 @@ def act(stage: Stage) -> str:
 
 def sealed(stage: Stage) -> None:
     """Seal all chains of the workspace, as the first sweep does."""
-    chains = seals.grown(None).chains.get(stage.workspace_id, [])
+    chains = sealing.grown(BEGINNING, {}).chains.get(stage.workspace_id, {})
     with signer.signer() as by:
-        assert seals.seal(stage.workspace_id, chains, by)
+        assert sealing.seal(stage.workspace_id, chains, by)
 
 
 def verified(stage: Stage, **more: Any) -> Report:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from audit.tampering import Intruder, act, named, sealed, verified
+from own_database import Clock
 from rows.stage import Stage
 
-from models.audit import seal_key, seal_sweep, signed_heads, signer
+from models.audit import adoption, alarm, seal_key, seal_sweep, seals, signed_heads, text
 from models.audit.acts import Audit
 from models.audit.principal import Principal
 from models.audit.seal_key import PublicKey
+from models.audit.text import Text
 from models.database.transactions import transaction
 from models.settings import settings
 
@@ -38,8 +40,8 @@ def signatures(stage: Stage) -> list[int]:
         return [seq for (seq,) in db.rows("SELECT seq FROM seal ORDER BY seq")]
 
 
-def alarm(stage: Stage) -> str | None:
-    return signer.alarm(stage.workspace_id)
+def alarm_of(stage: Stage) -> str | None:
+    return alarm.of(stage.workspace_id)
 
 
 def roll_back(stage: Stage, intruder: Intruder) -> int:
@@ -47,15 +49,16 @@ def roll_back(stage: Stage, intruder: Intruder) -> int:
     first = signatures(stage)[0]
     for table in ("audit WHERE chain", "audit_text WHERE chain", "seal WHERE workspace_id"):
         intruder.do(f"DELETE FROM {table} = %s AND seq > {first}", stage.workspace_id)
-    intruder.do("DELETE FROM sealed")
     intruder.rechain(stage.workspace_id)
     return first
 
 
-def trust(stage: Stage) -> None:
-    """Trust the present heads, as `assent audit trust-heads` does."""
+def adopt(stage: Stage) -> None:
+    """Adopt the audit as it is, as `assent audit adopt` does."""
+    key = seal_key.own()
+    assert key
     with signed_heads.opened(signed_heads.path(), make_anew=True) as heads:
-        signer.trust(stage.workspace_id, Principal("person", "operator", stage.workspace_id), heads)
+        adoption.adopt(Principal("person", "operator", stage.workspace_id), Text("Restored a backup"), key, heads)
 
 
 def test_a_forged_past_is_not_signed_and_raises_an_alarm(
@@ -68,7 +71,7 @@ def test_a_forged_past_is_not_signed_and_raises_an_alarm(
     [record] = caplog.records
     assert record.levelname == "CRITICAL"
     assert stage.workspace_id in record.message
-    assert "does not go through act" in (alarm(stage) or "")
+    assert "does not go through act" in (alarm_of(stage) or "")
     sweep.run()
     assert len(caplog.records) == 1, "the same alarm is logged once an hour"
     seal_sweep.Sweep().run()
@@ -78,13 +81,13 @@ def test_a_forged_past_is_not_signed_and_raises_an_alarm(
 def test_a_forged_past_is_not_intact_even_after_it_was_signed(
     stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, heads_file: Path
 ) -> None:
-    """As by a sealer whose operator trusted the heads."""
+    """As by a sealer whose operator adopted the audit."""
     last = intruder.length(stage.workspace_id)
     intruder.forge_everything(FORGER)
     assert [kind for kind, *_ in named(verified(stage))] == ["unsigned"], "no signature at all"
-    trust(stage)
+    adopt(stage)
     sweep.run()
-    assert len(signatures(stage)) == 1
+    assert len(signatures(stage)) == 2, "the adoption, and a seal of all chains, since no other seal is signed"
     [problem] = verified(stage).problems
     assert (problem.kind, problem.last) == ("unsigned", last)
     assert "--signed-since" in problem.message
@@ -94,12 +97,11 @@ def test_a_forged_past_without_its_seals_is_not_signed(stage: Stage, sweep: seal
     intruder.do("DELETE FROM audit WHERE chain = %s AND action = 'audit.sealed'", stage.workspace_id)
     for new, row in enumerate(intruder.rows(stage.workspace_id), 1):
         intruder.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", new, stage.workspace_id, row["seq"])
-    for table in ("seal", "sealed"):
-        intruder.do(f"DELETE FROM {table}")
+    intruder.do("DELETE FROM seal")
     intruder.forge_everything(FORGER)
     seal_sweep.Sweep().run()
     assert signatures(stage) == []
-    assert alarm(stage)
+    assert alarm_of(stage)
 
 
 @pytest.mark.parametrize("grow", [True, False])
@@ -110,7 +112,7 @@ def test_a_chain_that_was_rolled_back_is_not_signed(stage: Stage, sweep: seal_sw
         act(stage)
     (sweep if grow else seal_sweep.Sweep()).run()
     assert signatures(stage) == [first]
-    assert alarm(stage)
+    assert alarm_of(stage)
 
 
 def test_a_deleted_workspace_raises_an_alarm(
@@ -121,27 +123,31 @@ def test_a_deleted_workspace_raises_an_alarm(
     assert "row is gone" in caplog.text
 
 
-def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
+def test_a_restored_backup_is_signed_again_once_an_operator_adopts_it(
     stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, key: PublicKey
 ) -> None:
-    """An act names both heads."""
+    """A signed act names the operator, the reason and both heads."""
     kept = signed_heads_of(stage)
     first = roll_back(stage, intruder)
     sweep = seal_sweep.Sweep()
     sweep.run()
-    assert alarm(stage)
-    trust(stage)
+    assert alarm_of(stage)
+    adopt(stage)
     sweep.run()
     sweep.run()
-    assert alarm(stage) is None
+    assert alarm_of(stage) is None
     report = verified(stage)
     assert report.signed
     assert report.unsealed == 0
     with transaction(stage.workspace_id) as db:
-        [trusted] = db.find(Audit, "WHERE action = %(action)s", action=signer.TRUSTED)
-    assert trusted.principal == "person:operator"
-    assert trusted.details["kept"] == list(kept)
-    assert trusted.details["trusted"][0] == first
+        [adopted] = db.find(Audit, "WHERE action = %(action)s", action=seals.ADOPTED)
+        texts = text.of(db, [(adopted.chain, adopted.seq)])
+    assert adopted.seq in signatures(stage)
+    assert adopted.principal == "person:operator"
+    assert texts == {(adopted.chain, adopted.seq): {"reason": "Restored a backup"}}
+    assert adopted.details["kept"] == list(kept)
+    assert adopted.details["adopted"][0] == first
+    assert any(f"act {adopted.seq} by person:operator" in note for note in report.notes)
 
 
 def signed_heads_of(stage: Stage) -> signed_heads.Head:
@@ -154,7 +160,7 @@ def signed_heads_of(stage: Stage) -> signed_heads.Head:
 
 @pytest.mark.parametrize("damage", ["remove", "empty", "cut", "other"])
 def test_after_a_lost_or_damaged_file_of_heads_nothing_is_signed(
-    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, damage: str
+    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, damage: str, clock: Clock
 ) -> None:
     before = signatures(stage)
     text = heads_file.read_text()
@@ -162,34 +168,31 @@ def test_after_a_lost_or_damaged_file_of_heads_nothing_is_signed(
     if damage != "remove":
         heads_file.write_text({"empty": "", "cut": text[:-3], "other": json.dumps({"assent_signed_heads": 2})}[damage])
     act(stage)
+    clock.advance(seals.LATE_SECONDS)
     sweep.run()
     assert signatures(stage) == before
-    assert "trust-heads" in (alarm(stage) or "")
+    assert "assent audit adopt" in (alarm_of(stage) or "")
     assert not heads_file.exists() or heads_file.read_text() != text, "no new file was made"
     heads_file.write_text(text)
     sweep.run()
-    sweep.run()
     assert len(signatures(stage)) == len(before) + 1
-    assert alarm(stage) is None
+    assert alarm_of(stage) is None
+    assert verified(stage).intact
 
 
-def test_after_a_head_was_lost_from_the_file_nothing_is_signed(stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path) -> None:
-    heads_file.unlink()
-    signed_heads.make(heads_file)
-    act(stage)
-    sweep.run()
-    assert "signed before" in (alarm(stage) or "")
-
-
-def test_a_key_from_the_environment_needs_a_file_of_heads(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_after_a_head_was_lost_from_the_file_nothing_is_signed(
+    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, clock: Clock
 ) -> None:
-    monkeypatch.delenv("ASSENT_AUDIT_HEADS_FILE")
-    settings.cache_clear()
+    """The workspace is older than the file, so it is not a new one."""
+    before = signatures(stage)
+    content = json.loads(heads_file.read_text())
+    heads_file.write_text(json.dumps(content | {"heads": {}}))
     act(stage)
-    seal_sweep.Sweep().run()
-    assert signatures(stage) == []
-    assert "set ASSENT_AUDIT_HEADS_FILE" in caplog.text
+    clock.advance(2 * seals.LATE_SECONDS)
+    for process in (sweep, seal_sweep.Sweep()):
+        process.run()
+    assert signatures(stage) == before
+    assert "has no head of it" in (alarm_of(stage) or "")
 
 
 def test_the_file_of_heads_is_beside_the_key_file(
@@ -222,7 +225,7 @@ def test_if_the_file_of_heads_cannot_be_written_the_old_one_stays_valid(
     act(stage)
     sweep.run()
     assert heads_file.read_text() != before
-    assert alarm(stage) is None
+    assert alarm_of(stage) is None
     assert verified(stage).intact
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from audit.tampering import Intruder, act, sealed
 from click.testing import CliRunner, Result
+from own_database import Clock
 from rows.stage import Stage
 
 from api.cli.main import main
 from models import flow
-from models.audit import seal_key, seal_sweep, signer
+from models.audit import alarm, seal_key, seal_sweep, seals
 from models.audit.seal_key import PublicKey
 from models.database.transactions import transaction
 from models.settings import settings
@@ -158,9 +159,9 @@ def test_keys_may_be_pem_of_openssl() -> None:
 
 
 def test_a_key_comes_with_a_file_of_heads_which_only_an_operator_can_replace(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    """`key` makes no file of heads for an existing key. `trust-heads` does, after a question."""
+    """`key` makes no file of heads for an existing key. `adopt` does, with a reason and after a question."""
     file, heads = tmp_path / "audit.key", tmp_path / "audit.key.heads"
     run("key", str(file))
     assert heads.exists()
@@ -172,16 +173,27 @@ def test_a_key_comes_with_a_file_of_heads_which_only_an_operator_can_replace(
     monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(file))
     settings.cache_clear()
     act(stage)
+    clock.advance(seals.LATE_SECONDS)
     sweep = seal_sweep.Sweep()
     sweep.run()
-    assert "trust-heads" in (signer.alarm(stage.workspace_id) or "")
-    refused = run("trust-heads", "--workspace", stage.workspace_id)
+    assert "assent audit adopt" in (alarm.of(stage.workspace_id) or "")
+    assert "reason: must have 1 to 1000 characters" in run("adopt", "--yes", "--reason", " ").output
+    refused = run("adopt", "--workspace", stage.workspace_id, "--reason", "Key from the vault")
     assert "Have you verified that audit?" in refused.output
     assert not heads.exists()
-    trusted = run("trust-heads", "--yes")
-    assert f"{stage.workspace_id}: the kept head was none" in trusted.output
+    adopted = run("adopt", "--yes", "--reason", "Key from the vault")
+    assert f"{stage.workspace_id}: the kept head was none" in adopted.output
     sweep.run()
-    assert signer.alarm(stage.workspace_id) is None
+    assert alarm.of(stage.workspace_id) is None
+
+
+def test_nobody_adopts_an_audit_without_the_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_HEADS_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    settings.cache_clear()
+    result = run("adopt", "--yes", "--reason", "Because")
+    assert result.exit_code == 1
+    assert "this needs the sealer's key: set ASSENT_AUDIT_KEY" in result.output
 
 
 def test_seals_from_before_the_key_are_excused_by_a_time(export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ that later rows take the room of dead versions, as on a running server: autovacu
 import argparse
 import itertools
 import re
-import time
 import uuid
 from collections import defaultdict
 from datetime import date, datetime
@@ -42,7 +41,6 @@ KEYS = {
     "event": "session_id, seq",
     "audit": "chain, seq",
     "audit_text": "chain, seq, name",
-    "sealed": "chain",
     "daily_usage": "workspace_id, day, agent_id, person_id, provider, model",
 }
 """The tables of a cycle, and their primary keys."""
@@ -136,9 +134,7 @@ def newest_cycle(db: Db) -> Transactions:
                 if (time := row[time_column]) and time != born:
                     at[time].append(Write(table, shrunk({name: row.pop(name) for name in names}), key))
             at[born].append(Write(table, shrunk(row)))
-    transactions = [at[time] for time in sorted(at)]
-    transactions[-1].append(Write("sealed", shrunk(_sealed(db, session["id"]))))
-    return transactions
+    return [at[time] for time in sorted(at)]
 
 
 def at_rest(transactions: Transactions) -> Transactions:
@@ -149,14 +145,6 @@ def at_rest(transactions: Transactions) -> Transactions:
         key = (write.table, *(source[name] for name in KEYS[write.table].split(", ")))
         rows[key] = Write(write.table, rows[key].values | write.values) if write.key else write
     return [list(rows.values())]
-
-
-def _sealed(db: Db, chain: str) -> Row:
-    """Return the row that says how far the chain is sealed, with the sealed head. The sealer comes every few seconds."""
-    sealed = "SELECT sealed.*, hash FROM sealed JOIN audit USING (chain, seq) WHERE chain = %s"
-    while not (row := db.execute(sealed, (chain,)).fetchone()):
-        time.sleep(0.1)
-    return row
 
 
 class Tables:

@@ -13,7 +13,7 @@ from flask import Flask
 from api import create_app
 from api.requests.events import EventsSend, plain
 from models import flow
-from models.audit import seals
+from models.audit import sealing
 from models.audit.principal import Principal
 from models.database import transactions
 from models.flow import due, limits, queued
@@ -112,9 +112,9 @@ limits.resume_at_limit = name("resume_at_limit")(limits.resume_at_limit)
 queued.queues = name(READS)(queued.queues)
 queued.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)
-seals.grown = name(READS)(seals.grown)
+sealing.grown = name(READS)(sealing.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)
-seals._seal = name("seal")(seals._seal)
+sealing._seal = name("seal")(sealing._seal)
 toolset.keep_listing = _keep_listing
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")

@@ -10,9 +10,9 @@ from crashes.journey import Journey
 from crashes.processes import wait_for
 from rows.stage import Stage
 
+from models.audit import sealing, signed_heads
 from models.audit import seals as seal
-from models.audit import signed_heads
-from models.audit.acts import Audit
+from models.audit.acts import BEGINNING, Audit
 from models.audit.seal_sweep import Sweep
 from models.database import transactions
 from models.database.transactions import transaction
@@ -74,7 +74,7 @@ def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: 
 def seals_all(sweep: Sweep) -> bool:
     """Sweep, and return True if all is sealed. A dead sweep's lock lasts a moment longer, and its workspace is left until then."""
     sweep.run()
-    return not seal.grown(None).chains
+    return not sealing.grown(BEGINNING, sweep.coverage).chains
 
 
 def seals(stage: Stage) -> list[Audit]:

@@ -26,7 +26,6 @@ NOT_CONTENT = {
     "halt": {"ended_at", "settled_at"},
     "link": {"expires_at"},
     "audit": {"chain", "seq", "at"},
-    "sealed": {"chain", "seq"},
     "failure": {"task", "subject_id", "failures", "not_before"},
 }
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""

@@ -14,7 +14,7 @@ from rows.stage import Stage, call
 from rows.voting import ask, vote
 from werkzeug.test import TestResponse
 
-from models.audit import seals, signer
+from models.audit import sealing, signer
 from models.database import ids
 from models.database.tables import Base
 from models.database.transactions import transaction
@@ -79,7 +79,7 @@ class World:
             self.ids["api_key_id"] = ApiKey.create(db, workspace_id=self.workspace_id, name="Spare")[0].id
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
         with signer.signer() as by:
-            assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
+            assert sealing.seal(self.workspace_id, {self.session_id: 1}, by)
         failure.step_back("rescue", self.session_id, self.workspace_id, "ValueError")
         with transaction(self.workspace_id) as db:
             Evidence.keep(db, self.ids["approval_id"], self.session_id, {"directory": "src"})

@@ -1,6 +1,7 @@
 """Verifies one chain, act by act: each hash follows from the act before, and the acts are those that were sealed."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from models.audit.acts import GENESIS, link
@@ -28,6 +29,8 @@ class Chain:
     unsigned: bool = False
     """True once an act was reported that is too young for the unsigned seal that covers it."""
     excused: int | None = None
+    uncovered: tuple[int, int] | None = None
+    """The first and the last act that no seal covers although a later seal says so."""
     sealed: int = field(init=False)
     """The highest seq with an expected hash."""
 
@@ -55,6 +58,11 @@ class Chain:
             message = f"act {row['seq']} of {self.id} is younger than the first signature, and a seal without one speaks of it"
             self._add("unsigned", row["seq"], row["seq"], message)
 
+    def check_sealed(self, row: dict[str, Any], until: datetime | None) -> None:
+        """Note an unsealed act from before the time up to which, by a seal, all acts are sealed."""
+        if until and row["at"] <= until:
+            self.uncovered = (self.uncovered or (row["seq"],))[0], row["seq"]
+
     def _excused(self, signing: Signing) -> int:
         """Return the last seq of this chain that an excused seal covers."""
         if self.excused is None:
@@ -64,6 +72,9 @@ class Chain:
 
     def end(self, head: Head | None) -> None:
         """Verify the chain's end. `head` is the head on the session's or workspace's row, if the row exists."""
+        if self.uncovered:
+            message = f"{_acts(*self.uncovered)} in no seal of {self.id}, although a later seal says that all acts of that time are"
+            self._add("unsealed", *self.uncovered, message)
         if self.sealed > self.seq or (head and head.seq > self.seq):
             last = max(self.sealed, head.seq if head else 0)
             if self.seq == 0:

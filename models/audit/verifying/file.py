@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from models.audit.acts import spelled
-from models.audit.verifying.walk import COLUMNS, Act, Head, Item, walk
+from models.audit.acts import COLUMNS, spelled
+from models.audit.verifying.walk import Act, Head, Item, walk
 
 VERSION = 1
 

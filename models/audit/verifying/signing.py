@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from models.audit.acts import spelled
-from models.audit.seal_key import PublicKey, signed_words
-from models.audit.seals import SignedHead
+from models.audit.seal_key import PublicKey
+from models.audit.seals import SignedHead, is_signed
 from models.audit.verifying.verdict import Report
 from models.audit.verifying.walk import Act
 
@@ -43,7 +43,7 @@ class Signing:
         """Verify the next seal, whose act names the key `named`. Returns True if its signature is good."""
         chain, seq, head = self.report.workspace_id, act.row["seq"], act.row["hash"]
         key_id, signature = act.signature or (None, "")
-        if key_id and key_id == named and self._is_good(key_id, signed_words(chain, seq, head), signature):
+        if key_id and is_signed(act.row, act.signature, self.keys.values()):
             self._end()
             self.report.signed = SignedHead(chain, seq, head, act.row["at"], key_id, signature)
             return True
@@ -82,9 +82,6 @@ class Signing:
             )
         if self.report.seals and not self.keys:
             yield "Signatures were not checked: no public key is known here. Who can write to the database can make all of it anew."
-
-    def _is_good(self, key_id: str, words: bytes, signature: str) -> bool:
-        return key_id in self.keys and self.keys[key_id].signed(words, signature)
 
     def _add(self, seq: int) -> None:
         if not self.keys:

@@ -7,7 +7,7 @@ from typing import Literal
 from models.audit.seals import SignedHead
 from models.audit.verifying.walk import Head
 
-Kind = Literal["changed", "removed", "inserted", "cut", "missing", "rewritten", "session_gone", "signature", "unsigned"]
+Kind = Literal["changed", "removed", "inserted", "cut", "missing", "rewritten", "session_gone", "signature", "unsigned", "unsealed"]
 """
 changed       an act, or the act before it, was changed
 removed       acts are missing in the middle of a chain
@@ -18,6 +18,7 @@ rewritten     the chain is consistent, but differs from the one that was sealed 
 session_gone  a session's row is missing, and no act records its deletion
 signature     a seal's signature is wrong, missing, or by an unknown key
 unsigned      a seal has no signature although a key is known, and its age does not excuse it
+unsealed      no seal covers an act, although a later seal says that all acts of that time are sealed
 """
 
 MOST = 100

@@ -11,13 +11,16 @@ from typing import Any
 
 from models.audit.acts import spelled
 from models.audit.seal_key import PublicKey
-from models.audit.seals import SEALED
+from models.audit.seals import ADOPTED, SEALS, heads_of, until_of
 from models.audit.verifying.chain import Chain
 from models.audit.verifying.points import Points
 from models.audit.verifying.signing import Signing
 from models.audit.verifying.texts import Texts
 from models.audit.verifying.verdict import Report
 from models.audit.verifying.walk import Act, Head, Item
+
+ADOPTIONS = 20
+"""Adoptions that the report names: the first ones."""
 
 
 def verify(
@@ -59,6 +62,9 @@ class _Checking:
         self.late = False
         """True once a session's chain was read. Seals after that name acts that were not read."""
         self.open = _Open()
+        self.until: datetime | None = None
+        """The time up to which, by the seals that count, all acts are sealed."""
+        self.adoptions: list[str] = []
         self.outside_head: Head | None = None
 
     def act(self, act: Act) -> None:
@@ -74,6 +80,7 @@ class _Checking:
         chain.take(row)
         if row["seq"] > chain.sealed:
             self.report.leave_open(1, row["at"])
+            chain.check_sealed(row, self.until)
         chain.check_signed(row, self.signing)
 
     def head(self, head: Head) -> None:
@@ -128,23 +135,32 @@ class _Checking:
         details = row["details"] if isinstance(row["details"], dict) else {}
         self.open.add(row["at"])
         self.signing.act(row["at"])
-        if row["action"] == SEALED:
-            self.report.seals += 1
-            self._expect(row["seq"], details.get("heads"))
-            good = self.signing.seal(act, details.get("key_id"))
-            # From the first signature on, only signed seals count.
-            if not self.late and (good or self.report.signed is None):
-                self.open = _Open()
+        if row["action"] in SEALS:
+            self._seal(act, details)
         elif row["action"] == "session.deleted":
             self.points.delete(row["subject_id"])
-            self._expect(row["seq"], {row["subject_id"]: [details.get("audit_seq"), details.get("audit_head")]})
+            head = [details.get("audit_seq"), details.get("audit_head")]
+            self._expect(row["seq"], heads_of({"heads": {row["subject_id"]: head}}))
+        if not self.open.acts:
+            self.outside.uncovered = None
+        else:
+            self.outside.check_sealed(row, self.until)
 
-    def _expect(self, act: int, heads: Any) -> None:
-        """Store the heads that the act names. Skips unreadable ones: a changed act was reported already."""
-        if self.late or not isinstance(heads, dict):
-            return
-        known = ((chain, *head) for chain, head in heads.items() if isinstance(head, list) and self.only in {None, chain})
-        self.points.add(act, (head for head in known if [type(part) for part in head] == [str, int, str]))
+    def _seal(self, act: Act, details: dict[str, Any]) -> None:
+        self.report.seals += 1
+        self._expect(act.row["seq"], heads_of(details))
+        good = self.signing.seal(act, details.get("key_id"))
+        if good and act.row["action"] == ADOPTED and len(self.adoptions) < ADOPTIONS:
+            self.adoptions.append(f"act {act.row['seq']} by {act.row['principal']}, {spelled(act.row['at'])}")
+        # From the first signature on, only signed seals count.
+        if not self.late and (good or self.report.signed is None):
+            self.open = _Open()
+            self.until = max(filter(None, (self.until, until_of(details))), default=None)
+
+    def _expect(self, act: int, heads: dict[str, Any]) -> None:
+        """Store the heads that the act names."""
+        if not self.late:
+            self.points.add(act, ((chain, *head) for chain, head in heads.items() if self.only in {None, chain}))
 
     def _notes(self) -> Iterator[str]:
         report = self.report
@@ -154,6 +170,8 @@ class _Checking:
             yield "Nothing is sealed yet."
         elif report.signed and report.signed.seq not in self.outside.points:
             yield "Only a head kept elsewhere shows whether all of it was put back to an earlier state: `assent audit head`."
+        if self.adoptions:
+            yield f"An operator accepted the audit as it was then: {'; '.join(self.adoptions)}."
         yield from self.signing.notes()
         yield from self.texts.notes()
         if report.unsealed_since:

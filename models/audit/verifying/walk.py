@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from models.audit.acts import COLUMNS
 from models.database.exchange import Rows
 from models.database.transactions import transaction
 
 ROWS = 500
 """Acts read at once."""
-COLUMNS = ("chain", "seq", "workspace_id", "at", "principal", "address", "action", "subject_id", "details", "hash")
 
 
 @dataclass(frozen=True, slots=True)

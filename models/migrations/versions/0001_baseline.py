@@ -29,8 +29,7 @@ APP_RIGHTS = {
         notification passkey person_group provider_key session sign_in slack_user spend_limit tool_call turn vote work
     """,
     "SELECT, INSERT, UPDATE": """
-        agent answer api_key call_input daily_usage delegation halt invitation listing member sealed turn_usage
-        workspace
+        agent answer api_key call_input daily_usage delegation halt invitation listing member turn_usage workspace
     """,
     "SELECT, INSERT, DELETE": """
         audit_text fold membership slack_reply stored_result
@@ -53,7 +52,6 @@ SYSTEM_COLUMNS = {
     "halt": "id, workspace_id, ended_at, settled_at",
     "link": "id, workspace_id, expires_at",
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
-    "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, audit_seq",
     "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, held_back, lease_until, queue, answer_by, "
     "deadline_from",

@@ -10,6 +10,7 @@ CREATE TABLE workspace (
     policy jsonb,
     approval jsonb,
     seal_alarm varchar,
+    seal_stopped varchar,
     model jsonb,
     CONSTRAINT workspace_is_its_own CHECK (workspace_id = id)
 );
@@ -804,12 +805,6 @@ CREATE TABLE seal (
     key_id varchar NOT NULL,
     signature varchar NOT NULL,
     PRIMARY KEY (workspace_id, seq)
-);
-
-CREATE TABLE sealed (
-    chain varchar PRIMARY KEY,
-    workspace_id varchar NOT NULL,
-    seq bigint NOT NULL
 );
 
 CREATE TABLE answer (
