@@ -15,6 +15,7 @@ from models import flow
 from models.audit import acts as audit
 from models.audit import seal_key, verifying
 from models.audit import text as audit_text
+from models.audit.principal import Principal
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
 from models.workspace.agent import Agent
@@ -62,7 +63,7 @@ def decided(stage: Stage, intruder: Intruder, session_id: str) -> int:
 
 def test_no_text_that_somebody_wrote_is_in_the_chain(stage: Stage, intruder: Intruder) -> None:
     """Neither the text nor a digest without a salt."""
-    by = stage.principal
+    by = Principal("person", "operator", stage.workspace_id)
     with transaction(stage.workspace_id) as db:
         Agent.create(db, by, {"name": ANNA, "model": {"id": "m"}, "tools": []})
         ApiKey.create(db, workspace_id=stage.workspace_id, name=ANNA, by=by)
