@@ -12,8 +12,8 @@ from walls.world import ORGANIZATION, TABLES, World
 
 Row = dict[str, Any]
 NOT_CONTENT = {
-    "workspace": {"name", "audit_seq"},
-    "session": {"audit_seq"},
+    "workspace": {"name"},
+    "session": set(),
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "tool_call": {"turn_id", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},

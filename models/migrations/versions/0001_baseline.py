@@ -52,11 +52,11 @@ SYSTEM_COLUMNS = {
     "halt": "id, workspace_id, ended_at, settled_at",
     "link": "id, workspace_id, expires_at",
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
-    "session": "id, workspace_id, audit_seq",
+    "session": "id, workspace_id",
     "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, held_back, lease_until, queue, answer_by, "
     "deadline_from",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
-    "workspace": "id, workspace_id, name, audit_seq",
+    "workspace": "id, workspace_id, name",
 }
 """The columns that `assent_system` may read of all workspaces."""
 
