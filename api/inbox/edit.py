@@ -35,6 +35,7 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
         fields=fields.refilled(parts, request.form) if request.form else parts,
         json=request.form.get("json") or fields.pretty(card.shown_input(approval)),
         masked=approval.masked.paths,
+        may_see="reveal" in person.scopes,
         faults=faults,
         refusal=str(refusal) if refusal and not faults else "",
     )

@@ -59,8 +59,8 @@ class DecisionFields(Body):
     interrupt: bool | None = None
     """With deny: whether the run ends as well."""
     updated_input: dict[str, Any] | None = None
-    """With allow: the whole input that runs in the place of the model's. A masked secret may stay masked if its surroundings are
-    unchanged."""
+    """With allow: the whole input that runs in the place of the model's. If it holds a mask, nothing else
+    may differ from what was shown, unless the request has the scope `reveal`: type each secret."""
     respond: WrittenResult | None = None
     """With allow: a result in the place of the tool's. The tool does not run."""
     scope: Literal["once", "session", "always"] | None = None

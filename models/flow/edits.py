@@ -26,7 +26,7 @@ def take_edit(db: Db, session: Session, principal: Principal, approval: Approval
     Raises Invalid if the updated input is too long, misplaces a marker, does not fit the tool's schema, or is denied by a rule; and
     with four eyes, if nobody is left who may allow it.
     """
-    edited, shown = _edited(db, session, approval, call, updated)
+    edited, shown = _edited(db, session, principal, approval, call, updated)
     if digest(edited) == approval.runs:  # to Python, 1 is True
         return
     votes.void(db, session, principal, approval)
@@ -54,7 +54,7 @@ def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> 
 
 
 def _edited(
-    db: Db, session: Session, approval: Approval, call: ToolCall, updated: dict[str, Any]
+    db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return `updated` with the values behind its markers, and `updated` with all secrets masked.
 
@@ -65,7 +65,12 @@ def _edited(
     if len(json.dumps(updated)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
     try:
-        edited: dict[str, Any] = masking.restore(updated, before, approval.decided_shown or masking.mask(before, schema).shown)
+        edited: dict[str, Any] = masking.restore(
+            updated,
+            before,
+            approval.decided_shown or masking.mask(before, schema).shown,
+            may_see="reveal" in principal.scopes,
+        )
         digest(edited)
     except (ValueError, RecursionError) as error:
         raise Invalid("updated_input", str(error)) from None

@@ -118,9 +118,14 @@ def test_an_edit_that_moves_a_mask_is_a_400_with_the_remedy(
     assert stage.get(ToolCall, tool_call.id).status == "asked"
 
 
-def test_an_edit_that_keeps_a_mask_runs_with_the_value_and_shows_the_mask(caller: Caller, reader: Caller, stage: Stage) -> None:
+def test_only_with_reveal_does_an_edit_keep_a_mask_beside_a_change(caller: Caller, reader: Caller, stage: Stage) -> None:
+    """Another field may say where the secret goes."""
     tool_call = secretive(caller, stage, amount=5, pin=PIN)
-    approval = decide(reader, tool_call, result="allow", updated_input={"amount": 6, "pin": "«masked»"})
+    path = f"/v1/approvals/{approval_of(reader, tool_call)['id']}/decision"
+    edited = {"result": "allow", "updated_input": {"amount": 6, "pin": "«masked»"}}
+    bad(reader.post(path, json=edited), 400, "updated_input: /amount: ", "type the value", "`reveal`")
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
+    approval = decide(caller, tool_call, **edited)
     assert approval["decided_input"] == {"amount": 6, "pin": "«masked»"}
     assert stage.get(CallInput, tool_call.id).input == {"amount": 6, "pin": PIN}
 

@@ -1,4 +1,4 @@
-"""An edit restores masked values unchanged in their own places, and nowhere else."""
+"""An edit restores masked values unchanged in their own places, and nowhere else; beside a change only for who may see them."""
 
 import json
 from typing import Any
@@ -15,9 +15,10 @@ from models.pure.masking import MARKER, Masked, mask, restore
 def test_values_without_an_edit_are_restored(value: dict[str, Any]) -> None:
     """Any JSON value, even if its fields come back in another order."""
     shown = mask(value).shown
-    assert restore(shown, value, shown) == value
     travelled = json.loads(json.dumps(shown, sort_keys=True))
-    assert restore(travelled, value, travelled) == value
+    for may_see in (False, True):
+        assert restore(shown, value, shown, may_see=may_see) == value
+        assert restore(travelled, value, travelled, may_see=may_see) == value
 
 
 def test_secrets_in_names_of_fields_are_masked_and_restored() -> None:
@@ -27,7 +28,7 @@ def test_secrets_in_names_of_fields_are_masked_and_restored() -> None:
     assert masked_value == Masked({"tokens": {MARKER: "a", f"{MARKER} (2)": "b"}}, (f"/tokens/{MARKER}", f"/tokens/{MARKER} (2)"))
     turned = {"tokens": dict(reversed(arguments["tokens"].items()))}
     assert mask(turned).shown == masked_value.shown
-    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, arguments, masked_value.shown) == {"tokens": {KNOWN[4]: "c"}}
+    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, arguments, masked_value.shown, may_see=True) == {"tokens": {KNOWN[4]: "c"}}
     assert mask({"~/": {"password": 1}}).paths == ("/~0~1/password",)
 
 
@@ -50,15 +51,40 @@ def _edited(*edits: tuple[str, Any]) -> dict[str, Any]:
     return edited
 
 
-def test_edits_beside_a_secret_are_kept() -> None:
-    """Other fields, new fields, other objects of a list, or a new secret."""
-    edited = _edited(("password", "mine"), ("list/2/to", "c"), ("new", ["x"]))
-    restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
-    assert restored["command"] == SHOWN_FROM["command"]
-    assert restored["password"] == "mine"
-    assert restored["pin"] == {"otp": 1234}
-    assert restored["list"] == [SHOWN_FROM["list"][0], "plain", {"token": "t1", "to": "c"}, {"token": "t2", "to": "b"}]
-    assert restored["new"] == ["x"]
+def test_who_may_see_a_secret_may_edit_beside_it() -> None:
+    """Other fields, new fields, or a new secret."""
+    edited = _edited(("password", "mine"), ("new", ["x"]))
+    restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown, may_see=True)
+    assert restored == SHOWN_FROM | {"password": "mine", "new": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("edits", "pointer"),
+    [
+        ([("url", "https://evil.example")], "/url"),
+        ([("note", 2)], "/note"),
+        ([("note", 1.5)], "/note"),
+        ([("headers", {"authorization": f"Bearer {MARKER}", "host": "evil.example"})], "/headers/host"),
+        ([("headers", {"authorization": "Bearer mine"})], "/headers/authorization"),
+        ([("new", None)], "/new"),
+        ([("url", "https://evil.example"), ("password", "mine")], "/url"),
+    ],
+)
+def test_who_may_not_see_a_secret_changes_nothing_beside_its_marker(edits: list[tuple[str, Any]], pointer: str) -> None:
+    """Neither another field nor another masked value: both may say where the secret goes."""
+    header = {"authorization": "Bearer abcdefghijklmnop1234"}
+    arguments = {"url": "https://good.example", "password": "hunter2", "headers": header, "note": 1}
+    shown = mask(arguments).shown
+    with pytest.raises(ValueError, match=rf"^{pointer}: .* type the value that is meant, or ask somebody .* `reveal`\.$"):
+        restore(shown | dict(edits), arguments, shown, may_see=False)
+    typed = {"url": "https://evil.example", "password": "mine", "headers": {}, "note": 2}
+    assert restore(typed, arguments, shown, may_see=False) == typed
+
+
+def test_a_field_with_a_marker_cannot_lose_its_neighbour() -> None:
+    arguments = {"password": "hunter2", "host": "good.example"}
+    with pytest.raises(ValueError, match=r"^/host: is not as it was shown"):
+        restore({"password": MARKER}, arguments, mask(arguments).shown, may_see=False)
 
 
 SHOWN = "curl -u bob:«masked» -H 'Authorization: Bearer «masked»' https://x"
@@ -80,7 +106,7 @@ SHOWN = "curl -u bob:«masked» -H 'Authorization: Bearer «masked»' https://x"
 def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
     """The text around the marker decides where the secret goes."""
     with pytest.raises(ValueError, match=r"^/command: .* type the value that is meant, or ask somebody .* `reveal`\.$"):
-        restore(_edited(("command", command)), SHOWN_FROM, mask(SHOWN_FROM).shown)
+        restore(_edited(("command", command)), SHOWN_FROM, mask(SHOWN_FROM).shown, may_see=True)
 
 
 @pytest.mark.parametrize(
@@ -93,27 +119,26 @@ def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
         ({"env": [{"key": "TOKEN", "value": "hunter2"}]}, {"env": [{"value": MARKER}]}),
     ],
 )
-def test_the_name_or_flag_beside_a_marker_cannot_be_edited(arguments: dict[str, Any], edited: dict[str, Any]) -> None:
+def test_a_list_with_a_marker_cannot_be_edited(arguments: dict[str, Any], edited: dict[str, Any]) -> None:
     shown = mask(arguments).shown
-    assert restore(shown, arguments, shown) == arguments
-    with pytest.raises(ValueError, match=r"beside the marker|where none was shown"):
-        restore(edited, arguments, shown)
+    with pytest.raises(ValueError, match="is not as it was shown"):
+        restore(edited, arguments, shown, may_see=True)
 
 
 @pytest.mark.parametrize(
     ("path", "value", "pointer"),
     [
         ("new", MARKER, "/new"),
-        ("new", {"deep": [MARKER]}, "/new/deep/0"),
-        ("list/1", MARKER, "/list/0"),
-        ("list/1", {"a": f"x {MARKER}"}, "/list/0"),
+        ("new", {"deep": [MARKER]}, "/new"),
+        ("list/1", MARKER, "/list/1"),
+        ("list/1", {"a": f"x {MARKER}"}, "/list/1"),
         ("command", f"echo {MARKER}", "/command"),
         ("command", MARKER * 3, "/command"),
         ("password", f"{MARKER}{MARKER}", "/password"),
-        ("password", [MARKER], "/password/0"),
+        ("password", [MARKER], "/password"),
         ("pin/otp", f"0{MARKER}", "/pin/otp"),
-        ("list", [MARKER], "/list/0"),
-        ("list/2", {"token": MARKER, "to": "b"}, "/list/2"),
+        ("list", [MARKER], "/list"),
+        ("list/2", {"token": MARKER, "to": "b"}, "/list/2/to"),
         (f"{MARKER}", 1, f"/{MARKER}"),
         ("a~/b", MARKER, "/a~0"),
     ],
@@ -124,7 +149,7 @@ def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) 
     with pytest.raises(
         ValueError, match=r"type the value that is meant, or ask somebody whose key has the scope `reveal`\.$"
     ) as refused:
-        restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
+        restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown, may_see=True)
     assert str(refused.value).startswith(pointer)
     assert "hunter2" not in str(refused.value)
     assert refused.value.__cause__ is None
@@ -132,7 +157,7 @@ def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) 
 
 def test_an_edit_may_remove_masked_values() -> None:
     shown = mask(SHOWN_FROM).shown
-    assert restore({"command": "ls", "list": []}, SHOWN_FROM, shown) == {"command": "ls", "list": []}
+    assert restore({"command": "ls", "list": []}, SHOWN_FROM, shown, may_see=False) == {"command": "ls", "list": []}
 
 
 def test_deep_and_wide_values_are_masked_and_restored() -> None:
@@ -143,7 +168,7 @@ def test_deep_and_wide_values_are_masked_and_restored() -> None:
     arguments = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
     masked_value = mask(arguments)
     assert masked_value.paths == ("/a" + "/0" * api.parsing.DEPTH + "/password", "/b/10000")
-    restored = restore(masked_value.shown, arguments, masked_value.shown)
+    restored = restore(masked_value.shown, arguments, masked_value.shown, may_see=True)
     assert restored["b"] == arguments["b"]
     inner: Any = restored["a"]
     while isinstance(inner, list):

@@ -1,6 +1,7 @@
 """Only the worker or client that runs a call gets its secret arguments. No event, prompt or act has them."""
 
 import json
+from dataclasses import replace
 
 from rows.stage import Stage, call, say
 
@@ -34,6 +35,7 @@ def test_a_worker_gets_the_secret_and_nobody_sees_it(stage: Stage) -> None:
 
 
 def test_an_edit_beside_a_masked_secret_runs_with_the_secret(stage: Stage) -> None:
+    stage.principal = replace(stage.principal, scopes=stage.principal.scopes | {"reveal"})
     session = stage.session()
     tool_call = stage.propose(session, call(command=COMMAND, timeout_ms=60))
     [approval] = stage.approvals(session)

@@ -1,94 +1,73 @@
 """Restores the secrets in arguments that a person saw masked and sends back edited.
 
-A marker stands for its secret only at the place where it was shown. The text around it decides how the tool uses the secret, so
-that text must be unchanged: otherwise a person who may not see a secret could have it printed.
+What a tool does with a secret may depend on any other argument: a changed URL sends an unchanged password elsewhere. So if a person
+may not see the secrets, markers stand for them only in an input that is wholly as it was shown. Whoever may see them may change the
+rest; a marker then counts only in a text or list that is as it was shown, so that it is certain for which secret it stands.
 """
 
-import json
 from typing import Any
 
+from models.pure.canonical import canonical
 from models.pure.masking.texts import MARKER, Reader
 from models.pure.masking.values import escaped, shown_names
 
 _ELSE = "type the value that is meant, or ask somebody whose key has the scope `reveal`"
 
 
-def restore(edited: dict[str, Any], original: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
+def restore(edited: dict[str, Any], original: dict[str, Any], shown: dict[str, Any], *, may_see: bool) -> dict[str, Any]:
     """Return `edited` with each marker replaced by its secret. `shown` is `mask(original, ...).shown`, from which `edited` was
-    made.
+    made. `may_see`: the person may see the secrets.
 
-    A marker counts only at the JSON Pointer where it was shown, and only in unchanged surroundings: the rest of its text; in an
-    array, the other texts and numbers, and the number of items; beside a `value`, its `name` and `key`. Raises ValueError for any
-    other marker (copied, moved, added). The message names the pointer and holds no secret.
+    Raises ValueError for a marker that stands for nothing, and for a change beside a marker. The message names the JSON Pointer of
+    the fault and holds no secret.
     """
-    return _object(edited, original, shown, "")
+    restored: dict[str, Any] = _value(edited, original, shown, "", free=may_see)
+    return restored
 
 
-def _object(edited: dict[str, Any], original: Any, shown: Any, path: str) -> dict[str, Any]:
-    if not isinstance(original, dict) or not isinstance(shown, dict):
-        original, shown = {}, {}
-    original_names = {masked: name for name, masked in shown_names(original, Reader()).items()}
-    result = {}
-    for name, item in edited.items():
-        here = f"{path}/{escaped(name)}"
-        if MARKER in name and name not in shown:
-            raise ValueError(f"{here}: there is a marker in a name where none was shown; {_ELSE}.")
-        original_name = original_names.get(name, name)
-        known = original_name in original and name in shown
-        if known and name == "value" and _is_marked(item) and _labels(edited) != _labels(shown):
-            raise ValueError(f"{here}: the name beside the marker is not the one that was shown; {_ELSE}.")
-        known_value, known_face = (original[original_name], shown[name]) if known else (None, None)
-        result[original_name] = _value(item, known_value, known_face, here)
-    return result
-
-
-def _array(edited: list[Any], original: Any, shown: Any, path: str) -> list[Any]:
-    known = isinstance(original, list) and isinstance(shown, list) and len(edited) == len(shown) == len(original)
-    faces = [_face(item) for item in shown] if known and any(map(_holds_marker, edited)) else []
-    others, unchanged = set(faces), known and _face(edited) == _face(shown)
-    result = []
-    for index, item in enumerate(edited):
-        here = f"{path}/{index}"
-        if faces and _holds_marker(item) and (face := _face(item)) != faces[index] and face in others:
-            raise ValueError(f"{here}: what stood elsewhere in the list holds a marker, and cannot be moved; {_ELSE}.")
-        if known and _is_marked(item) and not unchanged:
-            raise ValueError(f"{here}: what stands beside the marker in the list is not what was shown; {_ELSE}.")
-        result.append(_value(item, original[index], shown[index], here) if known else _value(item, None, None, here))
-    return result
-
-
-def _value(edited: Any, original: Any, shown: Any, path: str) -> Any:
-    if _is_marked(edited):
-        if not _is_marked(shown):
-            raise ValueError(f"{path}: there is a marker where none was shown; {_ELSE}.")
-        if edited != shown:
-            raise ValueError(f"{path}: the text around the marker is not the one that was shown; {_ELSE}.")
-        return original
-    if isinstance(edited, dict):
+def _value(edited: Any, original: Any, shown: Any, path: str, *, free: bool) -> Any:
+    if not _holds_marker(edited):
+        return edited
+    if free and isinstance(edited, dict) and isinstance(original, dict) and isinstance(shown, dict):
         return _object(edited, original, shown, path)
-    if isinstance(edited, list):
-        return _array(edited, original, shown, path)
-    return edited
+    if difference := _difference(edited, shown, path):
+        raise ValueError(f"{difference}: is not as it was shown, so no mask stands for its value here; {_ELSE}.")
+    return original
 
 
-def _is_marked(item: Any) -> bool:
-    return isinstance(item, str) and MARKER in item
+def _object(edited: dict[str, Any], original: dict[str, Any], shown: dict[str, Any], path: str) -> dict[str, Any]:
+    names = {masked: name for name, masked in shown_names(original, Reader()).items()}
+    result = {}
+    for masked, item in edited.items():
+        here = _in(path, masked)
+        if MARKER in masked and masked not in shown:
+            raise ValueError(f"{here}: there is a mask in a name where none was shown; {_ELSE}.")
+        name = names.get(masked, masked)
+        result[name] = _value(item, original.get(name), shown.get(masked), here, free=True)
+    return result
 
 
-def _labels(pair: dict[str, Any]) -> list[Any]:
-    return [pair.get(label) for label in ("name", "key")]
+def _difference(edited: Any, shown: Any, path: str) -> str | None:
+    """Return the JSON Pointer of the first value that differs; None if both are equal JSON values."""
+    if isinstance(edited, dict) and isinstance(shown, dict):
+        if differing := [name for name in (*edited, *shown) if (name in edited) != (name in shown)]:
+            return _in(path, differing[0])
+        pairs = [(name, item, shown[name]) for name, item in edited.items()]
+    elif isinstance(edited, list) and isinstance(shown, list) and len(edited) == len(shown):
+        pairs = [(str(index), *pair) for index, pair in enumerate(zip(edited, shown, strict=True))]
+    else:
+        return None if canonical(edited) == canonical(shown) else path
+    return next((place for name, ours, theirs in pairs if (place := _difference(ours, theirs, _in(path, name)))), None)
 
 
-def _holds_marker(item: Any) -> bool:
-    """True if an object or array holds a marker directly, not in a nested value."""
-    values = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-    return any(map(_is_marked, values))
+def _holds_marker(value: Any) -> bool:
+    """True if a text or a name of the value holds a marker, at any depth."""
+    if isinstance(value, dict):
+        return any(MARKER in name or _holds_marker(item) for name, item in value.items())
+    if isinstance(value, list):
+        return any(map(_holds_marker, value))
+    return isinstance(value, str) and MARKER in value
 
 
-def _face(item: Any) -> str:
-    """Return the direct members of an object or array, as a text to compare."""
-    if isinstance(item, dict):
-        return json.dumps({name: value for name, value in item.items() if not isinstance(value, (dict, list))}, sort_keys=True)
-    if isinstance(item, list):
-        return json.dumps([value for value in item if not isinstance(value, (dict, list))])
-    return ""
+def _in(path: str, name: str) -> str:
+    return f"{path}/{escaped(name)}"
