@@ -34,6 +34,7 @@ A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
 P = ParamSpec("P")
 Handler = Callable[Concatenate[Db, Principal, B, P], A]
+Reading = Callable[Concatenate[Db, Principal, B, P], A | Callable[[], A]]
 View = Callable[..., Response]
 
 JSON = "application/json"
@@ -88,18 +89,22 @@ LOOK_AGAIN_SECONDS = 0.1
 """Pause while the answer to an equal request may still be under way."""
 
 
-def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[Handler[B, P, A]], View]:
-    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer."""
+def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[Reading[B, P, A]], View]:
+    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer.
 
-    def wrap(handler: Handler[B, P, A]) -> View:
+    A handler whose answer has masked texts, whose length others choose, returns a function that masks them: it is called after the
+    transaction, which the limit of a request's CPU time does not cut.
+    """
+
+    def wrap(handler: Reading[B, P, A]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
             principal = auth.authenticate(scope)
             validated = parsing.query(query)
             parsing.check_ids(path_ids)
             with transaction(principal.workspace_id) as db:
-                payload = dumps(handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
-            return respond(payload)
+                answered = handler(db, principal, validated, **path_ids)  # type: ignore[call-arg]
+            return respond(dumps(answered() if callable(answered) else answered))
 
         return opens(Door(answer, query=query, scopes=(scope,)))(view)
 

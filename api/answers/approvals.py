@@ -1,7 +1,8 @@
 """Answers about approvals: the question, the input that is shown, and the decision."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny
@@ -142,6 +143,13 @@ class Approval(Standing, Question):
 
     @classmethod
     def of(
+        cls, db: Db, row: rows.Approval, grant: Grant | None = None, votes: Sequence[Vote] = (), *, reveal: bool = False
+    ) -> Self:
+        """Return an approval as `read` does, at once."""
+        return cls.read(db, row, grant, votes, reveal=reveal)()
+
+    @classmethod
+    def read(
         cls,
         db: Db,
         row: rows.Approval,
@@ -150,11 +158,25 @@ class Approval(Standing, Question):
         *,
         position: int | None = None,
         reveal: bool = False,
-    ) -> Self:
-        """Return an approval with the grant that its decision created and the votes that stand.
+    ) -> Callable[[], Self]:
+        """Return a function that returns an approval with the grant that its decision created and the votes that stand.
 
-        `position` is the approval's place in the queue that the request names. `reveal` leaves secrets unmasked.
+        The function reads nothing, and masks the approval's texts. `position` is the approval's place in the queue that the request
+        names. `reveal` leaves secrets unmasked.
         """
+        return partial(cls._shown, row, requirements(db, row), grant, votes, position=position, reveal=reveal)
+
+    @classmethod
+    def _shown(
+        cls,
+        row: rows.Approval,
+        required: dict[str, Any],
+        grant: Grant | None,
+        votes: Sequence[Vote],
+        *,
+        position: int | None,
+        reveal: bool,
+    ) -> Self:
         masked = row.masked
         hidden = masked.paths and not reveal
         echoes = masking.Echoes(()) if reveal else row.echoes
@@ -168,7 +190,7 @@ class Approval(Standing, Question):
             questions=echoes.value(row.questions),
             attempt=echoes.value(row.attempt_told),
             covers=Covers.of(row),
-            **requirements(db, row),
+            **required,
             votes=[AnsweredVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,

@@ -1,6 +1,6 @@
 """Routes of approvals: the inbox over all sessions, and the decision."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flask import Blueprint, Response
 
@@ -29,7 +29,7 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 
 @approvals.get("")
 @reads(ApprovalList, "read or own", answer=Page[answers.Approval])
-def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.Approval]:
+def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Page[answers.Approval]]:
     """List the workspace's approvals, oldest first by default.
 
     With `for`, list the queue of a person: the approvals that wait for the person's vote, the oldest deadline first. A person whose
@@ -48,12 +48,13 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.App
     first = None
     if own and rows:
         first = 1 + (queue.before(db, selection, rows[0]) if query.page else 0)
-    return Page[answers.Approval](data=_listed(db, rows, first), next_page=after)
+    listed = _listed(db, rows, first)
+    return lambda: Page[answers.Approval](data=listed(), next_page=after)
 
 
 @approvals.get("/<approval_id>")
 @reads(ApprovalShow, "read or own", answer=answers.Approval)
-def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> answers.Approval:
+def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Callable[[], answers.Approval]:
     """Get an approval with its question, the input that was shown, the votes so far, and its decision.
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
@@ -63,7 +64,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
         auth.require(principal, "reveal")
         session, approval = queue.locked(db, principal, approval_id)
         session.note(principal, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
-    return _answer(db, approval, reveal=query.reveal)
+    return _shown(db, approval, reveal=query.reveal)
 
 
 @approvals.post("/<approval_id>/decision")
@@ -86,7 +87,7 @@ def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> answers
     An error lists the outcome of each decision in `details`.
     """
     outcomes = decide_all(db, principal, body.decisions)
-    approvals = zip(outcomes, _listed(db, [row for row, _ in outcomes]), strict=True)
+    approvals = zip(outcomes, _listed(db, [row for row, _ in outcomes])(), strict=True)
     decided = [answers.BulkDecided(approval_id=row.id, outcome=outcome, approval=answer) for (row, outcome), answer in approvals]
     return answers.AllDecided(data=decided)
 
@@ -128,15 +129,24 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     )
 
 
-def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> answers.Approval:
+def _answer(db: Db, approval: Approval) -> answers.Approval:
+    return _shown(db, approval)()
+
+
+def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], answers.Approval]:
+    """Return a function that returns the answer for an approval, and reads nothing."""
     votes = Vote.of(db, [approval.id])[approval.id]
-    return answers.Approval.of(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
+    return answers.Approval.read(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
 
 
-def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[answers.Approval]:
-    """Return the answers for approvals, with their grants and votes. `first` is the first approval's place in a queue."""
+def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Callable[[], list[answers.Approval]]:
+    """Return a function that returns the answers for approvals, with their grants and votes, and reads nothing.
+
+    `first` is the first approval's place in a queue.
+    """
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
-    return [
-        answers.Approval.of(db, row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
+    shown = [
+        answers.Approval.read(db, row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
         for number, row in enumerate(rows)
     ]
+    return lambda: [approval() for approval in shown]

@@ -1,5 +1,7 @@
 """Routes of a session's events: send, list, stream."""
 
+from collections.abc import Callable
+
 from flask import Blueprint, Response, request
 
 from api import auth, parsing, queue, revealing
@@ -42,7 +44,7 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
 
 @events.get("")
 @reads(EventList, "read or own", answer=answers.EventPage)
-def index(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
+def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], answers.EventPage]:
     """List a session's events in order.
 
     The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
@@ -52,8 +54,8 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> an
     return listed(db, principal, query, session_id)
 
 
-def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
-    """Return a page of the events that `query` selects."""
+def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], answers.EventPage]:
+    """Return a function that returns a page of the events that `query` selects, and reads nothing."""
     selection = Selection(Event).equal(session_id=session_id)
     if "approvals" not in query.include:
         selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OURS))
@@ -64,8 +66,12 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> a
     rows, after = page(db, selection, order, query.limit, query.page)
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
     whole = runs_tools(principal)
-    data = [answers.shown_event(row, whole=whole) | secrets.get(row.id, {}) for row in rows]
-    return answers.EventPage.from_row(None, data=data, next_page=after)
+
+    def shown() -> answers.EventPage:
+        data = [answers.shown_event(row, whole=whole) | secrets.get(row.id, {}) for row in rows]
+        return answers.EventPage.from_row(None, data=data, next_page=after)
+
+    return shown
 
 
 def runs_tools(principal: Principal) -> bool:

@@ -1,5 +1,7 @@
 """Routes of a session's threads. A session has one thread, its own. The thread's events are the session's."""
 
+from collections.abc import Callable
+
 from flask import Blueprint, Response
 
 from api import auth, parsing, queue
@@ -50,7 +52,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 
 @threads.get("/<thread_id>/events")
 @reads(EventList, "read or own", answer=EventPage)
-def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> EventPage:
+def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Callable[[], EventPage]:
     """List a thread's events in order."""
     _find(db, principal, session_id, thread_id)
     return events.listed(db, principal, query, session_id)
