@@ -12,6 +12,7 @@ from api.requests.delegations import DelegationGive, DelegationList
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
+from models.flow import delegating
 from models.people.delegation import Delegation
 from models.people.principal import PersonPrincipal
 
@@ -45,7 +46,7 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegati
     People delegate their own decisions. An admin, or an API key with the scope `admin`, may name another person as `from`: that
     person is notified, and the delegation counts once that person accepts it. Nobody delegates another's decisions to themselves.
     """
-    row = Delegation.give(
+    row = delegating.give(
         db,
         principal,
         from_person_id=_giver(principal, body.from_),

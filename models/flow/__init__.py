@@ -8,6 +8,7 @@
     history       the messages for the model; `folds` shortens them before they are too long
     chat_words    decisions by chat words
     decisions     one decision per approval; `edits` checks and stores an edited input
+    delegating    a delegation by somebody else, of which its giver is notified
     votes         who may decide, and when enough people have; `approvers` says it in words
     deadlines     `on_timeout`, and reminders
     escalations   the next approvers, after a deadline

@@ -8,6 +8,7 @@ from models.flow.names import Names
 from models.outbox.channel import Channel
 from models.outbox.link import issue
 from models.outbox.notification import Notification
+from models.people.delegation import Delegation
 from models.pure.line_diff import hunks
 from models.pure.notice import Notice, Stage
 from models.pure.quorum import Quorum
@@ -59,6 +60,22 @@ def test_notice(row: Notification) -> Notice:
     """Return the notice by which a channel is tested."""
     sentence = "This is a test: messages about approvals arrive here"
     return Notice(row.approval_id, row.workspace_id, "test", "Test message", sentence, url=f"{_public_url()}/inbox")
+
+
+def delegation_notice(db: Db, row: Notification, delegation: Delegation) -> Notice:
+    """Return the notice that asks the giver to accept a delegation."""
+    names = Names.of(db, [delegation.created_by, f"user:{delegation.to_person_id}"])
+    to, by = names[f"user:{delegation.to_person_id}"], names[delegation.created_by]
+    title = _one_line(f"May {to} decide for you?")
+    sentence = f"{by} gives {to} your decisions until {delegation.ends_at:%Y-%m-%d %H:%M} UTC, if you accept"
+    return Notice(
+        row.approval_id,
+        row.workspace_id,
+        "delegation",
+        title,
+        _one_line(sentence),
+        url=f"{_public_url()}/inbox/account#delegations",
+    )
 
 
 def page_of(approval_id: str) -> str:

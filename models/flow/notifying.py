@@ -7,14 +7,14 @@ from typing import NamedTuple, cast
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.flow.notices import notice, test_notice
+from models.flow.notices import delegation_notice, notice, test_notice
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import SETTINGS, Channel
 from models.outbox.notification import Notification, Receipt
-from models.people.delegation import DECIDING_ROLES, Right, rights_of_each
+from models.people.delegation import DECIDING_ROLES, Delegation, Right, rights_of_each
 from models.people.person import Person
 from models.people.slack_user import SlackUser
-from models.pure.notice import Notice, Stage
+from models.pure.notice import ALONE, Notice, Stage
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.approval_deadline import overdue
@@ -69,29 +69,42 @@ def prepare(db: Db, notification_id: str) -> Message | None:
     if queued is None:
         return None
     row, channel, now = queued
-    if row.stage == "test":
-        return _prepare_test(db, row, channel, now)
+    if row.stage in ALONE:
+        return _prepare_alone(db, row, channel, now)
     approval = db.get(Approval, row.approval_id)
     stage = cast("Stage", row.stage if approval is not None and approval.status == "pending" else "decided")
     if _is_needless(db, row, channel, approval, stage, now):
         row.cancel(db, now)
         return None
-    hours = channel.quiet_hours
-    quiet_until = hours.end_after(now) if hours else None
-    if quiet_until is not None and not (stage == "decided" and channel.kind in _EDITED_IN_PLACE):
-        row.due_at, row.hinted_at = quiet_until, None
+    if not (stage == "decided" and channel.kind in _EDITED_IN_PLACE) and _is_postponed(row, channel, now):
         return None
     row.claim(db, now)
     return Message(row, channel, notice(db, row, channel, approval, stage), row.seq, row.receipt)
 
 
-def _prepare_test(db: Db, row: Notification, channel: Channel, now: datetime) -> Message | None:
-    """Claim a test, even in quiet hours: somebody waits for it. Cancels it and returns None if the channel was turned off."""
-    if channel.state != "enabled" or _is_unlinked(db, channel):
+def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime) -> Message | None:
+    """Claim a notification without an approval; a test even in quiet hours, since somebody waits for it.
+
+    Cancels it and returns None if the channel was turned off, or if the delegation does not wait any more.
+    """
+    delegation = Delegation.find(db, row.approval_id) if row.stage == "delegation" else None
+    is_over = delegation is not None and not delegation.waits(now)
+    if is_over or channel.state != "enabled" or _is_unlinked(db, channel):
         row.cancel(db, now)
         return None
+    if delegation is not None and _is_postponed(row, channel, now):
+        return None
     row.claim(db, now)
-    return Message(row, channel, test_notice(row), row.seq, None)
+    return Message(row, channel, delegation_notice(db, row, delegation) if delegation else test_notice(row), row.seq, None)
+
+
+def _is_postponed(row: Notification, channel: Channel, now: datetime) -> bool:
+    """Return True in the channel's quiet hours, and have the notification be due at their end."""
+    hours = channel.quiet_hours
+    quiet_until = hours.end_after(now) if hours else None
+    if quiet_until is not None:
+        row.due_at, row.hinted_at = quiet_until, None
+    return quiet_until is not None
 
 
 def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime) -> dict[str, list[Right]]:
@@ -131,9 +144,7 @@ def _add(db: Db, channels: list[Channel], approval: Approval, change: ApprovalCh
 
 def _channels(db: Db, approval: Approval, stage: Stage, now: datetime) -> list[Channel]:
     """Return the enabled channels that get this stage."""
-    default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'")
-    if default is not None:
-        _give_default(db, default, now)
+    give_default(db, now)
     rows = db.find(Channel, "WHERE state = 'enabled' AND NOT for_everyone ORDER BY id")
     rows = [row for row in rows if row.timing == "at_once" or stage != "requested"]
     eligible = may_be_told(db, approval, {row.person_id for row in rows if row.person_id}, now)
@@ -141,8 +152,11 @@ def _channels(db: Db, approval: Approval, stage: Stage, now: datetime) -> list[C
     return [row for row in rows if row.person_id is None or (row.person_id not in voters and _wants(row, approval, eligible))]
 
 
-def _give_default(db: Db, default: Channel, now: datetime) -> None:
-    """Give a channel with the default's settings to each person who may decide and has no channel."""
+def give_default(db: Db, now: datetime) -> None:
+    """Give a channel with the default's settings to each person who may decide and has no channel. No-op without a default."""
+    default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'")
+    if default is None:
+        return
     values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES}
     if not db.rows(_WITHOUT_CHANNEL, **values):
         return

@@ -40,7 +40,8 @@ class Notification(Leased, Base):
     workspace_id: Mapped[str]
     session_id: Mapped[str]
     approval_id: Mapped[str]
-    """No foreign key: a message outlives its approval, and then says that the approval was withdrawn."""
+    """No foreign key: a message outlives its approval, and then says that the approval was withdrawn. At a stage of `ALONE`: the id
+    of the delegation, or of the test."""
     channel_id: Mapped[str] = mapped_column(sa.ForeignKey("channel.id"))
     stage: Mapped[str]
     """The stage to send: one of `models.pure.notice.Stage`."""
@@ -115,14 +116,19 @@ class Notification(Leased, Base):
         channel.must_take_messages()
         if db.value(_TEST_WAITS, channel=channel.id):
             raise Conflict(f"A test of the channel {channel.id} is on its way: wait for its result.")
+        return cls.alone(db, channel, "test", ids.new("test"))
+
+    @classmethod
+    def alone(cls, db: Db, channel: Channel, stage: str, subject_id: str) -> "Notification":
+        """Queue a notification of a stage of `models.pure.notice.ALONE` and return it. `subject_id` is what it is about."""
         now = clock.now(db)
         row = cls(
             id=ids.new("ntfn"),
             workspace_id=channel.workspace_id,
             session_id="",
-            approval_id=ids.new("test"),
+            approval_id=subject_id,
             channel_id=channel.id,
-            stage="test",
+            stage=stage,
             seq=0,
             due_at=now,
             hinted_at=now,

@@ -147,6 +147,10 @@ class Delegation(Base):
         for delegation_id in sorted(row.id for row in cls.live(db, [person_id], clock.now(db))):
             cls.find(db, delegation_id, lock=True).end(db, by)
 
+    def waits(self, now: datetime) -> bool:
+        """True if the giver may still accept the delegation, and has not."""
+        return self.accepted_at is None and self.ended_at is None and self.ends_at > now
+
     def accept(self, db: Db, principal: Principal) -> None:
         """Have the giver accept the delegation, whose row is locked: it counts from now on. Idempotent.
 
@@ -156,11 +160,11 @@ class Delegation(Base):
             raise Forbidden(f"Only user:{self.from_person_id}, whose right it is, accepts this delegation.")
         _check_receiver(principal, self.to_person_id)
         now = clock.now(db)
-        if self.ended_at is not None or self.ends_at <= now:
-            raise Conflict("This delegation has ended: give another one.")
-        if self.accepted_at is None:
+        if self.waits(now):
             self.accepted_at = now
             acts.record(db, principal, "delegation.accepted", self.id, {"from": self.from_person_id, "to": self.to_person_id})
+        elif self.accepted_at is None:
+            raise Conflict("This delegation has ended: give another one.")
 
     def end(self, db: Db, principal: Principal) -> None:
         """End the delegation, whose row is locked, before its time. Idempotent."""

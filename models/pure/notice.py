@@ -6,8 +6,10 @@ from typing import Literal
 
 from models.pure.slack_button import Result
 
-Stage = Literal["requested", "reminded", "escalated", "decided", "test"]
-"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn. `test`: there is no approval."""
+Stage = Literal["requested", "reminded", "escalated", "decided", "test", "delegation"]
+"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
+ALONE = frozenset({"test", "delegation"})
+"""Stages of notices without an approval: a test, and a delegation that waits for the person who is notified."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Grant(Base):
     """`match` in words for people."""
     given_by: Mapped[str]
     voters: Mapped[list[list[Any]] | None] = mapped_column(JSONB(none_as_null=True))
-    """Pairs of a voter and the person whose right the vote used. Null: an API key decided."""
+    """`Ballot`s of the people who gave the grant. Null: an API key decided."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     max_uses: Mapped[int | None]

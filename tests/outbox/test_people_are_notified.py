@@ -15,8 +15,8 @@ from rows.voting import ask, escalating, leave, vote
 from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
+from models.flow import delegating, queued
 from models.flow import notifying as verbs
-from models.flow import queued
 from models.flow.notices import MOST_EVIDENCE
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
@@ -352,6 +352,27 @@ def test_a_delegate_is_notified(stage: Stage, ops: Receiver) -> None:
     ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}"]}))
     notify(stage)
     assert len(ops.requests) == 1
+
+
+def test_the_giver_of_a_delegation_by_somebody_else_is_asked_to_accept_it(stage: Stage, ops: Receiver) -> None:
+    anna, dora = member(stage), member(stage)
+    for who in (anna, dora):
+        channel(stage, who)
+    with transaction(stage.workspace_id) as db:
+        until = database_clock.now(db) + timedelta(days=1)
+        pair = {"from_person_id": anna.person_id, "to_person_id": dora.person_id}
+        terms = pair | {"group_id": None, "starts_at": None, "ends_at": until}
+        delegating.give(db, stage.principal, **terms)
+        over = delegating.give(db, stage.principal, **terms)
+        over.end(db, stage.principal)
+        delegating.give(db, anna.principal, **terms)
+    notify(stage)
+    [request] = ops.requests
+    assert titles(ops) == [f"May {dora.email.partition('@')[0]} decide for you?"]
+    assert f"{settings().public_url}/inbox/account#delegations" in json.loads(request.body)["message"]
+    assert sorted(statuses(stage)) == ["cancelled", "done"], (
+        "what was ended asks for nothing, and what she gave herself asks nobody"
+    )
 
 
 def test_a_person_s_message_has_a_link_and_a_code_where_a_code_decides(stage: Stage, ops: Receiver) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from models.outbox.notification import Receipt
 from models.pure.mail_server import MailServer, sender
-from models.pure.notice import Notice
+from models.pure.notice import ALONE, Notice
 from models.pure.visible import visible
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, texts
@@ -94,7 +94,7 @@ def _html(notice: Notice, unsubscribe: str) -> str:
     paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
     if notice.stage == "decided":
         paragraphs += [f"<p>{html.escape(notice.outcome)}.</p>", f"<p>{link}Open the approval</a></p>"]
-    elif notice.stage == "test":
+    elif notice.stage in ALONE:
         paragraphs.append(f"<p>{link}Open Assent</a></p>")
     else:
         if notice.evidence:

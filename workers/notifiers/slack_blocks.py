@@ -6,7 +6,7 @@ escaped text; astral characters count twice, as in JavaScript. https://docs.slac
 
 from typing import Any
 
-from models.pure.notice import Notice
+from models.pure.notice import ALONE, Notice
 from models.pure.slack_button import RESULTS, Button
 from models.pure.visible import visible, visible_lines
 
@@ -54,7 +54,7 @@ def fallback(notice: Notice) -> str:
 def link(notice: Notice) -> str:
     """Return the sentence with the link to the approval's page."""
     place = f"<{escaped(notice.url)}|Open in Assent>"
-    if notice.outcome or notice.stage == "test":
+    if notice.outcome or notice.stage in ALONE:
         return f"{place}."
     if "allow" in notice.buttons:
         more = " to deny with a message, edit the input, or grant more."

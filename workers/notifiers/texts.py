@@ -1,8 +1,14 @@
 """Notices as plain text, for all channels without their own layout."""
 
-from models.pure.notice import Notice
+from models.pure.notice import ALONE, Notice
 
-_BEGINNINGS = {"requested": "", "test": "", "reminded": "Still waiting: ", "escalated": "Nobody has decided yet: "}
+_BEGINNINGS = {
+    "requested": "",
+    "test": "",
+    "delegation": "",
+    "reminded": "Still waiting: ",
+    "escalated": "Nobody has decided yet: ",
+}
 
 
 def subject(notice: Notice) -> str:
@@ -16,7 +22,7 @@ def body(notice: Notice, most_evidence: int = 3000) -> str:
     """Return the notice as text of several lines, with its link and its code. Longer evidence is cut."""
     if notice.stage == "decided":
         return f"{notice.sentence}\n\n{notice.outcome}.\n\n{notice.url}"
-    if notice.stage == "test":
+    if notice.stage in ALONE:
         return f"{notice.sentence}.\n\n{notice.url}"
     evidence = notice.evidence
     if len(evidence) > most_evidence:
