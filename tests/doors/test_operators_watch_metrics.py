@@ -52,9 +52,10 @@ def test_a_call_that_no_worker_here_can_take_is_counted(api: str, stage: Stage) 
     assert (figures["assent_running_calls"], figures["assent_held_back_calls"]) == (1, 1)
 
 
-def test_an_audit_that_the_sealer_refuses_to_sign_raises_an_alarm(api: str, stage: Stage) -> None:
+@pytest.mark.parametrize("alarm", ["seal_alarm", "seal_stopped"])
+def test_an_audit_that_is_not_sealed_raises_an_alarm(api: str, stage: Stage, alarm: str) -> None:
     with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).seal_alarm = "the chain was signed before"
+        setattr(db.get_one(Workspace, stage.workspace_id), alarm, "the chain was signed before")
     assert scraped(api, stage)["assent_audit_alarm"] == 1
     assert scraped(api, Stage())["assent_audit_alarm"] == 0, "another workspace's"
 

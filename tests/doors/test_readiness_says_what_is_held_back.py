@@ -1,6 +1,7 @@
 """`/readyz` names to administrators alone the calls that no worker takes because their files are on another storage."""
 
 import httpx
+import pytest
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
 
@@ -36,10 +37,11 @@ def test_without_an_administrator_s_key_readiness_is_the_status_alone(api: str, 
         bad(nobody.get("/readyz"), 401)
 
 
-def test_an_audit_that_the_sealer_refuses_to_sign_is_named(api: str, stage: Stage) -> None:
-    """Somebody may have changed its past."""
+@pytest.mark.parametrize("alarm", ["seal_alarm", "seal_stopped"])
+def test_an_audit_that_is_not_sealed_is_named(api: str, stage: Stage, alarm: str) -> None:
+    """Somebody may have changed its past, or no process can seal it."""
     with Caller(api, key(stage, "admin")) as caller:
         assert good(caller.get("/readyz"))["audit"] == "ok"
         with transaction(stage.workspace_id) as db:
-            db.get_one(Workspace, stage.workspace_id).seal_alarm = "the chain was signed before"
+            setattr(db.get_one(Workspace, stage.workspace_id), alarm, "the chain was signed before")
         assert good(caller.get("/readyz"))["audit"] == "the chain was signed before"
