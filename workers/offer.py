@@ -17,7 +17,7 @@ from models.session.turn import Turn
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
 from models.workspace.provider_key import of_workspace as provider_keys
-from models.workspace.toolset import Listed
+from models.workspace.toolset import Listed, listed
 from workers import charging
 from workers.agent_tools import AgentTools
 from workers.providers import ModelError, ModelRequest, choosing
@@ -29,6 +29,7 @@ class Offer:
 
     agent: dict[str, Any]
     policies: dict[str, Any]
+    listed: dict[str, Listed]
     messages: list[dict[str, Any]]
     keys: dict[str, ProviderKey]
     """The workspace's own keys by provider."""
@@ -48,6 +49,7 @@ class Offer:
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
         *rows, keys = self._db.read(*flow.history_reads(session.id), provider_keys())
         self.keys = {key.provider: key for key in keys}
+        self.listed = listed(self._db, self.agent)
         parts = flow.parts(self._db, rows)
         self.messages = flow.joined(parts)
         with suppress(ModelError):  # nobody serves the model: the request says so

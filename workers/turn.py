@@ -20,7 +20,6 @@ from models.session.session import Session
 from models.session.turn import Served, Turn
 from models.settings import settings
 from models.settings.providers import registry
-from models.workspace.toolset import listed
 from workers import charging, enqueue, leases, server_tools
 from workers.agent_tools import AgentTools
 from workers.celery import app
@@ -99,7 +98,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
                 turn=turn,
                 agent=offer.agent,
                 policies=offer.policies,
-                listed=listed(db, offer.agent),
+                listed=offer.listed,
                 messages=offer.messages,
                 quote=offer.charge,
                 folding=offer.folding,

@@ -67,8 +67,9 @@ class Db:
     info: dict[str, Any] = field(default_factory=dict)
     """Values that callers attach to the transaction."""
     appends: list[Appends] = field(default_factory=list)
-    closing: list[Statement] = field(default_factory=list)
-    """The last statements before COMMIT. They change rows that many transactions share, whose locks must be short."""
+    closing: dict[tuple[str, ...], Statement] = field(default_factory=dict)
+    """The last statements before COMMIT, sent in the order of their keys. They change rows that many transactions share: so their
+    locks are short, and every transaction takes them in the same order. A key names a row, or a set of rows locked in order."""
     _waiting: list[Statement] = field(default_factory=list)
     _known: dict[tuple[type, tuple[Any, ...]], _Known] = field(default_factory=dict)
 
@@ -177,7 +178,8 @@ class Db:
         if self.connection.has_failed:
             raise psycopg.errors.InFailedSqlTransaction("a statement failed, so this transaction can only be rolled back")
         if self._waiting or self.closing or self.connection.in_transaction:
-            self._exchange([*self._opening(), *self._waiting, *self.closing, Statement("COMMIT", {})])
+            closing = [self.closing[key] for key in sorted(self.closing)]
+            self._exchange([*self._opening(), *self._waiting, *closing, Statement("COMMIT", {})])
 
     def roll_back(self) -> None:
         """Roll back. Closes a connection on which that fails."""

@@ -1,7 +1,8 @@
 """Spend limits of a workspace, an agent or a person: may a turn's next request begin?
 
-A claim locks the limits that apply, and then reads the cost of their periods and the most that requests under way may cost.
-So all of them together pass a limit by no more than one reply. At a limit, people are asked whether this session may spend more.
+A claim locks the limits that apply, and then reads their running sums: the cost of their periods and the most that requests under
+way may cost. So all of them together pass a limit by no more than one reply. At a limit, people are asked whether this session may
+spend more.
 """
 
 from collections.abc import Sequence
@@ -38,8 +39,9 @@ _SHARE = Decimal("0.1")
 def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
     """End or delay a queued turn that a limit does not allow. Returns False if it may begin.
 
-    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locking`).
+    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locked`).
     """
+    standings = [standing for standing in standings if standing.limit.amount is not None]
     if not standings:
         return False
     if charge.price is None or (unpriced := budgets.unpriced_model(db, session)) is not None:
@@ -79,7 +81,10 @@ def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount
             raise NotFound("workspace", scope_id)
     except NotFound as missing:
         raise Invalid(f"scope.{kind}_id", str(missing)) from None
-    return SpendLimit.put(db, by, scope, period, amount)
+    limit, is_new = SpendLimit.put(db, by, scope, period, amount)
+    if is_new:
+        spend_standing.start(db, limit)
+    return limit
 
 
 def sessions_to_resume(workspace_id: str) -> list[str]:

@@ -38,14 +38,14 @@ def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote)
     Returns None if the turn is claimed, cancelled, not due, gone or of another session, if the workspace is halted, or if the
     budget or a spend limit does not allow the request. Raises NotFound if there is no such session.
     """
-    session, (_, halts, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, spend_standing.locking(session_id))
+    session, (_, halts, _, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, *spend_standing.applying(session_id))
     turn = db.get(Turn, turn_id)
     hint_next(db, "turn.run")  # in the place of this turn, which leaves the queue now or left it before
     if halts or turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
         return None
-    standings = spend_standing.of_locked(db, session, turn, spend_limits)
     turn.mark_queue(db, session, turn.id)
     charge = quote(session, turn)
+    standings = spend_standing.locked(db, session, spend_limits)
     session.unread = 0  # after the last read, which would send this change by itself
     if not budgets.admits(db, session, turn, charge):
         budgets.reach(db, session, turn, charge)
@@ -54,6 +54,7 @@ def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote)
         return None
     session.run_again(db)
     turn.claim(db, session, worker, charge)
+    spend_standing.reserve(standings, charge)
     session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
     return turn
 

@@ -6,8 +6,7 @@ from decimal import Decimal
 
 from models.database import clock
 from models.database.rows import Db
-from models.session.spend_standing import starts
-from models.workspace.spend_limit import PERIODS, SpendLimit
+from models.workspace.spend_limit import PERIODS, SpendLimit, starts
 
 
 @dataclass(frozen=True)

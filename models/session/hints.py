@@ -45,7 +45,8 @@ def _at_the_end(
 ) -> None:
     """Have the commit send an update, which then sees all rows that the transaction has queued or taken."""
     statement = updates[task, queue is not None]
-    db.closing.append(Statement(statement, {"at_once": AT_ONCE, "queue": queue, **values}, then))
+    key = ("hints", task, queue or "", *values.values())
+    db.closing[key] = Statement(statement, {"at_once": AT_ONCE, "queue": queue, **values}, then)
 
 
 def front(table: str, waiting: str, *, line: str, order: str = "due_at", most: str = "%(at_once)s") -> str:

@@ -21,6 +21,7 @@ from models.database.transactions import Hint
 from models.pure.backoff import backoff
 from models.pure.charges import Charge
 from models.pure.usage import Usage
+from models.session import spend_sums
 from models.session.event import Event
 from models.session.hints import QUEUED, hint_queued
 from models.session.reply import Reply
@@ -108,7 +109,9 @@ class Turn(Leased, Base):
     """The model that answered, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
     quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The highest charge that the present attempt may cause (`Charge.stored`). Counted if the attempt ends without a report.
+    """The highest charge that the present attempt may cause (`Charge.stored`), and `person`, who pays, if known.
+
+    Counted if the attempt ends without a report.
 
     Null once there is a reply: `TurnUsage` then has the charges of each attempt.
     """
@@ -160,7 +163,7 @@ class Turn(Leased, Base):
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             started_at=session.now,
-            quote=quote.stored,
+            quote=quote.stored | ({"person": session.spender} if session.spender else {}),
             span_id=session.emit(db, "span.model_request_start", {}).id,
         )
 
@@ -200,14 +203,14 @@ class Turn(Leased, Base):
 
     def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str) -> None:
         """Store the reply. The turn is done."""
-        db.move(self, "done", stop_reason=stop_reason, quote=None, ended_at=session.now, lease_until=None)
+        self._leave(db, session, "done", stop_reason=stop_reason, quote=None, ended_at=session.now)
         db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
     def retry(self, db: Db, session: Session, *, retry_after: float | None) -> None:
         """Queue the turn again after a model's passing error, due after a pause. A sweep sends the hint then."""
         s = settings()
         wait = backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, retry_after)
-        db.move(self, "queued", due_at=session.now + timedelta(seconds=wait), hinted_at=None, lease_until=None)
+        self._leave(db, session, "queued", due_at=session.now + timedelta(seconds=wait), hinted_at=None)
 
     @property
     def is_overlong(self) -> bool:
@@ -227,12 +230,12 @@ class Turn(Leased, Base):
         self._requeue(db, session, folds=self.folds + 1)
 
     def _requeue(self, db: Db, session: Session, **changes: int) -> None:
-        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
+        self._leave(db, session, "queued", due_at=session.now, hinted_at=session.now, **changes)
         hint_queued(db, self.hint)
 
     def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
         """End the turn without a reply."""
-        db.move(self, "failed", stop_reason=stop_reason, ended_at=session.now, lease_until=None)
+        self._leave(db, session, "failed", stop_reason=stop_reason, ended_at=session.now)
 
     def cancel(self, db: Db, session: Session) -> None:
         """End the turn before its checkpoint. The fence rises, so a reply in flight is discarded.
@@ -241,4 +244,10 @@ class Turn(Leased, Base):
         """
         if self.status == "queued":
             self.read_queue(db, session, self.id)
-        db.move(self, "cancelled", fence=self.fence + 1, ended_at=session.now, lease_until=None)
+        self._leave(db, session, "cancelled", fence=self.fence + 1, ended_at=session.now)
+
+    def _leave(self, db: Db, session: Session, status: str, **changes: Any) -> None:
+        """Move to a status without a lease. If an attempt was under way, spend limits no longer reserve its cost."""
+        if self.status == "running" and self.quote:
+            spend_sums.release(db, session.agent_id, self.quote, session.now)
+        db.move(self, status, lease_until=None, **changes)

@@ -1,8 +1,7 @@
 """The usage of each attempt at a turn, and the sums of each day.
 
 Both outlive their session, because a deleted conversation has still been paid for. The transaction that ends an attempt inserts its
-rows, so a crash neither loses nor doubles them. Its last statements change the day's sums: many sessions share these rows, so their
-locks must be short.
+rows, so a crash neither loses nor doubles them. Its last statements change the day's sums and those of spend limits.
 """
 
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from models.database.tables import Base
 from models.pure.charges import Charge
 from models.pure.prices import Price
 from models.pure.usage import COUNTS, Usage
+from models.session import spend_sums
 from models.session.session import Session
 from models.session.turn import Turn
 
@@ -89,9 +89,17 @@ class TurnUsage(Base):
         row.count(db, session, charge)
 
     def count(self, db: Db, session: Session, charge: Charge, times: int = 1) -> None:
-        """Add a charge to the sums of the session and of the day, or remove it if `times` is -1."""
+        """Add a charge to the sums of the session, the day and the spend limits, or remove it if `times` is -1."""
         session.count(charge, times)
-        db.closing.append(_day(self, charge, times))
+        spend_sums.spend(db, self.agent_id, self.person_id, self.at, times * (charge.cost or Decimal(0)))
+        self._count_in_day(db, charge, times)
+
+    def _count_in_day(self, db: Db, charge: Charge, times: int) -> None:
+        day = self.at.astimezone(UTC).date()
+        row = (self.workspace_id, day.isoformat(), self.agent_id, self.person_id or "", charge.provider, charge.model)
+        first = Statement(_ADD, dict(zip(_KEY, row, strict=True)) | {"day": day} | dict.fromkeys(_SUMS, 0))
+        values = db.closing.setdefault(("sums", "daily_usage", *row), first).values
+        values.update({name: values[name] + amount for name, amount in _sums(charge, times).items()})
 
     @property
     def charge(self) -> Charge:
@@ -135,7 +143,10 @@ class DailyUsage(Base):
     """Cost of the requests with a price, in US dollars."""
     cache_savings: Mapped[Decimal] = mapped_column(sa.Numeric)
 
-    __table_args__ = ({"postgresql_with": {"fillfactor": "70"}},)
+    __table_args__ = (
+        sa.Index("daily_usage_of_person", "workspace_id", "person_id", "day"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
 
 
 _OF_ATTEMPT = "WHERE turn_id = %(turn)s AND attempt = %(attempt)s"
@@ -147,16 +158,10 @@ _ADD = f"""
 """  # noqa: S608 - names of our own
 
 
-def _day(row: TurnUsage, charge: Charge, times: int) -> Statement:
-    """Return the statement that adds a charge to its day's sums, or removes it."""
+def _sums(charge: Charge, times: int) -> dict[str, Any]:
+    """Return what a charge adds to its day's sums, or removes if `times` is -1."""
     cost = charge.cost
-    values: dict[str, Any] = {
-        "workspace_id": row.workspace_id,
-        "day": row.at.astimezone(UTC).date(),
-        "agent_id": row.agent_id,
-        "person_id": row.person_id or "",
-        "provider": charge.provider,
-        "model": charge.model,
+    return {
         "requests": times,
         "estimated_requests": times * charge.estimated,
         "unpriced_requests": times * (cost is None),
@@ -164,4 +169,3 @@ def _day(row: TurnUsage, charge: Charge, times: int) -> Statement:
         "cost": times * (cost or Decimal(0)),
         "cache_savings": times * ((charge.savings if cost is not None else None) or Decimal(0)),
     }
-    return Statement(_ADD, values)

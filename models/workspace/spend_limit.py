@@ -1,9 +1,10 @@
 """Spend limits: the most that a workspace, an agent or a person may spend in a day, a week or a month, at list prices.
 
-`models.flow.limits` holds turns to them.
+`models.flow.limits` holds turns to them. A limit's row has the running sums of its present period, which
+`models.session.spend_standing` keeps.
 """
 
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import sqlalchemy as sa
@@ -12,11 +13,21 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit import acts
 from models.audit.principal import Principal
 from models.database import clock, ids
+from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import NotFound
 
 PERIODS = ("daily", "weekly", "monthly")
+_LOCK = "hashtextextended('spend_limit ' || current_setting('assent.workspace'), 0)"
+NO_NEW_LIMIT = Statement(f"SELECT pg_advisory_xact_lock_shared({_LOCK})", {})
+"""Nobody creates a limit of the workspace until the transaction ends. Then the limit's first sums include what it did."""
+
+
+def starts(now: datetime) -> dict[str, date]:
+    """Return the first day of each present period."""
+    day = now.astimezone(UTC).date()
+    return {"daily": day, "weekly": day - timedelta(days=day.weekday()), "monthly": day.replace(day=1)}
 
 
 class SpendLimit(Base):
@@ -37,22 +48,39 @@ class SpendLimit(Base):
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     created_by: Mapped[str]
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    since: Mapped[date]
+    """The first day of the period whose cost is `spent`: the newest one in which a request ended."""
+    spent: Mapped[Decimal] = mapped_column(sa.Numeric, default=Decimal(0))
+    """The cost of that period, in US dollars: the sum of `daily_usage`."""
+    reserved: Mapped[Decimal] = mapped_column(sa.Numeric, default=Decimal(0))
+    """The most that the requests under way may cost, in US dollars: the sum of their quotes."""
 
-    __table_args__ = (sa.UniqueConstraint("workspace_id", "scope_type", "scope_id", "period"),)
+    __table_args__ = (
+        sa.UniqueConstraint("workspace_id", "scope_type", "scope_id", "period"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
 
     @classmethod
-    def put(cls, db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> "SpendLimit":
-        """Set the limit of a scope (its type and id) in a period, in the place of the former one. Idempotent."""
+    def put(cls, db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> "tuple[SpendLimit, bool]":
+        """Set the limit of a scope (its type and id) in a period, in the place of the former one. Idempotent.
+
+        Returns the limit, and whether it is new: then the caller sets its sums.
+        """
+        db.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
         now, values = clock.now(db), {"scope_type": scope[0], "scope_id": scope[1], "period": period}
         new_id = ids.new("spl")
-        db.write(_INSERT, id=new_id, workspace=by.workspace_id, by=str(by), now=now, **values)
+        db.write(_INSERT, id=new_id, workspace=by.workspace_id, by=str(by), now=now, since=starts(now)[period], **values)
         [row] = db.find(cls, _OF_SCOPE, **values)
         is_new = row.id == new_id
         if is_new or row.amount != amount:
             details = {"scope": scope[0], "scope_id": scope[1], "period": period, "to": _text(amount)}
             acts.record(db, by, "spend_limit.set", row.id, details if is_new else details | {"from": _text(row.amount)})
             row.amount, row.updated_at = amount, now
-        return row
+        return row, is_new
+
+    def spent_at(self, now: datetime) -> Decimal:
+        """Return the cost of the period in which `now` is."""
+        return self.spent if self.since >= starts(now)[self.period] else Decimal(0)
 
     @classmethod
     def find(cls, db: Db, limit_id: str, *, lock: bool = False) -> "SpendLimit":
@@ -76,8 +104,9 @@ def _text(amount: Decimal | None) -> str | None:
 
 
 _INSERT = """
-    INSERT INTO spend_limit (id, workspace_id, scope_type, scope_id, period, created_at, created_by, updated_at)
-    VALUES (%(id)s, %(workspace)s, %(scope_type)s, %(scope_id)s, %(period)s, %(now)s, %(by)s, %(now)s)
+    INSERT INTO spend_limit (
+        id, workspace_id, scope_type, scope_id, period, created_at, created_by, updated_at, since, spent, reserved
+    ) VALUES (%(id)s, %(workspace)s, %(scope_type)s, %(scope_id)s, %(period)s, %(now)s, %(by)s, %(now)s, %(since)s, 0, 0)
     ON CONFLICT (workspace_id, scope_type, scope_id, period) DO NOTHING
 """
 _OF_SCOPE = """

@@ -11,7 +11,7 @@ from rows.stage import say
 from models.database import transactions
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import resume
+from models.flow import limits, resume
 from models.session.approval import Approval
 from models.settings import settings
 from models.workspace.halt import Halt
@@ -170,7 +170,7 @@ def test_going_on_below_a_spend_limit_may_die_too(journey: Journey, boundary: st
     """The question is withdrawn once, and the turn runs."""
     stage = journey.stage
     with transaction(stage.workspace_id) as db:
-        limit = SpendLimit.put(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(0))
+        limit = limits.set_limit(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(0))
     journey.begin(model="claude-opus-5-5").say("say Done.")
     journey.until(lambda seen: seen.session.status == "waiting")
     with transaction(stage.workspace_id) as db:

@@ -1,4 +1,4 @@
-"""Concurrent verbs do not deadlock, because each locks the session before its turns, calls and approvals."""
+"""Concurrent verbs do not deadlock: each locks the session, then its turns, calls and approvals, and sums of many sessions last."""
 
 import random
 import re
@@ -9,8 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 from crashes.invariants import check_invariants, look
+from own_database import DatabaseUrls
 from races.races_together import together
-from rows.stage import Stage, call, say
+from rows.spending import MODEL, PRICE, QUOTE, limit
+from rows.stage import USAGE, Stage, call, say
 
 from models import flow
 from models.database.exchange import Connection, Statement
@@ -18,6 +20,7 @@ from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Refusal
 from models.flow import queued
+from models.pure.charges import Charge
 from models.session import lease
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -27,6 +30,10 @@ from workers import sweeps
 
 VERBS = 45
 """Of each of six threads."""
+
+
+CHARGES = [Charge("anthropic", "m", PRICE, USAGE), Charge("openai", "n", PRICE, USAGE)]
+"""Of an agent's model and its fallback. All sessions of the agent change the sums of both, and those of its spend limits."""
 
 
 def three_calls() -> list[dict[str, Any]]:
@@ -64,9 +71,9 @@ class Hand:
     def turn(self, session_id: str) -> None:
         held = self.stage.claim(session_id)
         if held and self.dice.random() < 0.8:
-            self.stage.reply(session_id, *three_calls(), turn=held)
+            self.stage.reply(session_id, *three_calls(), turn=held, charges=self.dice.sample(CHARGES, 2))
         elif held:
-            self.stage.fail(held)
+            self.stage.fail(held, charges=self.dice.sample(CHARGES, 2))
 
     def calls(self, session_id: str) -> None:
         for one in look(self.stage.workspace_id, session_id).calls:
@@ -109,9 +116,14 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, short_leases: None) -> None:
-    """Six threads run hundreds of verbs on three sessions, while deadlines pass and leases end."""
+    """Six threads run hundreds of verbs on three sessions of an agent, while deadlines pass and leases end."""
     policies = {"bash": "always_ask", "read": "always_allow", "write": "always_ask"}
-    sessions = [stage.session(approval={"timeout_seconds": 0.2}, **policies) for _ in range(3)]
+    stage.quote = QUOTE
+    first = stage.session(approval={"timeout_seconds": 0.2}, model=MODEL, **policies)
+    agent = stage.read(first).agent_id
+    sessions = [first, *(stage.session(of_agent=agent) for _ in range(2))]
+    for scope in (("workspace", stage.workspace_id), ("agent", agent)):
+        limit(stage, "1000000", scope)
     hands = [Hand(stage, sessions, seed) for seed in range(6)]
     for outcome in together(*(hand.play for hand in hands)):
         assert isinstance(outcome, int), repr(outcome)
@@ -120,6 +132,36 @@ def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, short_l
         check_invariants(stage.workspace_id, session_id)
     with transaction(stage.workspace_id) as handle:
         assert Session.try_lock(handle, sessions[0]), "no lock is left"
+
+
+WAITING = """
+    SELECT count(*) FROM pg_locks WHERE NOT granted
+    AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())
+"""
+
+
+def test_two_models_are_charged_in_one_order(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """Each of two replies waits for the sum that it changes first. Then one of them waits for the other sum."""
+    sessions = [stage.session()]
+    sessions += [stage.session(of_agent=stage.read(sessions[0]).agent_id) for _ in range(2)]
+    turns = [stage.message(session) and stage.begin(session) for session in sessions]
+    stage.reply(sessions[0], say("Hi."), turn=turns[0], charges=CHARGES)
+    admin = partial(psycopg.connect, database_urls.admin)
+    with admin() as first, admin() as second, admin(autocommit=True) as watch:
+        for holder, charge in zip((first, second), CHARGES, strict=True):
+            holder.execute("SELECT FROM daily_usage WHERE model = %s FOR UPDATE", (charge.model,))
+
+        def let_go() -> None:
+            for holder in (first, second):
+                while watch.execute(WAITING).fetchone() != (2,):
+                    pass
+                holder.rollback()
+
+        replies = [
+            partial(stage.reply, session, say("Hi."), turn=turn, charges=charges)
+            for session, turn, charges in zip(sessions[1:], turns[1:], (CHARGES, CHARGES[::-1]), strict=True)
+        ]
+        assert together(*replies, let_go) == [[], [], None]
 
 
 OWNED = r'"?(turn|tool_call|approval|event|attempt)\b'

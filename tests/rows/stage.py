@@ -1,7 +1,7 @@
 """A workspace whose sessions tests drive verb by verb, as routes and tasks do, without any process."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -244,6 +244,7 @@ class Stage:
         stop_reason: str | None = None,
         turn: Turn | None = None,
         charge: Charge | None = None,
+        charges: Sequence[Charge] = (),
     ) -> list[ToolCall]:
         """Store the model's reply to a turn, by default the current one, which is claimed first. Returns the tool calls."""
         held = turn or self.begin(session_id)
@@ -258,7 +259,7 @@ class Stage:
                 content=storable(blocks),
                 stop_reason=why,
                 stop_details=None,
-                charges=[charge or Charge("anthropic", "stand-in", None, USAGE)],
+                charges=charges or [charge or Charge("anthropic", "stand-in", None, USAGE)],
                 proposals=self.tools(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )

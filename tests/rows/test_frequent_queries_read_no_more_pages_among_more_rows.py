@@ -10,7 +10,8 @@ from own_database import DatabaseUrls
 from people import member
 from rows import crowd
 from rows.crowd import Admin, pages
-from rows.stage import Stage
+from rows.spending import QUOTE, begin, limit
+from rows.stage import Stage, say
 
 from api import queue
 from models.database.transactions import transaction
@@ -68,6 +69,18 @@ def test_an_approver_s_sessions_are_found_among_the_approvals_of_others(stage: S
             queue.check_session(db, anna.principal, session)
 
     check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
+
+
+def test_a_claim_at_a_spend_limit_reads_no_sums_of_days(stage: Stage, admin: Admin) -> None:
+    stage.quote = QUOTE
+    limit(stage, "1000000")
+    session = begin(stage)
+
+    def claim() -> None:
+        stage.begin(session)
+        stage.send(session, {"type": "user.interrupt"}, {"type": "user.message", "content": [say("Again.")]})
+
+    check(admin, partial(crowd.sums, admin, stage.workspace_id), claim)
 
 
 def test_workspaces_at_a_limit_are_found_among_other_approvals_that_wait(stage: Stage, admin: Admin) -> None:

@@ -18,6 +18,7 @@ from models.audit import sealing, signer
 from models.database import ids
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.flow import limits
 from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
@@ -35,7 +36,6 @@ from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
 from models.workspace.provider_key import ProviderKey
-from models.workspace.spend_limit import SpendLimit
 
 ORGANIZATION = {"organization", "person", "identity", "ceremony"}
 """Tables without a workspace: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
@@ -159,7 +159,7 @@ class World:
         """A limit of a person without sessions."""
         with transaction(self.workspace_id) as db:
             scope = ("user", self.ids["user_id"])
-            self.ids["spend_limit_id"] = SpendLimit.put(db, self.stage.principal, scope, "daily", Decimal(100)).id
+            self.ids["spend_limit_id"] = limits.set_limit(db, self.stage.principal, scope, "daily", Decimal(100)).id
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""

@@ -15,6 +15,7 @@ from rows.stage import Stage
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.flow import limits
 from models.workspace.api_key import ApiKey
 from models.workspace.spend_limit import SpendLimit
 
@@ -122,7 +123,7 @@ def test_the_audit_names_the_principal_and_the_amounts_of_each_change(sdk: Anthr
 @pytest.mark.parametrize("prefix", ["/v1/spend_limits", "/v1/organizations/spend_limits"])
 def test_a_key_without_the_scope_is_refused(api: str, stage: Stage, prefix: str) -> None:
     with transaction(stage.workspace_id) as db:
-        row = SpendLimit.put(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(5))
+        row = limits.set_limit(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(5))
     body = {"amount": "100", "scope": scope(stage)}
     with Caller(api, key(stage, "agents", "sessions", "approvals", "read")) as caller:
         paths = {"POST": [prefix], "GET": [prefix, f"{prefix}/{row.id}", f"{prefix}/effective"], "DELETE": [f"{prefix}/{row.id}"]}

@@ -100,8 +100,11 @@ CREATE TABLE spend_limit (
     created_at timestamptz NOT NULL,
     created_by varchar NOT NULL,
     updated_at timestamptz NOT NULL,
+    since date NOT NULL,
+    spent numeric NOT NULL,
+    reserved numeric NOT NULL,
     UNIQUE (workspace_id, scope_type, scope_id, period)
-);
+) WITH (fillfactor=70);
 
 CREATE TABLE toolset (
     name varchar PRIMARY KEY,
@@ -634,6 +637,7 @@ CREATE TABLE daily_usage (
     cache_savings numeric NOT NULL,
     PRIMARY KEY (workspace_id, day, agent_id, person_id, provider, model)
 ) WITH (fillfactor=70);
+CREATE INDEX daily_usage_of_person ON daily_usage (workspace_id, person_id, day);
 
 CREATE TABLE endpoint (
     id varchar PRIMARY KEY,

@@ -1,0 +1,64 @@
+"""The running sums of spend limits, which the commit of a transaction changes."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.workspace.spend_limit import NO_NEW_LIMIT
+
+
+def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: Decimal) -> None:
+    """Have the commit add the cost of a request that ended at `at`. All requests of a transaction are of the same agent."""
+    _add(db, agent_id, person_id, at, spent=dollars)
+
+
+def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> None:
+    """Have the commit remove what a request reserved that is no longer under way. `quote` is `Turn.quote`."""
+    _add(db, agent_id, quote.get("person"), at, reserved=-Decimal(quote.get("cost", "0")))
+
+
+def _add(
+    db: Db, agent_id: str, person_id: str | None, at: datetime, spent: Decimal = Decimal(0), reserved: Decimal = Decimal(0)
+) -> None:
+    if not (spent or reserved):
+        return
+    db.closing["sums", "spend_limit", "lock"] = NO_NEW_LIMIT
+    first = Statement(_ADD, {"agent": agent_id, "days": [], "people": [], "spent": [], "reserved": []})
+    values = db.closing.setdefault(("sums", "spend_limit", "rows"), first).values
+    values["days"].append(at.astimezone(UTC).date())
+    values["people"].append(person_id)
+    values["spent"].append(spent)
+    values["reserved"].append(reserved)
+
+
+def applies(agent: str, person: str) -> str:
+    """Return the condition, in SQL, of the limits of an agent and a person."""
+    return f"""(
+        scope_type = 'workspace' OR (scope_type = 'agent' AND scope_id = {agent}) OR (scope_type = 'user' AND scope_id = {person})
+    )"""
+
+
+_ADD = f"""
+    WITH own AS MATERIALIZED (
+        SELECT id, scope_type, scope_id, period, since, spent, reserved FROM spend_limit
+        WHERE workspace_id = current_setting('assent.workspace') AND {applies("%(agent)s", "ANY(%(people)s::text[])")}
+        ORDER BY id FOR NO KEY UPDATE
+    ), part AS (
+        SELECT own.*, added.dollars, added.held,
+            date_trunc(CASE period WHEN 'daily' THEN 'day' WHEN 'weekly' THEN 'week' ELSE 'month' END, added.day::timestamp)::date
+            AS start
+        FROM own JOIN unnest(%(days)s::date[], %(people)s::text[], %(spent)s::numeric[], %(reserved)s::numeric[])
+            AS added (day, person, dollars, held) ON {applies("scope_id", "added.person")}
+    ), present AS (
+        SELECT *, greatest(since, max(start) OVER (PARTITION BY id)) AS newest FROM part
+    ), total AS (
+        SELECT id, newest, CASE WHEN since = newest THEN spent ELSE 0 END + coalesce(sum(dollars) FILTER (WHERE start = newest), 0)
+            AS spent, reserved + sum(held) AS reserved
+        FROM present GROUP BY id, newest, since, spent, reserved
+    )
+    UPDATE spend_limit SET since = newest, spent = total.spent, reserved = total.reserved FROM total WHERE spend_limit.id = total.id
+"""  # noqa: S608 - conditions of our own
+"""Locks the limits in the order of their ids. A cost of an earlier period than the row's changes nothing."""
