@@ -33,7 +33,7 @@ def hints(
     A hint seems to be lost after `rehint_seconds` if the queue `is_empty`, else after the longer of this time and half the row's
     age. For calls, `queue` selects their queue, and calls that were held back are hinted too.
     """
-    values = _values(AT_ONCE, limit, is_empty=is_empty) | {"queue": queue}
+    values = _values(limit, is_empty=is_empty) | {"queue": queue}
     named = queue is not None
     with transaction(role="system") as db:
         if table is Turn:
@@ -49,21 +49,21 @@ def delivery_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
     A failing endpoint gets one hint, and none during its pause.
     """
     with transaction(role="system") as db:
-        rows = db.rows(_HINT_DELIVERIES, **_values(DELIVERIES_AT_ONCE, limit, is_empty=is_empty))
+        rows = db.rows(_HINT_DELIVERIES, **_values(limit, is_empty=is_empty))
         return [Hint("deliver.send", row) for row in rows]
 
 
 def notification_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
     """Stamp and return the hints of notifications, and of changes of approvals, which become notifications: so many of each."""
-    values = _values(AT_ONCE, limit, is_empty=is_empty)
+    values = _values(limit, is_empty=is_empty)
     with transaction(role="system") as db:
         changes, notifications = db.rows(_HINT_CHANGES, **values), db.rows(_HINT_NOTIFICATIONS, **values)
     return [*(Hint("deliver.fan_out", row) for row in changes), *(Hint("deliver.notify", row) for row in notifications)]
 
 
-def _values(at_once: int, limit: int, *, is_empty: bool) -> dict[str, object]:
+def _values(limit: int, *, is_empty: bool) -> dict[str, object]:
     rehint = timedelta(seconds=settings().rehint_seconds)
-    return {"at_once": at_once, "limit": limit, "rehint": rehint, "is_empty": is_empty}
+    return {"limit": limit, "rehint": rehint, "is_empty": is_empty}
 
 
 # "Half their age" without dividing an interval: the hint is as old as it was late. A minute at most, because a worker that could
@@ -93,7 +93,7 @@ def _lines(table: str, column: str, waiting: str, before: str = "") -> str:
 
 
 def _fairly(
-    table: str, column: str, waiting: str, *, joined: str, before: str = "", most: str = "%(at_once)s", returning: str
+    table: str, column: str, waiting: str, *, joined: str, before: str = "", most: str = str(AT_ONCE), returning: str
 ) -> str:
     """Return SQL that stamps the silent rows at the front of each line, but for lines that `joined`, a join, leaves out.
 
@@ -120,7 +120,7 @@ _GOES_ON = f"(SELECT {HALTED} AS halted) AS halts ON step.line <> ALL (halted)"
 _IS_OPEN = f"""
     endpoint ON endpoint.id = step.line AND (endpoint.paused_until IS NULL OR endpoint.paused_until <= {STARTED})
 """
-_IF_FAILING_ONE = "CASE WHEN endpoint.failing_since IS NULL THEN %(at_once)s ELSE 1 END"
+_IF_FAILING_ONE = f"CASE WHEN endpoint.failing_since IS NULL THEN {DELIVERIES_AT_ONCE} ELSE 1 END"
 _BEGINS = f"workspace_id <> ALL ({HALTED})"
 _HINT_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=_OF_SESSION)
 _HINT_CALLS = {

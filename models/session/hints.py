@@ -44,15 +44,15 @@ def _at_the_end(
     db: Db, updates: dict[tuple[str, bool], str], task: str, queue: str | None, then: Callable[[Rows], None], **values: str
 ) -> None:
     """Have the commit send an update, which then sees all rows that the transaction has queued or taken."""
-    statement = updates[task, queue is not None]
     key = ("hints", task, queue or "", *values.values())
-    db.closing[key] = Statement(statement, {"at_once": AT_ONCE, "queue": queue, **values}, then)
+    db.closing[key] = Statement(updates[task, queue is not None], {"queue": queue, **values}, then)
 
 
-def front(table: str, waiting: str, *, line: str, order: str = "due_at", most: str = "%(at_once)s") -> str:
+def front(table: str, waiting: str, *, line: str, order: str = "due_at", most: str = str(AT_ONCE)) -> str:
     """Return SQL for the id, due_at and hinted_at of the first due rows of a line, such as the rows of a workspace in a queue.
 
     `waiting` is the condition of an index over all lines, `line` the condition of one of them, and `order` the index's order in it.
+    `most` is SQL, and no value: Postgres would plan a statement anew each time if its LIMIT were a value.
     """
     return f"""
         SELECT id, due_at, hinted_at FROM {table} WHERE {waiting} AND {line} AND due_at <= {STARTED} ORDER BY {order} LIMIT {most}

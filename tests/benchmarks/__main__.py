@@ -17,6 +17,7 @@ SHORT = {
     "least_bytes": ["--cycles", "100"],
     "exchange": ["500"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
+    "backlog": ["--turns", "500", "--rows", "100000"],
     "decisions": ["--cycles", "20"],
     "parallel": ["--nap", "0.2"],
     "large_results": ["--calls", "40"],
