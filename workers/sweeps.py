@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+from celery import beat
 
 from models import flow
 from models.audit import seal_sweep
@@ -21,8 +24,22 @@ from workers.celery import app
 
 LONG_QUEUE = 1000
 """A queue with so many messages gets no hints from the dispatch sweep."""
+MOST_SWEEPS = 200
+"""With so many messages in the queue of sweeps, the beat sends no more."""
 _PAUSE_SECONDS = 0.1
 """Between two looks of one dispatch sweep at queues that were full."""
+
+
+class Scheduler(beat.Scheduler):
+    """The beat's scheduler, which waits for workers that are away: they find the latest sweeps and not those of a night.
+
+    It counts the messages, since an `expires` would compare the clocks of two machines.
+    """
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        """Send a sweep that is due, unless many wait."""
+        if (enqueue.backlog("sweeps") or 0) < MOST_SWEEPS:
+            super().apply_entry(entry, producer=producer)
 
 
 @app.task(name="sweep.dispatch")

@@ -17,6 +17,7 @@ from models.errors import NotFound
 from models.flow.results import give_up_call
 from models.flow.turns import give_up_run, give_up_turn
 from models.session import failure
+from models.session.hints import hint_next
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 
@@ -103,11 +104,16 @@ def _give_up_run(row: Row, why: str) -> None:
 
 
 def _postpone(row: Row, due_at: datetime) -> None:
-    """Have the dispatch sweep leave a queued row alone until `due_at`. Another row changes by itself, or by a rescue."""
+    """Have workers leave a queued row alone until `due_at`, and go on with the next. Other rows change in other ways."""
     queued = "AND status = 'queued'" if hasattr(row.table, "status") else ""
-    postpone = f"UPDATE {table_of(row.table).name} SET due_at = %(due)s, hinted_at = NULL WHERE id = %(id)s {queued}"  # noqa: S608
+    queue = "queue" if row.table is ToolCall else "NULL"
+    postpone = f"""
+        UPDATE {table_of(row.table).name} SET due_at = %(due)s, hinted_at = NULL WHERE id = %(id)s {queued} RETURNING {queue}
+    """  # noqa: S608 - names of our own
     try:
         with transaction(row.workspace_id) as db:
-            db.write(postpone, id=row.id, due=due_at)
+            for (of_call,) in db.rows(postpone, id=row.id, due=due_at):
+                if row.session_id:
+                    hint_next(db, "turn.run" if row.table is Turn else "tool.run", of_call)
     except Exception as error:  # noqa: BLE001 - the row may refuse this, too: then the next hint comes earlier
         log.error("%s: not postponed (%s)", row.id, type(error).__name__)

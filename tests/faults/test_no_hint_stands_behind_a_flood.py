@@ -65,3 +65,14 @@ def test_one_sweep_hints_all_that_workers_take_and_no_more_than_a_queue_holds(
                 taken.add(turns.get(timeout=4).payload[0][0])
         sweep.result(10)
     assert len(taken) == 2 * AT_ONCE
+
+
+def test_a_worker_of_sweeps_that_was_away_finds_few_of_them(client: "redis.Redis") -> None:
+    beat = sweeps.Scheduler(app, lazy=True)
+    beat.setup_schedule()
+    [rescue] = [entry for entry in beat.schedule.values() if entry.task == "sweep.rescue"]
+    with app.connection_for_write(settings().redis_url) as connection:
+        producer = app.amqp.Producer(connection, auto_declare=False)
+        for _ in range(sweeps.MOST_SWEEPS + 50):
+            beat.apply_entry(rescue, producer)
+    assert client.llen("sweeps") == sweeps.MOST_SWEEPS

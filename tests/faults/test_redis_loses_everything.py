@@ -1,7 +1,10 @@
 """Redis is emptied, full or read-only. Every run ends, and decisions commit."""
 
 import pytest
+from crashes.processes import wait_for
 from faults.plant import POST_SECONDS, Crowd, Plant
+
+from models.session.hints import AT_ONCE
 
 
 def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None:
@@ -10,6 +13,21 @@ def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None
         crowd.begin(2)
         plant.redis.execute("FLUSHALL")
     crowd.finished(40)
+
+
+def test_a_backlog_is_worked_off_by_the_claims_alone_once_the_sweep_has_begun(plant: Plant, crowd: Crowd) -> None:
+    """All messages are lost. The sweep hints the front, and then no sweep comes any more."""
+    turns, beat = plant.process("turns"), plant.process("beat")
+    turns.suspend()
+    try:
+        crowd.begin(3 * AT_ONCE, "say Hello.")
+        plant.redis.execute("FLUSHALL")
+        wait_for("the sweep hints the front", lambda: plant.redis.execute("LLEN", "turns") == AT_ONCE)
+        beat.suspend()
+    finally:
+        turns.resume()
+    crowd.until(lambda seen: seen.session.status == "idle", 30)
+    beat.resume()
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])

@@ -11,6 +11,7 @@ from rows.stage import Stage, call, entry
 from models.database import transactions
 from models.database.transactions import Hint, transaction
 from models.flow import due, queued
+from models.flow.failing import Row, bounded
 from models.session.hints import AT_ONCE
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -127,6 +128,15 @@ def test_a_turn_that_left_the_queue_passes_its_place_on(stage: Stage, queue: Que
     sessions = begin(stage, MANY)
     for session_id in sessions[:AT_ONCE]:
         stage.send(session_id, {"type": "user.interrupt"})
+    assert len(queue.empty()) == MANY - AT_ONCE
+
+
+def test_turns_that_fail_to_be_claimed_pass_their_places_on(stage: Stage, queue: Queue) -> None:
+    begin(stage, MANY)
+    for _ in range(AT_ONCE):
+        turn_id, session_id, workspace_id = queue.messages.popleft().args
+        with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)):
+            raise ValueError("the turn cannot be read")
     assert len(queue.empty()) == MANY - AT_ONCE
 
 

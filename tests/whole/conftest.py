@@ -19,7 +19,7 @@ from rows.stage import Stage
 from examples import orders
 from models.session.approval import Approval
 
-BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "celery.beat:Scheduler"]
+BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "workers.sweeps:Scheduler"]
 ALLOW = {"type": "always_allow"}
 
 
