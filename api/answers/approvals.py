@@ -194,7 +194,7 @@ class Approval(Standing, Question):
             votes=[AnsweredVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,
-            decision=echoes.value(row.decision),
+            decision=row.decision if reveal else row.shown_decision,
             decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
             grant=grant,
         )

@@ -15,7 +15,6 @@ from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
-from models.pure.masking import mask
 from models.pure.policy import Granted, Rule
 from models.session.approval import Approval
 from models.session.approval_deadline import OVERDUE
@@ -97,9 +96,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     released = 0
     for other_approval in others:
         other = sessions[other_approval.session_id]
-        arguments = json.loads(other_approval.input)
-        if rule.match.input_sha256 is None:
-            arguments = mask(arguments, other_approval.input_schema).shown
+        arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.shown
         agent = other.agent(db)
         rules = SessionPolicies.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:

@@ -68,7 +68,7 @@ def _edited(
         edited: dict[str, Any] = masking.restore(
             updated,
             before,
-            approval.decided_shown or masking.mask(before, schema).shown,
+            approval.decided_shown or approval.masked.shown,
             may_see="reveal" in principal.scopes,
         )
         digest(edited)

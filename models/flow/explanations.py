@@ -49,7 +49,7 @@ def explain(
     grants = Grant.live(db, session, {tool}) if session else []
     texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
-    granted = Granted(tuple(grant.rule for grant in grants), mask(dict(tool_input)).shown)
+    granted = Granted(tuple(grant.rule for grant in grants), mask(dict(tool_input)).shown) if grants else None
     return Explanation(applied.judge(tool, tool_input, granted), lines, grants)
 
 

@@ -1,7 +1,7 @@
 """Approvals: the question put to people, the input that they see, and the one decision that closes it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ from models.pure.canonical import digest, spelled
 from models.pure.quorum import Quorum
 from models.session import approval_events, confirmation
 from models.session.call_input import CallInput
-from models.session.decision import Decision
+from models.session.decision import WRITTEN, Decision
 from models.session.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.session import Session
 from models.session.tool_call import BUDGET, ToolCall
@@ -49,6 +49,8 @@ class Approval(Base):
     """The session's agent. A new grant finds the calls that it may release by this column."""
     input: Mapped[str]
     """The canonical input (RFC 8785) that people decide about. They see it with its secrets masked."""
+    shown_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """`input` with its secrets masked; None if it has none. Stored, so that no view of many approvals masks them."""
     input_schema: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The tool's schema when the call was proposed. An edited input must fit it."""
     input_sha256: Mapped[str] = mapped_column(Hex)
@@ -116,6 +118,7 @@ class Approval(Base):
             tool=call.name,
             prompt=asking.prompt,
             input=spelled(CallInput.of(db, call.id).input),
+            shown_input=cls._shown_input_of(db, call),
             input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
             rule=call.rule,
@@ -174,8 +177,10 @@ class Approval(Base):
 
     @property
     def masked(self) -> masking.Masked:
-        """The proposed input with its secrets masked, as people see it. Computed at each use."""
-        return masking.mask(json.loads(self.input), self.input_schema)
+        """The proposed input with its secrets masked, as people see it."""
+        if self.shown_input is None:
+            return masking.Masked(json.loads(self.input), ())
+        return masking.Masked(self.shown_input, tuple(sorted(masking.masked_paths(self.shown_input))))
 
     @property
     def runs(self) -> str:
@@ -205,8 +210,26 @@ class Approval(Base):
     @property
     def echoes(self) -> masking.Echoes:
         """The masked values of the inputs. They are masked in every other field too."""
-        decided = masking.mask(json.loads(self.decided_input), self.input_schema).hidden if self.decided_input else ()
-        return masking.Echoes([*self.masked.hidden, *decided])
+        return masking.Echoes(self._secrets())
+
+    def _secrets(self) -> Iterator[str]:
+        for text, shown in ((self.input, self.shown_input), (self.decided_input, self.decided_shown)):
+            if text and shown is not None:
+                yield from masking.mask(json.loads(text), self.input_schema).hidden
+
+    @property
+    def shown_decision(self) -> dict[str, Any] | None:
+        """The decision, with the secrets of the inputs masked where a person wrote."""
+        written = self.decision is not None and not WRITTEN.isdisjoint(self.decision)
+        shown: dict[str, Any] | None = self.echoes.value(self.decision) if written else self.decision
+        return shown
+
+    @classmethod
+    def _shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
+        """Return the input that the call would run, with its secrets masked; None if it has none."""
+        call_input = CallInput.of(db, call.id)
+        edits = cls.of_call(db, call.id) if call_input.proposed_input is not None else []
+        return next((edit.decided_shown for edit in edits if edit.decided_sha256 == call.input_sha256), call_input.shown_input)
 
     def unedit(self, askers: list[str]) -> None:
         """Restore the proposed input after an edit. `askers` are the people who asked for that input."""

@@ -105,6 +105,8 @@ def choice_of(stored: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if name not in _NO_CHOICE}
 
 
+WRITTEN = frozenset({"deny_message", "match", "respond", "content"})
+"""The fields in which a person may repeat a secret."""
 GRANT_FIELDS = ("scope", "match", "expires_in_seconds", "max_uses")
 """The fields that describe a grant. A decision whose voters differ in them creates none."""
 _NO_CHOICE = frozenset({*GRANT_FIELDS, "grant_id", "updated_input_sha256"})

@@ -2,9 +2,12 @@
 
 import base64
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from own_database import Clock
 from rows.stage import Stage, call, entry, say
 
 from api.answers.approvals import Approval
@@ -13,6 +16,7 @@ from api.door import dumps
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.pure.masking import mask
 from models.session.attempt import Attempt
 from models.session.call_result import CallResult
 from models.workspace import toolset
@@ -163,3 +167,35 @@ def test_a_short_value_is_masked_only_in_the_input(stage: Stage) -> None:
     session, tool_call = started(stage, call(command="PASSWORD=sesame ./x"), bash="always_allow")
     stage.run_call(tool_call, "open sesame")
     assert "open sesame" in visible(stage, session)
+
+
+def test_a_list_of_approvals_masks_nothing_again(stage: Stage) -> None:
+    """However long the calls' texts are: what people are shown is stored with the question."""
+    session = stage.session()
+    stage.message(session)
+    texts = [f"echo {number} " + "password=" * 7_000 for number in range(4)]
+    stage.reply(session, *(call(command=text) for text in texts))
+    rows = stage.approvals(session)
+    listed = cpu_seconds(lambda: [answer(stage, row) for row in rows])
+    assert listed < cpu_seconds(lambda: mask({"command": texts[0]}))
+    assert [row.masked.shown["command"] for row in rows] == [f"echo {number} password=«masked»" for number in range(4)]
+
+
+def test_an_edited_call_that_is_asked_about_again_is_shown_as_it_was_edited(stage: Stage, clock: Clock) -> None:
+    session = stage.session()
+    tool_call = stage.propose(session, call(command="ls"))
+    stage.decide(stage.approvals(session)[0], result="allow", updated_input={"command": "deploy --password=hunter2hunter2"})
+    stage.lose(stage.begin_call(tool_call), clock)
+    [again] = [approval for approval in stage.approvals(session) if approval.kind == "unknown_outcome"]
+    assert again.masked.shown == {"command": "deploy --password=«masked»"}
+
+
+def cpu_seconds(act: Callable[[], object]) -> float:
+    """Return the least CPU time of three runs."""
+
+    def once() -> float:
+        start = time.thread_time()
+        act()
+        return time.thread_time() - start
+
+    return min(once() for _ in range(3))

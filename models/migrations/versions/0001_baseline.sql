@@ -444,6 +444,7 @@ CREATE TABLE approval (
     tool varchar NOT NULL,
     prompt varchar NOT NULL,
     input varchar NOT NULL,
+    shown_input jsonb,
     input_sha256 bytea NOT NULL,
     rule varchar NOT NULL,
     created_at timestamptz NOT NULL,

@@ -14,6 +14,6 @@ Values that were masked in a call's input are also masked in the call's output (
 from models.pure.masking.echoes import Echoes
 from models.pure.masking.restoring import restore
 from models.pure.masking.texts import MARKER
-from models.pure.masking.values import Masked, mask
+from models.pure.masking.values import Masked, mask, masked_paths
 
-__all__ = ["MARKER", "Echoes", "Masked", "mask", "restore"]
+__all__ = ["MARKER", "Echoes", "Masked", "mask", "masked_paths", "restore"]

@@ -10,6 +10,7 @@ PLACES hits in one text, the whole text is masked.
 """
 
 import base64
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -38,27 +39,31 @@ _KEPT_AS_THEY_ARE = frozenset({"type", "media_type"})
 class Echoes:
     """Masked values, compiled to be masked in other texts. False without values.
 
+    `values` is read only when a text could hold one of them.
+
     `quoted`: the texts may quote the beginning or end of a value in the middle of a line, as a verdict's reason does.
     """
 
     def __init__(self, values: Iterable[str], *, quoted: bool = False) -> None:
+        self._values = values
         self._quoted = quoted
-        self._pieces = sorted({piece for value in values if MARKER not in value for piece in _pieces(value)})
-        self._too_many = sum(map(len, self._pieces)) > MOST
-        self._patterns: list[Any] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
+    @functools.cached_property
+    def _pieces(self) -> list[str]:
+        return sorted({piece for value in self._values if MARKER not in value for piece in _pieces(value)})
+
     def text(self, text: str) -> str:
         """Return the text with each of the values masked."""
-        if not self._pieces or not text:
+        if len(text) < LEAST or not self._pieces:
             return text
-        if self._too_many:
+        if sum(map(len, self._pieces)) > MOST:
             return MARKER
         spelled = text.encode("utf-8", "surrogatepass")
         spans: list[tuple[int, int]] = []
-        for pattern in self._compiled():
+        for pattern in self._patterns:
             for match in pattern.finditer(spelled):
                 spans.append(match.span())
                 if len(spans) > PLACES:
@@ -73,8 +78,6 @@ class Echoes:
 
     def value(self, value: Any) -> Any:
         """Return a copy of a JSON value with the values masked in each text, name and number."""
-        if not self._pieces:
-            return value
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -85,10 +88,9 @@ class Echoes:
             return shown
         return value
 
-    def _compiled(self) -> list[Any]:
-        if self._patterns is None:
-            self._patterns = [_compile(group, quoted=self._quoted) for group in _groups(self._pieces)]
-        return self._patterns
+    @functools.cached_property
+    def _patterns(self) -> list[Any]:
+        return [_compile(group, quoted=self._quoted) for group in _groups(self._pieces)]
 
 
 def _pieces(value: str) -> Iterator[str]:

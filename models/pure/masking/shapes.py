@@ -3,23 +3,23 @@
 from collections.abc import Callable
 from typing import Any
 
-from models.pure.masking.words import Quotes, Span
+from models.pure.masking.words import Left, Span
 
-Secrets = Callable[[bytes, Any, Quotes], list[Span]]
+Secrets = Callable[[bytes, Any, Left], list[Span]]
 """Returns the secrets at one match in a text. Called for the matches of a pattern in order."""
 
 
-def _any(_text: bytes, match: Any, _quotes: Quotes) -> list[Span]:
+def _any(_text: bytes, match: Any, _left: Left) -> list[Span]:
     """The first group of the match, or the whole match."""
     return [match.span(match.re.groups and 1)]
 
 
-def _with_digit(text: bytes, match: Any, quotes: Quotes) -> list[Span]:
-    [(start, end)] = _any(text, match, quotes)
+def _with_digit(text: bytes, match: Any, left: Left) -> list[Span]:
+    [(start, end)] = _any(text, match, left)
     return [(start, end)] if any(digit in text[start:end] for digit in b"0123456789") else []
 
 
-def _no_variable(_text: bytes, match: Any, _quotes: Quotes) -> list[Span]:
+def _no_variable(_text: bytes, match: Any, _left: Left) -> list[Span]:
     variable = match[1].startswith((b"$", b"{", b"%s")) or b"$(" in match[1] or b"${" in match[1]
     return [] if variable else [match.span(1)]
 

@@ -2,9 +2,10 @@
 
 import re
 
+from models.pure import fitting
 from models.pure.masking.leaders import COMMANDS, NAMES
 from models.pure.masking.shapes import SHAPES
-from models.pure.masking.words import Quotes, Span
+from models.pure.masking.words import Left, Span
 from models.pure.regex import compile_re2
 
 MARKER = "«masked»"
@@ -15,6 +16,8 @@ _ANY = compile_re2("|".join(f"(?:{pattern})" for pattern, _ in (*SHAPES, *NAMES,
 """Matches every text that may hold a secret. Much cheaper than the patterns one by one."""
 _MOST = 10_000
 """Places that are examined in one value. Beyond that, a text with such a place is masked as a whole."""
+_SECONDS = 1.0
+"""CPU time for one value: several times what `_MOST` places take. Beyond it, such a text is masked as a whole as well."""
 _ROUNDS = 5
 """Passes over one text, since masking can reveal a secret beside. If the last still finds one, the text is masked as a whole."""
 
@@ -24,21 +27,23 @@ class Reader:
 
     def __init__(self) -> None:
         self._left = _MOST
+        fitting.start(_SECONDS)
         self.hidden: set[str] = set()
         """The secrets in these texts."""
 
     def read(self, text: str) -> str:
         """Return the masked text. Masking it again changes nothing."""
         shown = text.encode("utf-8", "surrogatepass")
-        for _ in range(_ROUNDS):
-            before = shown
-            if not _ANY.search(before):
-                return before.decode("utf-8", "surrogatepass")
-            shown = self._masked(before)
-            if shown == before:
-                return before.decode("utf-8", "surrogatepass")
-            if self._left < 0:
-                break
+        try:
+            for _ in range(_ROUNDS):
+                before = shown
+                if not _ANY.search(before):
+                    return before.decode("utf-8", "surrogatepass")
+                shown = self._masked(before)
+                if shown == before:
+                    return before.decode("utf-8", "surrogatepass")
+        except fitting.TooSlow:
+            self._left = 0  # for the other texts too
         self.hidden.add(text)
         return MARKER
 
@@ -54,12 +59,13 @@ class Reader:
     def _spans(self, text: bytes) -> list[Span]:
         spans = [match.span() for match in re.finditer(_MARKER, text)]
         for pattern, secrets in _FINDERS:
-            quotes = Quotes(text)
+            left = Left(text)
             for match in pattern.finditer(text):
                 self._left -= 1
                 if self._left < 0:
-                    return spans
-                spans += secrets(text, match, quotes)
+                    raise fitting.TooSlow
+                fitting.check_time()
+                spans += secrets(text, match, left)
         return spans
 
 

@@ -33,6 +33,20 @@ def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Mas
     return Masked(shown, tuple(sorted(masking.paths)), tuple(sorted(hidden)))
 
 
+def masked_paths(value: Any, path: str = "") -> list[str]:
+    """Return JSON Pointers to the masked values and names in a value with its secrets masked."""
+    if isinstance(value, str):
+        return [path] if MARKER in value else []
+    if isinstance(value, list):
+        return [place for index, item in enumerate(value) for place in masked_paths(item, f"{path}/{index}")]
+    paths: list[str] = []
+    for name, item in value.items() if isinstance(value, dict) else ():
+        here = f"{path}/{escaped(name)}"
+        inner = masked_paths(item, here)
+        paths += [here, *inner] if MARKER in name and here not in inner else inner
+    return paths
+
+
 class _Mask:
     """Masks one input. A place has the original names, a path has the names that are shown."""
 

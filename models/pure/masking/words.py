@@ -13,13 +13,14 @@ _QUOTED = {b"'": compile_re2("[^'\\n`]*"), b'"': compile_re2('(?:\\\\[^\\n]|[^"\
 _QUOTED_IN_THE_OTHER = compile_re2("[^'\"\\\\\\n`]*")
 _PREFIXES = frozenset({b"b", b"f", b"r", b"u"})
 _EXPANSION = re.compile(rb"\$[({]")
-_PLACEHOLDER = re.compile(rb"\$\w+|%\w+%|\{[\w.]*\}?|\{\{.*|%\(?\w*\)?s|[^\w\x80-\xff]+")
+_PLACEHOLDER = re.compile(rb"\$\w+|%\w+%|\{[\w.]*\}?|%\(?\w*\)?s|[^\w\x80-\xff]+")
+"""Without templates in double braces. Stops at the first character that does not fit, so that many of them cost little."""
 _QUOTE = re.compile(rb"['\"]")
 _STRANGE = re.compile(rb"\\|<<|(?:^|[\s;|&()])#")
 
 
-class Quotes:
-    """The state of quotes to the left of a place in a text. Places must be requested in order."""
+class Left:
+    """What is known of a text from places further left, so that nothing is read again for each place. Places come in order."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text
@@ -29,6 +30,10 @@ class Quotes:
         self._inner = 0
         """Quotes of the other kind inside it so far."""
         self._strange = False
+        self._word: Span = (0, 0)
+        self._expansion: Span = (0, -1)
+        self.pairs_end = 0
+        """The end of the pairs of a cookie that were read."""
 
     def quoted(self, at: int) -> Any:
         """Return the expression for the content of the quotes that open at `at`; None if that is uncertain.
@@ -41,6 +46,24 @@ class Quotes:
         if self._strange or self._outer == own or self._inner % 2:
             return None
         return _QUOTED_IN_THE_OTHER if self._outer else _QUOTED[own]
+
+    def word_end(self, at: int) -> int:
+        """Return the end of the word that begins at `at`; `at` itself if none does."""
+        start, end = self._word
+        # Within a word, a word ends where that one does, unless `at` splits a backslash from its character.
+        if not start <= at < end or self._text[at - 1 : at] == b"\\":
+            end = _end(_WORD, self._text, at)
+            self._word = (at, end)
+        return end
+
+    def expansion(self, start: int, end: int) -> int:
+        """Return where the first substitution of a shell between the two places begins; `end` if there is none."""
+        since, place = self._expansion
+        if not since <= start <= place:
+            match = _EXPANSION.search(self._text, start)
+            place = match.start() if match else len(self._text)
+            self._expansion = (start, place)
+        return min(place, end)
 
     def _read_to(self, at: int) -> None:
         self._strange = self._strange or bool(_STRANGE.search(self._text[max(0, self._at - 1) : at]))
@@ -55,7 +78,7 @@ class Quotes:
         self._at = max(self._at, at)
 
 
-def secret_at(text: bytes, at: int, quotes: Quotes) -> list[Span]:
+def secret_at(text: bytes, at: int, left: Left) -> list[Span]:
     """Return the secret that begins at `at`, or after a quote there: at most a word, or the whole content of certain quotes.
 
     Substitutions of a shell (`$(...)`, `${...}`, backticks) are never part of a secret. Variables and placeholders are no secrets.
@@ -64,15 +87,15 @@ def secret_at(text: bytes, at: int, quotes: Quotes) -> list[Span]:
         at += 1  # the prefix of a literal in code, such as b"..."
     opening = text[at : at + 1]
     if opening == b"\\" and text[at + 1 : at + 2] in _QUOTED:
-        return _trimmed(text, at + 2, _end(_WORD_IN_ESCAPED_QUOTES, text, at + 2))
+        return _trimmed(text, at + 2, _end(_WORD_IN_ESCAPED_QUOTES, text, at + 2), left)
     if opening not in _QUOTED:
-        return _trimmed(text, at, _end(_WORD, text, at))
-    end = _end(_WORD, text, at + 1)
-    if text[end : end + 1] != opening and (quoted := quotes.quoted(at)):
+        return _trimmed(text, at, left.word_end(at), left)
+    end = left.word_end(at + 1)
+    if text[end : end + 1] != opening and (quoted := left.quoted(at)):
         closing = _end(quoted, text, at + 1)
         if text[closing : closing + 1] == opening:
             end = closing
-    return _trimmed(text, at + 1, end)
+    return _trimmed(text, at + 1, end, left)
 
 
 def _end(pattern: Any, text: bytes, at: int) -> int:
@@ -80,9 +103,8 @@ def _end(pattern: Any, text: bytes, at: int) -> int:
     return match.end() if match else at
 
 
-def _trimmed(text: bytes, start: int, end: int) -> list[Span]:
-    if expansion := _EXPANSION.search(text, start, end):
-        end = expansion.start()
-    if start == end or _PLACEHOLDER.fullmatch(text, start, end):
+def _trimmed(text: bytes, start: int, end: int, left: Left) -> list[Span]:
+    end = left.expansion(start, end)
+    if start == end or text.startswith(b"{{", start, end) or _PLACEHOLDER.fullmatch(text, start, end):
         return []
     return [(start, end)]
