@@ -153,9 +153,10 @@ def ask_instead(
     else:
         approval = Approval.ask(db, session, call, replace(asking, **rules.approvers(call.name)))
     if input_schema is not None:
-        call_input.masks_also(mask(call_input.input, input_schema))
+        masked = mask(call_input.input, input_schema)
+        call_input.masks_also(masked)
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
-        approval.shown_input = call_input.shown_input
+        approval.shown_input = masked.shown if masked.paths else None
     approval.leads_to = leads_to or None
     echoes = Echoes(call_input.secrets or (), quoted=True)
     approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])

@@ -125,6 +125,16 @@ def test_later_approvals_of_a_call_mask_the_same_values(stage: Stage, clock: Any
     assert "hunter2" not in str(asked.masked.shown)
 
 
+def test_an_edited_call_of_a_tool_that_has_changed_is_masked_as_the_tool_says_now(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund", input_schema={"type": "object"})]})
+    session, tool_call = begun(stage, call(REFUND, code="plain"))
+    stage.decide(stage.approvals(session)[0], result="allow", updated_input={"code": "hunter2hunter2"})
+    changed = {"type": "object", "required": ["cents"], "properties": {"code": {"type": "string", "writeOnly": True}}}
+    toolset.announce({"orders": [entry("refund", input_schema=changed)]})
+    assert stage.claim_call(tool_call) is None
+    assert stage.approvals(session)[-1].masked.shown == {"code": "«masked»"}
+
+
 def test_an_announcement_of_a_worker_that_is_gone_is_replaced(stage: Stage, clock: Any) -> None:
     """As by an old worker that started during a deploy, and stopped."""
     new, old = {"orders": [entry("refund")]}, {"orders": [entry("refund", description="old")]}
