@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from api.answers.base import Answer, Page
 from api.requests.base import EARLIEST, LATEST, IdPaged, Paged
+from models.database.exchange import Statement
+from models.database.query import Query
 from models.database.rows import Db
 from models.database.tables import table_of
 from models.errors import Invalid
@@ -21,6 +23,15 @@ Key = tuple[Any, ...]
 
 _NOT_OURS = "is not a cursor of this list: pass `next_page` or `prev_page` of a response unchanged, with the same order."
 
+MOST_COUNTED = 100
+
+
+class Count(int):
+    """A number of rows, counted up to MOST_COUNTED. As text, that number is `99+`."""
+
+    def __str__(self) -> str:
+        return f"{MOST_COUNTED - 1}+" if self >= MOST_COUNTED else repr(int(self))
+
 
 @dataclass(frozen=True)
 class Selection(Generic[R]):
@@ -29,15 +40,26 @@ class Selection(Generic[R]):
     table: type[R]
     conditions: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
+    parts: tuple[str, Sequence[str]] | None = None
+    """A column and the values that it may have, each of which Postgres looks up by itself."""
 
     def where(self, condition: str, **values: Any) -> "Selection[R]":
         """Return the selection with one more condition."""
-        return Selection(self.table, (*self.conditions, condition), self.values | values)
+        return replace(self, conditions=(*self.conditions, condition), values=self.values | values)
+
+    def within(self, column: str, values: Sequence[str]) -> "Selection[R]":
+        """Return the selection limited to rows with one of these values, for an index that begins with the column.
+
+        One condition for all values would fit the index, but not the order of a list.
+        """
+        return replace(self, parts=(column, values))
 
     def equal(self, **values: Any) -> "Selection[R]":
         """Return the selection limited to rows with these values. A value of None does not limit its column."""
         bound = {column: value for column, value in values.items() if value is not None}
-        return Selection(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in bound)), self.values | bound)
+        return replace(
+            self, conditions=(*self.conditions, *(f"{column} = %({column})s" for column in bound)), values=self.values | bound
+        )
 
     def between(self, column: str, bounds: Iterable[tuple[str, datetime]]) -> "Selection[R]":
         """Return the selection limited to rows whose `column` is within the bounds, such as `("gt", ...)`."""
@@ -46,35 +68,37 @@ class Selection(Generic[R]):
             selection = selection.where(f"{column} {_OPERATORS[op]} %({column}_{op})s", **{f"{column}_{op}": at})
         return selection
 
-    def count(self, db: Db) -> int:
-        """Return the number of rows."""
-        number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
-        return number
+    def count(self, db: Db) -> "Count":
+        """Return the number of rows, up to MOST_COUNTED."""
+        rows = self._statement("1 AS counted", "LIMIT %(most)s", most=MOST_COUNTED)
+        return Count(db.value(f"SELECT count(*) FROM ({rows.sql}) AS counted", **rows.values))  # noqa: S608 - names of our own
 
     def exist(self, db: Db) -> bool:
         """True if there is such a row."""
-        return bool(db.value(f"SELECT EXISTS (SELECT FROM {self._from})", **self.values))  # noqa: S608 - names of our own
+        rows = self._statement("1", "LIMIT 1")
+        return bool(db.rows(rows.sql, **rows.values))
 
-    def count_and_newest(self, db: Db, column: str) -> tuple[int, datetime | None]:
-        """Return the number of rows and the latest time in a column, by one pass over the rows."""
-        [(number, at)] = db.rows(f"SELECT count(*), max({column}) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
-        return number, at
-
-    def values_of(self, db: Db, *columns: str) -> list[list[Any]]:
-        """Return the different values of each column, in their order and without null, by one pass over the rows."""
+    def values_of(self, db: Db, columns: Sequence[str], end: str, **values: Any) -> list[list[Any]]:
+        """Return the different values of each column, in their order and without null, of the rows that `end` leaves."""
+        rows = self._statement(", ".join(columns), end, **values)
         lists = ", ".join(f"array_agg(DISTINCT {column}) FILTER (WHERE {column} IS NOT NULL)" for column in columns)
-        [row] = db.rows(f"SELECT {lists} FROM {self._from}", **self.values)  # noqa: S608 - names of our own
+        [row] = db.rows(f"SELECT {lists} FROM ({rows.sql}) AS looked_at", **rows.values)  # noqa: S608 - names of our own
         return [values or [] for values in row]
-
-    @property
-    def _from(self) -> str:
-        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
-        return f'"{table_of(self.table).name}"{where}'
 
     def select(self, db: Db, end: str, **values: Any) -> list[R]:
         """Return the rows. `end` is the SQL after the conditions."""
-        where = f"WHERE {' AND '.join(self.conditions)} " if self.conditions else ""
-        return db.find(self.table, where + end, **self.values, **values)
+        [rows] = db.read(Query(self.table, self._statement(table_of(self.table).column_list, end, **values)))
+        return rows
+
+    def _statement(self, columns: str, end: str, **values: Any) -> Statement:
+        table = table_of(self.table).name
+        where = f"WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        if self.parts is None:
+            return Statement(f'SELECT {columns} FROM "{table}" {where} {end}', self.values | values)  # noqa: S608
+        column, parts = self.parts
+        part = f'SELECT * FROM "{table}" {where or "WHERE true"} AND {column} = part.part {end}'  # noqa: S608 - names of our own
+        whole = f'SELECT {columns} FROM unnest(%(parts)s::text[]) AS part (part) CROSS JOIN LATERAL ({part}) AS "{table}" {end}'  # noqa: S608
+        return Statement(whole, self.values | values | {"parts": list(parts)})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from api.errors import Denied
-from api.paging import Order, Selection
+from api.paging import Count, Order, Selection
 from models import flow
 from models.audit.principal import Principal
 from models.database import clock
@@ -14,6 +14,7 @@ from models.people.delegation import Right, rights_of
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
+from models.session.approver_set import ApproverSet
 from models.session.session import Session
 
 R = TypeVar("R")
@@ -54,6 +55,8 @@ def waiting_for(db: Db, person_id: str, makers: Iterable[str] = ()) -> Selection
     waiting = waiting.where(_NOT_VOTED, voter=person_id).where(
         f"NOT {_EXCLUDES.format(people='people')}", people=[person_id, *makers]
     )
+    sets = ApproverSet.with_names(db, {name for right in rights for name in right.names})
+    waiting = waiting.within("approver_set", sets)
     conditions = ["false"]
     values: dict[str, Any] = {}
     for number, right in enumerate(rights):
@@ -126,8 +129,8 @@ def sees_all(principal: Principal) -> bool:
     return "read" in principal.scopes or not isinstance(principal, PersonPrincipal)
 
 
-def before(db: Db, waiting: Selection[Approval], first: Approval) -> int:
-    """Return how many approvals of the queue come before `first`."""
+def before(db: Db, waiting: Selection[Approval], first: Approval) -> Count:
+    """Return how many approvals of the queue come before `first`, up to MOST_COUNTED."""
     earlier = waiting.where(
         "(expires_at, id) < (%(first_expires_at)s, %(first_id)s)", first_expires_at=first.expires_at, first_id=first.id
     )

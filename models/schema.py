@@ -21,6 +21,7 @@ from models.people.person import Identity, Person
 from models.people.sign_in import SignIn
 from models.people.slack_user import SlackUser
 from models.session.approval import Approval
+from models.session.approver_set import ApproverSet
 from models.session.attempt import Attempt
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
@@ -49,7 +50,7 @@ from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
+    *(Approval, ApproverSet, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
 )
 _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),

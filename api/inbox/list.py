@@ -61,7 +61,6 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     rows, after = page_of(db, selection, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
-    total, newest = (None, None) if tab == "decided" else selection.count_and_newest(db, "created_at")
     return shows(
         "list.html",
         tab=tab,
@@ -72,8 +71,8 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         lines=lines(db, person, rows, now),
         after=after,
         decided=noticed(db, person, now),
-        total=total,
-        newest=(newest or now).isoformat(),
+        total=None if tab == "decided" else selection.count(db),
+        newest=(Approval.newest(db) or now).isoformat(),
         arrived=0 if tab == "decided" else _arrived(db, selection),
         address=_address(tab, filters),
     )
@@ -87,7 +86,7 @@ def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
 
 
 def _arrived(db: Db, selection: Selection[Approval]) -> int:
-    """Return how many approvals are newer than the newest one of the open page, which the page sends as `since`."""
+    """Return how many approvals are newer than all that there were when the page was opened, which the page sends as `since`."""
     try:
         since = datetime.fromisoformat(wants("since") or "")
     except ValueError:

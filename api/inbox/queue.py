@@ -7,7 +7,7 @@ from urllib.parse import quote
 from flask import request
 
 from api import queue
-from api.paging import Selection
+from api.paging import Count, Selection
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
@@ -21,6 +21,8 @@ from models.workspace.agent import Agent
 
 ORDER = queue.OLDEST_DEADLINE
 _CHOICES = 200
+_LOOKED_AT = 1000
+"""Approvals whose values can be chosen: those with the earliest deadlines."""
 _SESSIONS = 50
 """Sessions to choose from: the newest. The page of any session shows its own approvals."""
 _OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one WHERE one ? %(of_group)s)"
@@ -48,8 +50,10 @@ def matching(
 
 
 def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:
-    """Return the values of the list's filters: those of the waiting approvals that the person sees."""
-    tools, agents, session_ids = matching(db, person, {}, mine=mine).values_of(db, "tool", "agent_id", "session_id")
+    """Return the values of the list's filters: those of the first waiting approvals that the person sees."""
+    tools, agents, session_ids = matching(db, person, {}, mine=mine).values_of(
+        db, ("tool", "agent_id", "session_id"), "ORDER BY expires_at LIMIT %(looked_at)s", looked_at=_LOOKED_AT
+    )
     versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
     newest = session_ids[-_SESSIONS:]
     sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
@@ -110,12 +114,12 @@ def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decid
     return f"/inbox/approvals/{result.id}{query}" if result else f"/inbox{query}"
 
 
-def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, int] | None:
+def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[Count, Count] | None:
     """Return the approval's place in the person's queue, from 1, and the queue's length; None outside the queue."""
     if not decidable(db, person, [approval]):
         return None
     mine = queue.waiting_for(db, person.person_id, person.makers)
-    return queue.before(db, mine, approval) + 1, mine.count(db)
+    return Count(queue.before(db, mine, approval) + 1), mine.count(db)
 
 
 def look(db: Db, approval: Approval) -> dict[str, Any] | None:

@@ -33,7 +33,8 @@ class ApprovalList(Paged):
     order: Literal["asc", "desc"] = "asc"
     for_: Annotated[str, StringConstraints(pattern="^(me|user_[0-9A-Za-z]{1,100})$")] | None = Field(None, alias="for")
     """The person whose queue is listed: `me`, or `user_...` with an API key. A queue has the pending approvals that wait for the
-    person's vote, the oldest deadline first, each with its `queue_position`."""
+    person's vote, the oldest deadline first, each with its `queue_position`, which is null on pages that begin behind the
+    first 100."""
 
     @field_validator("for_")
     @classmethod

@@ -9,7 +9,7 @@ from api.answers import approvals as answers
 from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import MOST_COUNTED, Order, Selection, page
 from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from api.routes.grants import grants_by_approval, would_release
 from models import flow
@@ -47,7 +47,8 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Pag
     rows, after = page(db, selection, order, query.limit, query.page)
     first = None
     if own and rows:
-        first = 1 + (queue.before(db, selection, rows[0]) if query.page else 0)
+        earlier = queue.before(db, selection, rows[0]) if query.page else 0
+        first = 1 + earlier if earlier < MOST_COUNTED else None
     listed = _listed(db, rows, first)
     return lambda: Page[answers.Approval](data=listed(), next_page=after)
 

@@ -75,7 +75,7 @@ def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | No
     """Return the first of these approvals that only signed-in people may decide."""
     rules = session_policies(db, session)
     for approval in about:
-        approval.tighten(rules.quorum(approval.tool, approval.level))
+        approval.tighten(db, rules.quorum(approval.tool, approval.level))
     return next((approval for approval in about if Quorum.of(approval.quorum).needs_people), None)
 
 

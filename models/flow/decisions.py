@@ -37,7 +37,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
         return _repeated(db, principal, approval, decision)
     if overdue(db, [approval], session.now):
         raise DeadlinePassed(approval)
-    approval.tighten(session_policies(db, session).quorum(approval.tool, approval.level))
+    approval.tighten(db, session_policies(db, session).quorum(approval.tool, approval.level))
     right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)

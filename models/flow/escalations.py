@@ -29,7 +29,7 @@ def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> Non
     quorum = replace(quorum, required=max(quorum.required, present.required), four_eyes=quorum.four_eyes or present.four_eyes)
     remind = settings().remind_after_seconds
     approval.level += 1
-    approval.quorum = quorum.kept
+    approval.require(db, quorum)
     approval.expires_at, approval.deadline_from = session.now + timedelta(seconds=seconds), session.now
     approval.remind_at = session.now + timedelta(seconds=remind) if remind and remind < seconds else None
     facts = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": approval.expires_at.isoformat()}

@@ -22,6 +22,7 @@ from models.pure import masking
 from models.pure.canonical import digest, spelled
 from models.pure.quorum import Quorum
 from models.session import approval_events, confirmation
+from models.session.approver_set import ANYBODY, ApproverSet
 from models.session.call_input import CallInput
 from models.session.decision import WRITTEN, Decision
 from models.session.evidence import SHOWN_WITH_FILES, look_hint
@@ -71,6 +72,8 @@ class Approval(Base):
     """Effect of the deadline: `deny`, `end_run`, `escalate` or `allow`."""
     quorum: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Who must approve: `Quorum.kept`. Null: one person or API key."""
+    approver_set: Mapped[str] = mapped_column(default=ANYBODY, server_default=ANYBODY)
+    """The quorum's first set of approvers: `ApproverSet.of`."""
     escalation: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """With `on_timeout` escalate: `Escalation.kept`."""
     level: Mapped[int] = mapped_column(default=0, server_default="0")
@@ -102,6 +105,7 @@ class Approval(Base):
         # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),
         sa.Index("approval_queue", "workspace_id", "expires_at", postgresql_where=sa.text(_PENDING)),
+        sa.Index("approval_of_approvers", "workspace_id", "approver_set", "expires_at", postgresql_where=sa.text(_PENDING)),
     )
 
     @classmethod
@@ -129,6 +133,7 @@ class Approval(Base):
             deadline_from=session.now,
             on_timeout=asking.on_timeout,
             quorum=asking.quorum,
+            approver_set=ApproverSet.of(db, Quorum.of(asking.quorum)),
             escalation=asking.escalation,
             level=0,
             started_by=CallInput.of(db, call.id).askers(session),
@@ -150,11 +155,14 @@ class Approval(Base):
         )
         return Approval.ask(db, session, call, asking)
 
-    def tighten(self, quorum: Quorum) -> None:
+    def tighten(self, db: Db, quorum: Quorum) -> None:
         """Require `quorum` too, which was configured after people were asked."""
-        tightened = Quorum.of(self.quorum).and_also(quorum).kept
-        if tightened != self.quorum:  # an equal object would count as changed, and be written
-            self.quorum = tightened
+        self.require(db, Quorum.of(self.quorum).and_also(quorum))
+
+    def require(self, db: Db, quorum: Quorum) -> None:
+        """Require `quorum` from now on."""
+        if quorum.kept != self.quorum:  # an equal object would count as changed, and be written
+            self.quorum, self.approver_set = quorum.kept, ApproverSet.of(db, quorum)
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
@@ -174,6 +182,14 @@ class Approval(Base):
     def pending(cls, db: Db, *session_ids: str) -> list["Approval"]:
         """Return the approvals of these sessions that wait for a decision, oldest first."""
         return db.find(cls, _OF_PRESENT_TURNS, sessions=list(session_ids)) if session_ids else []
+
+    @staticmethod
+    def newest(db: Db) -> datetime | None:
+        """Return when the workspace's newest approval was created; None without any."""
+        at: datetime | None = db.value(
+            "SELECT max(created_at) FROM approval WHERE workspace_id = current_setting('assent.workspace')"
+        )
+        return at
 
     @property
     def masked(self) -> masking.Masked:

@@ -18,6 +18,7 @@ SHORT = {
     "exchange": ["500"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
     "backlog": ["--turns", "500", "--rows", "100000"],
+    "queries": ["--rows", "100000", "--rounds", "10"],
     "decisions": ["--cycles", "20"],
     "parallel": ["--nap", "0.2"],
     "large_results": ["--calls", "40"],

@@ -7,13 +7,14 @@ from typing import Any
 import psycopg
 import pytest
 from own_database import DatabaseUrls
-from people import member
+from people import group, member
 from rows import crowd
 from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage, say
 
 from api import queue
+from api.paging import MOST_COUNTED, page
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.flow import due, gauges
@@ -69,6 +70,35 @@ def test_an_approver_s_sessions_are_found_among_the_approvals_of_others(stage: S
             queue.check_session(db, anna.principal, session)
 
     check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
+
+
+def test_what_waits_for_a_person_is_counted_to_a_hundred(stage: Stage, admin: Admin) -> None:
+    anna, session = member(stage, "approver"), stage.session(bash="always_ask")
+    stage.propose(session)
+
+    def read(db: Any) -> None:
+        count = queue.waiting_for(db, anna.person_id).count(db)
+        assert (count, str(count)) == (MOST_COUNTED, "99+")
+
+    check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
+
+
+@pytest.mark.parametrize("groups", [0, 2])
+def test_what_waits_for_a_person_is_found_among_what_waits_for_others(stage: Stage, admin: Admin, groups: int) -> None:
+    names = [group(stage) for _ in range(groups)]
+    anna, ben = member(stage, "approver", groups=names[:1]), member(stage, "approver", groups=names[1:])
+    approvers = [[f"user:{ben.person_id}"], [f"user:{anna.person_id}", *(f"group:{name}" for name in names)]]
+    sessions = [stage.session(bash="always_ask", approval={"approvers": each}) for each in approvers]
+    for session in sessions:
+        stage.propose(session)
+
+    def read(db: Any) -> None:
+        waiting = queue.waiting_for(db, anna.person_id)
+        assert waiting.count(db) == 1
+        [[approval], _] = page(db, waiting, queue.OLDEST_DEADLINE, 20, None)
+        assert approval.session_id == sessions[1]
+
+    check(admin, partial(crowd.approvals_of_others, admin, sessions[0]), reading(stage, read))
 
 
 def test_a_claim_at_a_spend_limit_reads_no_sums_of_days(stage: Stage, admin: Admin) -> None:

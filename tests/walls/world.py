@@ -135,7 +135,7 @@ class World:
             )
             db.insert_many(Notification, [row])
             Notification.test(db, channel)
-        session_id = self.stage.session()
+        session_id = self.stage.session(approval={"approvers": [f"user:{self.anna.person_id}"]})
         self.stage.message(session_id)
         self.stage.reply(session_id, call())
 

@@ -81,8 +81,8 @@ export function merge(fresh) {
     if (!old) rows.append(document.importNode(row, true));
     else if (!isHeld(old.id)) renew(old, row);
   }
-  const count = Number(fresh.body.dataset.arrived);
-  if (count) say(count === 1 ? "A new call waits." : `${count} new calls wait.`);
+  const count = fresh.body.dataset.arrived;
+  if (count && count !== "0") say(count === "1" ? "A new call waits." : `${count} new calls wait.`);
 }
 
 /** Bring the conversation of a session's page up to date: new events come last, and an event with a new state is renewed. */

@@ -35,7 +35,7 @@ APP_RIGHTS = {
         audit_text fold membership slack_reply stored_result
     """,
     "SELECT, INSERT": """
-        agent_version audit call_result reply seal
+        agent_version approver_set audit call_result reply seal
     """,
 }
 """Tables, by the rights of `assent_app` to the rows of one workspace. A policy hides the rows of all other workspaces."""

@@ -467,19 +467,30 @@ CREATE TABLE approval (
     event_id varchar,
     status varchar NOT NULL,
     quorum jsonb,
+    approver_set varchar DEFAULT '' NOT NULL,
     escalation jsonb,
     level integer DEFAULT 0 NOT NULL,
     started_by text[] DEFAULT '{}' NOT NULL,
     deadline_from timestamptz DEFAULT now() NOT NULL
 );
 CREATE INDEX approval_at_cap ON approval (tool, workspace_id) WHERE status = 'pending' AND kind = 'budget';
+-- Else a plan that is made for any set takes a common one, and looks for a rare one among all that wait.
+ALTER TABLE approval ALTER COLUMN approver_set SET (n_distinct = 1000);
 CREATE INDEX approval_due ON approval (expires_at) WHERE status = 'pending';
 CREATE INDEX approval_inbox ON approval (workspace_id, created_at);
+CREATE INDEX approval_of_approvers ON approval (workspace_id, approver_set, expires_at) WHERE status = 'pending';
 CREATE INDEX approval_of_call ON approval (tool_call_id);
 CREATE INDEX approval_of_session ON approval (session_id);
 CREATE INDEX approval_queue ON approval (workspace_id, expires_at) WHERE status = 'pending';
 CREATE INDEX approval_to_remind ON approval (remind_at) WHERE status = 'pending' AND remind_at IS NOT NULL;
 CREATE INDEX approval_waiting_of_agent ON approval (agent_id, tool) WHERE status = 'pending' AND kind = 'tool_call';
+
+CREATE TABLE approver_set (
+    workspace_id varchar NOT NULL,
+    name varchar NOT NULL,
+    id varchar NOT NULL,
+    PRIMARY KEY (workspace_id, name, id)
+);
 
 CREATE TABLE vote (
     id varchar PRIMARY KEY,
