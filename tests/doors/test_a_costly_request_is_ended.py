@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doors.served import key
 from flask import Flask
-from rows.stage import Stage
+from rows.stage import Stage, call
 
 from api.serving import watchdog
 from models.database import transactions
@@ -104,8 +104,9 @@ def test_the_texts_of_others_are_masked_after_the_transaction(
     flask_app: Flask, stage: Stage, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     session_id = stage.session()
-    stage.propose(session_id)
+    stage.propose(session_id, call(command="deploy --password=hunter2hunter2"))
     [approval] = stage.approvals(session_id)
+    stage.decide(approval, result="deny", deny_message="not with hunter2hunter2")
     in_transaction: list[bool] = []
     mask = masking.mask
 
@@ -116,5 +117,6 @@ def test_the_texts_of_others_are_masked_after_the_transaction(
     monkeypatch.setattr(masking, "mask", observed)
     answer = flask_app.test_client().get(path.replace("APPROVAL", approval.id), headers={"x-api-key": key(stage)})
     assert answer.status_code == 200
+    assert "hunter2" not in answer.text
     assert in_transaction
     assert not any(in_transaction)
