@@ -85,8 +85,9 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable
         return None
     if "approvals" not in person.scopes:
         return f"Your role, {person.role}, does not decide. {described(db, approval)}"
-    if any(vote.person_id == person.person_id for vote in votes):
-        return f"You have voted or edited the input. You may still deny. {described(db, approval)}"
+    if own := next((vote for vote in votes if vote.person_id == person.person_id), None):
+        done = "You have edited the input." if own.result == "edit" else "You have voted to allow this."
+        return f"{done} You may still deny. {described(db, approval)}"
     if approval.excludes(person.people):
         return f"{why_excluded(db, approval, person)} {described(db, approval)}"
     return f"You are not one of those who may decide this. {described(db, approval)}"

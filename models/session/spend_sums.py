@@ -16,8 +16,15 @@ def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: D
 
 
 def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> None:
-    """Have the commit remove what a request reserved that is no longer under way. `quote` is `Turn.quote`."""
-    _add(db, agent_id, quote.get("person"), at, reserved=-Decimal(quote.get("cost", "0")))
+    """Have the commit remove what a request reserved that is no longer under way. `quote` is `Turn.quote`.
+
+    A quote that cannot be read releases nothing, because its turn must be able to end.
+    """
+    try:
+        person, dollars = quote.get("person"), Decimal(quote.get("cost", "0"))
+    except (AttributeError, ArithmeticError, TypeError, ValueError):
+        return
+    _add(db, agent_id, person, at, reserved=-dollars)
 
 
 def _add(

@@ -215,9 +215,9 @@ SAME_DOOR = {
     *("provider_keys.create", "provider_keys.delete"),
     *("spend_limits.create", "spend_limits.delete", "organization_spend_limits.create", "organization_spend_limits.delete"),
     *("webhooks.update", "webhooks.delete", "webhooks.test", "webhooks.redeliver_range"),
-    *("halt.end", "delegations.give", "delegations.end", "invites.delete"),
+    *("halt.end", "delegations.give", "delegations.accept", "delegations.end", "invites.delete"),
     *("groups.create", "groups.update", "groups.delete", "groups.take_out"),
-    *("users.update", "users.renew", "users.remove", "users.sign_out"),
+    *("users.update", "users.renew", "users.remove", "users.sign_out", "users.confirm_person"),
     "chat.complete",
 }
 """Routes with one verb each. They store their responses as the routes in REQUESTS do, so their crashes would show nothing new."""

@@ -16,6 +16,7 @@ from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace import toolset
 from workers import tool as tasks
+from workers.leases import Lease
 from workers.tools import sources
 
 REFUND = "mcp__shop__refund"
@@ -96,7 +97,8 @@ def test_a_worker_with_the_limit_refuses_the_call_also_if_others_announced_the_t
     monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
     settings.cache_clear()
     taken = flow.Taken(claimed, stage.get(CallInput, claimed.id), entry("refund"), "policy")
-    outcome = tasks._execute(taken, tasks._context(taken, {}))
+    outcome = tasks._prepare(taken, tasks._context(taken, {}, Lease(claimed.id, claimed.fence)))
+    assert isinstance(outcome, flow.Outcome)
     assert outcome.is_error
     assert "has no tool 'mcp__shop__refund'" in outcome.content[0]["text"]
     assert sources.serves("assent:orders", "wrkspc_other")

@@ -251,7 +251,7 @@ def test_no_log_of_ours_holds_a_token(stage: Stage, message: Message, tmp_path: 
         with transaction(stage.workspace_id) as db:
             db.write("UPDATE link SET used_at = NULL")
             db.write("DELETE FROM vote")
-            db.write("UPDATE approval SET status = 'pending', input = 'no JSON'")
+            db.write("UPDATE approval SET status = 'pending', input = 'no JSON', shown_input = NULL")
         assert checked(browser.get(message.path)).status_code == 500
         written = log.read_text()
     assert "JSONDecodeError" in written, "the log has the trace of the failure"

@@ -46,6 +46,7 @@ def approval(canonical: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]
         "four_eyes": False,
         "people_only": False,
         "started_by": [],
+        "shortage": None,
         "votes": [],
         "status": "pending",
         "decided_input": None,
