@@ -3,7 +3,9 @@
 import json
 
 from models.database.transactions import transaction
+from models.pure.masking import Echoes
 from models.session.approval import Approval
+from models.session.call_input import CallInput
 from models.session.evidence import SHOWN_WITH_FILES, Evidence
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -22,7 +24,7 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> None:
         session, approval = db.get(Session, session_id), db.get(Approval, approval_id)
         if session is None or approval is None or approval.status != "pending":
             return
-        call = db.get_one(ToolCall, approval.tool_call_id)
+        call, call_input = db.get_one(ToolCall, approval.tool_call_id), CallInput.of(db, approval.tool_call_id)
     if call.kind != "builtin" or call.name not in SHOWN_WITH_FILES:
         return
     if session.storage_id not in {None, workdir.storage_id(settings().workdir_root)}:
@@ -31,6 +33,7 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> None:
         body = {"problem": _SECRETS}
     else:
         body = preview(call.name, workdir.session_root(session_id), json.loads(approval.input))
+    shown = Echoes(call_input.secrets or ()).value(body)
     with transaction(workspace_id) as db:
         if db.get(Approval, approval_id) is not None:
-            Evidence.keep(db, approval_id, session_id, body)
+            Evidence.keep(db, approval_id, session_id, shown)

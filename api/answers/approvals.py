@@ -14,7 +14,7 @@ from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
 from models.database.rows import Db
-from models.pure import masking, policy
+from models.pure import policy
 from models.pure.canonical import spelled
 from models.session import approval as rows
 from models.session.approval_events import requirements
@@ -179,22 +179,21 @@ class Approval(Standing, Question):
     ) -> Self:
         masked = row.masked
         hidden = masked.paths and not reveal
-        echoes = masking.Echoes(()) if reveal else row.echoes
         return cls.from_row(
             row,
             tool_use_id=row.tool_call_id,
             input=masked.shown if hidden else json.loads(row.input),
             input_canonical=spelled(masked.shown) if hidden else row.input,
             masked=list(masked.paths) if hidden else [],
-            leads_to=echoes.value(row.leads_to),
-            questions=echoes.value(row.questions),
-            attempt=echoes.value(row.attempt_told),
+            leads_to=row.leads_to if reveal else row.shown("leads_to"),
+            questions=row.questions if reveal else row.shown("questions"),
+            attempt=row.attempt_told if reveal else row.shown("attempt_told"),
             covers=Covers.of(row),
             **required,
             votes=[AnsweredVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,
-            decision=row.decision if reveal else row.shown_decision,
+            decision=row.decision if reveal else row.shown("decision"),
             decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
             grant=grant,
         )

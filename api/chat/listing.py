@@ -4,7 +4,8 @@ Secrets are masked as in events. A call that waits for its result has no message
 for an approval is left out, since clients run the calls that they see.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from api.chat import answers
@@ -17,6 +18,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.history import edited_input
 from models.pure import words
+from models.pure.masking import Echoes
 from models.session import call_events
 from models.session.call_echoes import echoes_of
 from models.session.call_input import CallInput
@@ -34,15 +36,25 @@ _CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, 
 _QUEUED = "WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL ORDER BY seq"
 
 
-def listed(db: Db, principal: Principal, session: Session, query: MessageList) -> answers.ListedMessages:
-    """Return the messages of a page of turns. The last page ends with the messages that no turn has read yet."""
+Message = Callable[[], answers.ListedMessage]
+"""Returns a message, and reads nothing."""
+
+
+def listed(db: Db, principal: Principal, session: Session, query: MessageList) -> Callable[[], answers.ListedMessages]:
+    """Return a function that returns the messages of a page of turns, and reads nothing.
+
+    The last page ends with the messages that no turn has read yet.
+    """
     turns, after = page(db, Selection(Turn).equal(session_id=session.id), ASCENDING, query.limit, query.page)
     queued = [] if after else db.find(Event, _QUEUED, session=session.id)
-    data = [*_of_turns(db, session, turns, whole=runs_tools(principal)), *(_prompt(event) for event in queued)]
-    return answers.ListedMessages(object="list", data=data, next_page=after)
+    messages: list[Message] = [
+        *_of_turns(db, session, turns, whole=runs_tools(principal)),
+        *(partial(_prompt, event) for event in queued),
+    ]
+    return lambda: answers.ListedMessages(object="list", data=[message() for message in messages], next_page=after)
 
 
-def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -> list[answers.ListedMessage]:
+def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -> list[Message]:
     of_turns = {"session": session.id, "turns": [turn.id for turn in turns]}
     prompts = db.find(Event, _PROMPTS, **of_turns)
     replies = {reply.turn_id: reply for reply in db.find(Reply, "WHERE turn_id = ANY(%(turns)s)", turns=of_turns["turns"])}
@@ -50,9 +62,9 @@ def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -
     ids = [call.id for call in calls]
     inputs = {row.tool_call_id: row for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
     results = {row.tool_call_id: row for row in db.find(CallResult, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
-    messages: list[answers.ListedMessage] = []
+    messages: list[Message] = []
     for turn in turns:
-        messages += [_prompt(event) for event in prompts if event.turn_id == turn.id]
+        messages += [partial(_prompt, event) for event in prompts if event.turn_id == turn.id]
         of_turn = [call for call in calls if call.turn_id == turn.id]
         messages += _reply(replies.get(turn.id), of_turn, inputs, whole=whole)
         messages += [_result(db, call, inputs[call.id], results[call.id]) for call in of_turn if call.id in results]
@@ -76,7 +88,7 @@ def _part(block: dict[str, Any]) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _reply(reply: Reply | None, calls: list[ToolCall], inputs: dict[str, CallInput], *, whole: bool) -> list[answers.ListedMessage]:
+def _reply(reply: Reply | None, calls: list[ToolCall], inputs: dict[str, CallInput], *, whole: bool) -> list[Message]:
     """Return the message of a turn; none if the model said nothing."""
     texts = [block["text"] for block in reply.content if block["type"] == "text" and block["text"]] if reply else []
     listed_calls = [called(call, _input(call, inputs[call.id], whole=whole)) for call in calls]
@@ -84,8 +96,8 @@ def _reply(reply: Reply | None, calls: list[ToolCall], inputs: dict[str, CallInp
         return []
     content = APART.join(texts) if texts else None
     if not listed_calls:
-        return [answers.ListedMessage(role="assistant", content=content)]
-    return [answers.ListedMessage(role="assistant", content=content, tool_calls=listed_calls)]
+        return [partial(answers.ListedMessage, role="assistant", content=content)]
+    return [partial(answers.ListedMessage, role="assistant", content=content, tool_calls=listed_calls)]
 
 
 def _input(call: ToolCall, row: CallInput, *, whole: bool) -> dict[str, Any]:
@@ -97,11 +109,15 @@ def _input(call: ToolCall, row: CallInput, *, whole: bool) -> dict[str, Any]:
     return row.input if row.proposed_input is None else row.proposed_input
 
 
-def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult) -> answers.ListedMessage:
-    """Return the result as the model got it: after the words about a person's edit, and with secrets masked."""
-    texts = [_text(block) for block in echoes_of(db, call).value(result.content)]
-    if call.status == "done" and row.proposed_input is not None:
-        texts.insert(0, words.edited(edited_input(db, call.id, row.input)))
+def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult) -> Message:
+    """Return the message of a result as the model got it: after the words about a person's edit, and with secrets masked."""
+    is_edited = call.status == "done" and row.proposed_input is not None
+    before = [words.edited(edited_input(db, call.id, row.input))] if is_edited else []
+    return partial(_shown_result, call, before, echoes_of(db, call), result.content)
+
+
+def _shown_result(call: ToolCall, before: list[str], echoes: Echoes, content: list[dict[str, Any]]) -> answers.ListedMessage:
+    texts = before + [_text(block) for block in echoes.value(content)]
     if call.is_error and not texts:
         texts = [words.failed_silently()]
     return answers.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts))

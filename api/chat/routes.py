@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -217,7 +217,7 @@ def models(db: Db, _principal: Principal, _query: NoQuery) -> answers.ModelList:
 
 @chat.get("/sessions/<session_id>/messages")
 @reads(MessageList, "read or own", answer=answers.ListedMessages)
-def messages(db: Db, principal: Principal, query: MessageList, session_id: str) -> answers.ListedMessages:
+def messages(db: Db, principal: Principal, query: MessageList, session_id: str) -> Callable[[], answers.ListedMessages]:
     """List the messages of a session in the format of Chat Completions of OpenAI.
 
     A page has the messages of `limit` turns, so that a call and its result are on the same page.

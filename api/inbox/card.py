@@ -145,7 +145,7 @@ def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] |
 def questions(approval: Approval) -> list[Question]:
     """Return the tool's questions as forms."""
     result = []
-    for i, (key, question) in enumerate((approval.echoes.value(approval.questions) or {}).items()):
+    for i, (key, question) in enumerate((approval.shown("questions") or {}).items()):
         parts = fields.fields(question["schema"], {}, f"q{i}") if "schema" in question else []
         result.append(Question(key, question["message"], parts, question.get("url", "")))
     return result

@@ -138,5 +138,4 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
 def seen(db: Db, approval: Approval) -> dict[str, Any] | None:
     """Return the evidence that a tools worker read from the session's files, masked; None if no worker has looked."""
     result = db.get(Evidence, approval.id)
-    body: dict[str, Any] | None = approval.echoes.value(result.body) if result is not None else None
-    return body
+    return result.body if result is not None else None

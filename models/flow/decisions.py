@@ -12,7 +12,7 @@ from models.flow.edits import check_runs, take_edit
 from models.flow.grants import identity_of, session_policies
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
-from models.pure import masking, words
+from models.pure import words
 from models.session import call_edits
 from models.session.approval import Approval
 from models.session.approval_deadline import DeadlinePassed, overdue
@@ -185,13 +185,12 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     check_runs(db, session, approval, call)
     edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
-    secrets = sorted({*(CallInput.of(db, call.id).secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
-        call_edits.replace(db, session, call, edited, shown, secrets, approval.started_by)
+        call_edits.replace(db, session, call, edited, shown, approval.started_by)
     else:
-        call_edits.edit(db, call, edited, secrets, approval.started_by)
+        call_edits.edit(db, call, edited, approval.started_by)
         call.release(db, session, shown)
     return event_id
 

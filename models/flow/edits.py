@@ -26,13 +26,14 @@ def take_edit(db: Db, session: Session, principal: Principal, approval: Approval
     Raises Invalid if the updated input is too long, misplaces a marker, does not fit the tool's schema, or is denied by a rule; and
     with four eyes, if nobody is left who may allow it.
     """
-    edited, shown = _edited(db, session, principal, approval, call, updated)
+    edited, shown, secrets = _edited(db, session, principal, approval, call, updated)
     if digest(edited) == approval.runs:  # to Python, 1 is True
         return
     votes.void(db, session, principal, approval)
     if digest(edited) == call.input_sha256:
         approval.unedit(CallInput.of(db, call.id).askers(session))
         return
+    CallInput.of(db, call.id).add_secrets(secrets)
     approval.edit(edited, shown, principal)
     quorum = Quorum.of(approval.quorum)
     if quorum.four_eyes and (lack := shortage(db, quorum, approval.started_by)):
@@ -55,8 +56,8 @@ def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> 
 
 def _edited(
     db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return `updated` with the values behind its markers, and `updated` with all secrets masked.
+) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
+    """Return `updated` with the values behind its markers, `updated` with all secrets masked, and the secrets of the former.
 
     The masked input is built from `updated`, so a marker stays a marker even if the text around it changed.
     """
@@ -79,4 +80,5 @@ def _edited(
     verdict = verdict_on(session_policies(db, session), call, call_input, instead=edited) if call.kind != BUDGET else None
     if verdict and verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)
+    shown = masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)
+    return edited, shown, masking.mask(edited, schema).hidden

@@ -94,11 +94,11 @@ def _question(db: Db, approval: Approval) -> tuple[str, tuple[Result, ...]]:
 def evidence(db: Db, approval: Approval) -> str:
     """Return the facts to decide the call by: its command, its change of a file as a diff, its questions, or its input as JSON."""
     if approval.kind == "question":
-        text = "\n".join(str(question["message"]) for question in (approval.echoes.value(approval.questions) or {}).values())
+        text = "\n".join(str(question["message"]) for question in (approval.shown("questions") or {}).values())
     else:
         arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
         row = db.get(Evidence, approval.id)
-        text = _of_call(approval.tool, arguments, approval.echoes.value(row.body) if row else None)
+        text = _of_call(approval.tool, arguments, row.body if row else None)
     return sentences.shortened(text, MOST_EVIDENCE)
 
 

@@ -1,7 +1,7 @@
 """Approvals: the question put to people, the input that they see, and the one decision that closes it."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -90,6 +90,9 @@ class Approval(Base):
     decided_sha256: Mapped[str | None] = mapped_column(Hex)
     """Hash of `decided_input`, the only input that may then run."""
     decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    shown_fields: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """`questions`, `leads_to`, `attempt_told` and `decision`, masked; only those that repeat a secret of the inputs. Stored, so
+    that no view searches texts for secrets."""
     decided_by: Mapped[str | None]
     decided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     event_id: Mapped[str | None]
@@ -223,22 +226,14 @@ class Approval(Base):
         rerun = self.kind == "unknown_outcome" and self.status == "answered" and (self.decision or {}).get("outcome") == "rerun"
         return (allowed or rerun) and self.runs == input_sha256
 
-    @property
-    def echoes(self) -> masking.Echoes:
-        """The masked values of the inputs. They are masked in every other field too."""
-        return masking.Echoes(self._secrets())
+    def shown(self, field: str) -> Any:
+        """Return a field as people see it: the secrets of the inputs are masked. `field` is one of those of `shown_fields`."""
+        return (self.shown_fields or {}).get(field, getattr(self, field))
 
-    def _secrets(self) -> Iterator[str]:
-        for text, shown in ((self.input, self.shown_input), (self.decided_input, self.decided_shown)):
-            if text and shown is not None:
-                yield from masking.mask(json.loads(text), self.input_schema).hidden
-
-    @property
-    def shown_decision(self) -> dict[str, Any] | None:
-        """The decision, with the secrets of the inputs masked where a person wrote."""
-        written = self.decision is not None and not WRITTEN.isdisjoint(self.decision)
-        shown: dict[str, Any] | None = self.echoes.value(self.decision) if written else self.decision
-        return shown
+    def _show(self, echoes: masking.Echoes, **fields: dict[str, Any] | None) -> None:
+        """Store those of the fields in which `echoes` are masked."""
+        masked = {name: shown for name, value in fields.items() if value and (shown := echoes.value(value)) != value}
+        self.shown_fields = {**(self.shown_fields or {}), **masked} or None
 
     @classmethod
     def _shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
@@ -259,6 +254,8 @@ class Approval(Base):
 
     def put(self, db: Db, session: Session, principal: Principal) -> None:
         """Insert the approval, with the event and the audit act `approval.requested`."""
+        texts = {"questions": self.questions, "leads_to": self.leads_to, "attempt_told": self.attempt_told}
+        self._show(masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or ()), **texts)
         db.insert(self)
         if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id))
@@ -273,10 +270,13 @@ class Approval(Base):
 
         `goes_on`: True if an allowed call runs with the input of its event; else the confirmation denies, so that runners drop it.
         """
-        echoes = self.echoes if decision.deny_message else masking.Echoes(())
+        is_written = not WRITTEN.isdisjoint(decision.stored)
+        echoes = masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or () if is_written else ())
+        self._show(echoes, decision=decision.stored)
+        shown = (self.shown_fields or {}).get("decision", decision.stored)
         event_id = ids.new("sevt")
         if self.kind != BUDGET and not (goes_on and confirmation.is_withheld(db, self, decision)):
-            body = confirmation.body(self, decision.stored, str(principal), goes_on=goes_on)
+            body = confirmation.body(self, shown, str(principal), goes_on=goes_on)
             session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(
             self,

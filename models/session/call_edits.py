@@ -18,14 +18,10 @@ _COPIED = (
 )
 
 
-def edit(db: Db, call: ToolCall, edited: dict[str, Any], secrets: list[str], asked_by: list[str]) -> None:
-    """Replace the input of a call whose event is not emitted yet.
-
-    `secrets` are those of both inputs. `asked_by` is a column of CallInput.
-    """
+def edit(db: Db, call: ToolCall, edited: dict[str, Any], asked_by: list[str]) -> None:
+    """Replace the input of a call whose event is not emitted yet. `asked_by` is a column of CallInput."""
     call_input = CallInput.of(db, call.id)
-    call_input.proposed_input, call_input.input, call_input.secrets = call_input.input, edited, secrets or None
-    call_input.asked_by = asked_by
+    call_input.proposed_input, call_input.input, call_input.asked_by = call_input.input, edited, asked_by
     call.input_sha256 = digest(edited)
 
 
@@ -35,14 +31,13 @@ def replace(
     call: ToolCall,
     edited: dict[str, Any],
     shown: dict[str, Any],
-    secrets: list[str],
     asked_by: list[str],
 ) -> None:
     """Settle a call whose event the client already has, and send the client another call, with the edited input.
 
-    `shown` is the edited input with its secrets masked. `secrets` and `asked_by` as for `edit`.
+    `shown` is the edited input with its secrets masked. `asked_by` as for `edit`.
     """
-    proposed = CallInput.of(db, call.id).input
+    before = CallInput.of(db, call.id)
     call.settle(db, session, "replaced", text(words.replaced()), is_error=True)
     copy = ToolCall(
         id=ids.new("sevt"),
@@ -53,7 +48,7 @@ def replace(
         created_at=session.now,
         **{name: getattr(call, name) for name in _COPIED},
     )
-    copy.put_input(db, input=edited, proposed_input=proposed, shown_input=shown, secrets=secrets or None, asked_by=asked_by)
+    copy.put_input(db, input=edited, proposed_input=before.input, shown_input=shown, secrets=before.secrets, asked_by=asked_by)
     if not is_halted(db):
         copy.begin_with_client(db, session)
         copy.announce(db, session)

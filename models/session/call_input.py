@@ -1,5 +1,6 @@
 """The payload of a tool call: its input, how people are asked about the call, and the tool's questions with people's answers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,7 +59,11 @@ class CallInput(Base):
         """Mask what another schema of the tool says is secret, too."""
         if masked.paths and self.proposed_input is None:
             self.shown_input = masked.shown
-        self.secrets = sorted({*(self.secrets or ()), *masked.hidden}) or None
+        self.add_secrets(masked.hidden)
+
+    def add_secrets(self, texts: Iterable[str]) -> None:
+        """Mask these texts in the call's result, and in what is written about the call, too."""
+        self.secrets = sorted({*(self.secrets or ()), *texts}) or None
 
     @classmethod
     def of(cls, db: Db, call_id: str) -> "CallInput":

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from models.database.rows import Db
-from models.pure import masking
 from models.session.call_events import OF_CLIENT
 from models.session.decision import Decision
 from models.session.event import Event
@@ -26,14 +25,11 @@ def is_withheld(db: Db, approval: "Approval", decision: Decision) -> bool:
 
 
 def body(approval: "Approval", decision: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
-    """Return the event's body. `decision` is `Decision.stored`. `goes_on`: as for `Approval.close`."""
+    """Return the event's body. `decision` is `Decision.stored` as people see it. `goes_on`: as for `Approval.close`."""
     result = decision.get("result") or ("deny" if decision.get("outcome") == "give_up" else "allow")
     fields = {"tool_use_id": approval.tool_call_id, "result": result if goes_on else "deny"}
     fields |= {"approval_id": approval.id, "decided_by": by}
-    fields |= {name: value for name, value in decision.items() if name not in _OMITTED}
-    echoes = approval.echoes if decision.get("deny_message") else masking.Echoes(())
-    masked: dict[str, Any] = echoes.value(fields)
-    return masked
+    return fields | {name: value for name, value in decision.items() if name not in _OMITTED}
 
 
 def send(db: Db, session: Session, approval: "Approval") -> None:
@@ -56,4 +52,4 @@ def unsent(approval: "Approval") -> Event:
 
 
 def _of(approval: "Approval") -> dict[str, Any]:
-    return body(approval, approval.decision or {}, approval.decided_by or "", goes_on=True)
+    return body(approval, approval.shown("decision") or {}, approval.decided_by or "", goes_on=True)

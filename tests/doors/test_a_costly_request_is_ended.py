@@ -7,15 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from doors.served import key
-from flask import Flask
-from rows.stage import Stage, call
+from rows.stage import Stage
 
 from api.serving import watchdog
 from models.database import transactions
 from models.database.transactions import transaction
 from models.errors import Costly
-from models.pure import masking
 from models.settings import settings
 
 LIMIT = 0.1
@@ -97,26 +94,3 @@ def test_time_in_which_a_request_waits_does_not_count(serve: Any) -> None:
         return [b"done"]
 
     assert serve(waiting) == [b"done"]
-
-
-@pytest.mark.parametrize("path", ["/v1/approvals", "/v1/approvals/APPROVAL"])
-def test_the_texts_of_others_are_masked_after_the_transaction(
-    flask_app: Flask, stage: Stage, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    session_id = stage.session()
-    stage.propose(session_id, call(command="deploy --password=hunter2hunter2"))
-    [approval] = stage.approvals(session_id)
-    stage.decide(approval, result="deny", deny_message="not with hunter2hunter2")
-    in_transaction: list[bool] = []
-    mask = masking.mask
-
-    def observed(*values: Any) -> Any:
-        in_transaction.append(transactions.is_open())
-        return mask(*values)
-
-    monkeypatch.setattr(masking, "mask", observed)
-    answer = flask_app.test_client().get(path.replace("APPROVAL", approval.id), headers={"x-api-key": key(stage)})
-    assert answer.status_code == 200
-    assert "hunter2" not in answer.text
-    assert in_transaction
-    assert not any(in_transaction)

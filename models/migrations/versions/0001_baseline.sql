@@ -459,6 +459,7 @@ CREATE TABLE approval (
     leads_to jsonb,
     attempt_told jsonb,
     decision jsonb,
+    shown_fields jsonb,
     decided_by varchar,
     decided_at timestamptz,
     decided_input varchar,
