@@ -84,6 +84,7 @@ def opens(door: Door) -> Callable[[View], View]:
     return wrap
 
 
+_KEY = "idempotency-key"
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 LOOK_AGAIN_SECONDS = 0.1
 """Pause while the answer to an equal request may still be under way."""
@@ -117,14 +118,16 @@ def writes(
     answer: type[A],
     also: Callable[[B], Iterable[str]] | None = None,
     once: bool = False,
+    idempotent: bool = False,
     shown_once: str = "",
     query: type[BaseModel] | None = None,
     errors: tuple[int, ...] = (),
 ) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
-    `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a secret. The secret is not
-    stored, so the answer to a retry has null instead. `query`, `errors`: as in `Door`.
+    `once`: a repetition of the request is always a retry. `idempotent`: the handler itself answers a retry as it answered the first
+    request, so that no answer is stored without an idempotency key. `shown_once`: a field of the answer that is a secret. The
+    secret is not stored, so the answer to a retry has null instead. `query`, `errors`: as in `Door`.
     """
 
     def wrap(handler: Handler[B, P, A]) -> View:
@@ -135,7 +138,7 @@ def writes(
             if also:
                 auth.require(principal, *also(validated))
             parsing.check_ids(path_ids)
-            slip = slip_of(principal, raw, once=once)
+            slip = None if idempotent and _KEY not in request.headers else slip_of(principal, raw, once=once)
             effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
             return deliver(effect, respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {}))
 
@@ -207,12 +210,16 @@ def _act(principal: Principal, act: Callable[[Db], T]) -> T:
 
 def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:
     """Return the slip of this request. None without an idempotency key and without an SDK's retry count."""
-    key = request.headers.get("idempotency-key")
+    key, retry = request.headers.get(_KEY), retry_count()
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise Invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters.")
-    count = request.headers.get("x-stainless-retry-count", "")
-    if key is None and not count.isdecimal():
+    if key is None and retry is None:
         return None
-    retry = int(count[:6]) if count.isdecimal() else 0
     path = request.full_path if request.args.keys() - {"beta"} else request.path
-    return Slip.of(principal, request.method, path, raw, key=key, retry=retry, once=once)
+    return Slip.of(principal, request.method, path, raw, key=key, retry=retry or 0, once=once)
+
+
+def retry_count() -> int | None:
+    """Return how often an SDK has sent this request before. None if no SDK sends it."""
+    count = request.headers.get("x-stainless-retry-count", "")
+    return int(count[:6]) if count.isdecimal() else None

@@ -19,5 +19,5 @@ BEAT: dict[str, dict[str, Any]] = {
     "continue after a halt": {"task": "sweep.end_halts", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},
-    "delete old idempotency records": {"task": "sweep.forget_answers", "schedule": _HOUR},
+    "delete old rows": {"task": "sweep.delete_old", "schedule": _MINUTE},
 }

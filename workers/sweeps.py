@@ -1,16 +1,18 @@
 """The sweeps: bounded, idempotent repairs. Each reads ids, then acts on one session at a time. `workers.schedule` lists them."""
 
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import psycopg
 from celery import beat
 
 from models import flow
 from models.audit import seal_sweep
 from models.database.transactions import Hint, transaction
-from models.flow import due, limits, queued
+from models.flow import due, limits, queued, retention
 from models.flow.failing import Row, bounded, isolated
 from models.outbox.delivery import Delivery
 from models.outbox.notification import Notification
@@ -22,6 +24,10 @@ from models.settings import settings
 from workers import enqueue
 from workers.celery import app
 
+log = logging.getLogger(__name__)
+
+DELETING_SECONDS = 45.0
+"""Longest time that one sweep deletes rows. It is below the time between two sweeps, so that they do not pile up."""
 LONG_QUEUE = 1000
 """A queue with so many messages gets no hints from the dispatch sweep."""
 MOST_SWEEPS = 200
@@ -183,13 +189,22 @@ def seal_audit() -> None:
     _seals.run()
 
 
-@app.task(name="sweep.forget_answers")
-def forget_answers() -> None:
-    """Delete old idempotency records, ended deliveries and notifications, links of messages, and failures of sweeps."""
-    due.forget_answers()
-    due.forget_deliveries()
-    due.forget_links()
-    failure.forget_old()
+@app.task(name="sweep.delete_old")
+def delete_old() -> None:
+    """Delete old rows of each table of `retention.OLD`, batch by batch, until none is left or the time is over."""
+    until = time.monotonic() + DELETING_SECONDS
+    tables = list(retention.OLD)
+    while tables and time.monotonic() < until:
+        tables = [old for old in tables if _may_have_more(old)]
+
+
+def _may_have_more(old: retention.Old) -> bool:
+    """Delete one batch. Returns False once no old row is left, or after an error, so that the other tables do not wait."""
+    try:
+        return retention.delete_old(old)
+    except psycopg.Error as error:
+        log.error("old rows of %s are left for a later sweep (%s)", old.table, type(error).__name__)
+        return False
 
 
 def _sessions(rows: list[due.Due]) -> list[tuple[str, str]]:

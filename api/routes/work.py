@@ -8,7 +8,7 @@ from flask import Blueprint, Response, request
 from api import auth, parsing
 from api.answers import work as answers
 from api.answers.base import rfc3339
-from api.door import Door, dumps, opens, reads, respond, writes
+from api.door import Door, dumps, opens, reads, respond, retry_count, writes
 from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing, Paged
 from api.requests.work import Heartbeat, WorkPoll, WorkStop, WorkUpdate
@@ -98,7 +98,7 @@ def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str,
 
 
 @work.post("/<work_id>/ack")
-@writes(Nothing, "environment", once=True, answer=answers.Work)
+@writes(Nothing, "environment", idempotent=True, answer=answers.Work)
 def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Work:
     """Acknowledge a piece of work: the worker has received it, and will send heartbeats."""
     row = Work.lock(db, environment_id, work_id)
@@ -107,7 +107,7 @@ def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work
 
 
 @work.post("/<work_id>/heartbeat")
-@writes(Nothing, "environment", once=True, answer=answers.Lease, query=Heartbeat, errors=(412,))
+@writes(Nothing, "environment", idempotent=True, answer=answers.Lease, query=Heartbeat, errors=(412,))
 def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Lease:
     """Extend the lease of a piece of work.
 
@@ -118,6 +118,8 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
     ttl = query.desired_ttl_seconds or int(settings().work_lease_seconds)
     expected = query.expected_last_heartbeat
     last = rfc3339(row.heartbeat_at) if row.heartbeat_at else None
+    if last and retry_count() and expected == (rfc3339(row.heartbeat_before) if row.heartbeat_before else FIRST):
+        return answers.Lease.of(row, ttl, extended=True)  # the retry of a heartbeat whose response was lost
     if row.status in {"stopping", "stopped"} or expected in {None, last or FIRST}:
         extended = row.beat(db, clock.now(db), ttl)
         return answers.Lease.of(row, ttl, extended=extended)

@@ -6,16 +6,14 @@ always fail do not hold up the rest.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from models.database.clock import STARTED
 from models.database.transactions import transaction
 from models.flow import limits
-from models.outbox import link
 from models.session.failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
-from models.settings import settings
 
 BATCH = 500
 YOUNG_SECONDS = 60
@@ -174,29 +172,6 @@ _WAITING_FOR = """
     AND approval.status = 'pending' AND approval.kind = 'tool_call'
     ORDER BY session_id LIMIT %(limit)s
 """
-
-
-def forget_answers(limit: int = 10_000) -> None:
-    """Delete answers that are too old for a retry to need."""
-    with transaction(role="system") as db:
-        old = f"SELECT id FROM answer WHERE expires_at < {STARTED} LIMIT %(limit)s"  # noqa: S608
-        db.write(f"DELETE FROM answer WHERE id IN ({old})", limit=limit)  # noqa: S608
-
-
-def forget_deliveries(limit: int = 10_000) -> None:
-    """Delete deliveries and notifications that ended long ago."""
-    values = {"kept": timedelta(seconds=settings().delivery_seconds), "limit": limit}
-    with transaction(role="system") as db:
-        for table in ("delivery", "notification"):
-            old = f"SELECT id FROM {table} WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
-            db.write(f"DELETE FROM {table} WHERE id IN ({old})", **values)  # noqa: S608
-
-
-def forget_links(limit: int = 10_000) -> None:
-    """Delete links of messages whose deadline is long past."""
-    with transaction(role="system") as db:
-        old = f"SELECT id FROM link WHERE expires_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
-        db.write(f"DELETE FROM link WHERE id IN ({old})", kept=link.KEPT, limit=limit)  # noqa: S608
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:

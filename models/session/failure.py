@@ -73,12 +73,6 @@ def counted(db: Db) -> list[tuple[str, str, int]]:
     return [(task, error, subjects) for task, error, subjects in db.rows(_COUNTED)]
 
 
-def forget_old() -> None:
-    """Delete failures whose pause ended FORGOTTEN_AFTER_SECONDS ago."""
-    with transaction(role="system") as db:
-        db.write(f"DELETE FROM failure WHERE not_before < {STARTED} - interval '{FORGOTTEN_AFTER_SECONDS} seconds'")  # noqa: S608
-
-
 _STEP_BACK = """
     INSERT INTO failure (task, subject_id, workspace_id, failures, error, not_before)
     VALUES (%(task)s, %(subject)s, %(workspace)s, %(times)s, %(error)s, assent_now() + make_interval(secs => %(first)s))

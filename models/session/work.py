@@ -17,6 +17,8 @@ from models.database.tables import Base
 from models.errors import Conflict, NotFound
 from models.session.session import Session
 
+_OF_ONE_OFFER = ("acknowledged_at", "started_at", "heartbeat_at", "heartbeat_before", "lease_until")
+"""The columns that a new offer clears."""
 PAUSE_SECONDS = 1.0
 """Pause between stopped work and the next offer, so that a worker that fails at once does not spin."""
 _OFFERABLE = f"""
@@ -49,6 +51,8 @@ class Work(Base):
     started_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     heartbeat_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Time of the last heartbeat. A worker must send it with the next heartbeat, so that two workers never hold the same work."""
+    heartbeat_before: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Time of the heartbeat before the last one, which a retry of the last one names."""
     stop_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     stopped_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -105,7 +109,7 @@ class Work(Base):
     def offer(self, db: Db, now: datetime, worker: str, ttl: float) -> None:
         """Offer the work to a worker that polled. A worker that had it before learns of the loss by its next heartbeat."""
         if self.status != "queued":
-            db.move(self, "queued", acknowledged_at=None, started_at=None, heartbeat_at=None, lease_until=None)
+            db.move(self, "queued", **dict.fromkeys(_OF_ONE_OFFER))
         db.move(self, "starting", worker=worker, offered_at=now, lease_until=now + timedelta(seconds=ttl))
 
     def acknowledge(self, now: datetime, ttl: float) -> None:
@@ -122,7 +126,7 @@ class Work(Base):
             return False
         if self.status == "starting":
             db.move(self, "active", started_at=now, acknowledged_at=self.acknowledged_at or now)
-        self.heartbeat_at = now
+        self.heartbeat_before, self.heartbeat_at = self.heartbeat_at, now
         self.lease_until = now + timedelta(seconds=ttl)
         return True
 

@@ -16,12 +16,13 @@ from models import flow
 from models.audit import sealing
 from models.audit.principal import Principal
 from models.database import transactions
-from models.flow import due, limits, queued
+from models.flow import due, limits, queued, retention
 from models.flow.rejudging import Unresolved
 from models.session import lease
 from models.session.attempt import Attempt
 from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
+from models.session.work import Work
 from models.settings.providers import registry as providers_registry
 from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
@@ -92,6 +93,8 @@ for _verb in ("renew", "look"):
     setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
 # Each writing request stores its response last. Verbs before that have names of their own, which end here.
 Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
+for _verb in ("acknowledge", "beat"):
+    setattr(Work, _verb, name("renew_work")(getattr(Work, _verb)))
 Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in (
@@ -111,7 +114,7 @@ limits.sessions_to_resume = name(READS)(limits.sessions_to_resume)
 limits.resume_at_limit = name("resume_at_limit")(limits.resume_at_limit)
 queued.queues = name(READS)(queued.queues)
 queued.hints = _hints
-due.forget_answers = name("forget_answers")(due.forget_answers)
+retention.delete_old = name("delete_old")(retention.delete_old)
 sealing.grown = name(READS)(sealing.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)
 sealing._seal = name("seal")(sealing._seal)

@@ -16,9 +16,9 @@ from models.audit.acts import BEGINNING, Audit
 from models.audit.seal_sweep import Sweep
 from models.database import transactions
 from models.database.transactions import transaction
-from models.flow import due
 from models.settings import settings
 from models.workspace.idempotency import KEY_SECONDS, Slip
+from workers import sweeps
 
 
 @pytest.mark.parametrize("boundary", of("seal"))
@@ -49,7 +49,7 @@ def test_a_sweep_that_seals_may_die_too(
             assert sorted(seq for (seq,) in db.rows("SELECT seq FROM seal")) == [row.seq for row in seals(stage)], "each is signed"
 
 
-@pytest.mark.parametrize("boundary", of("forget_answers"))
+@pytest.mark.parametrize("boundary", of("delete_old"))
 def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: str) -> None:
     """In the end the old response is deleted, and the young one is kept."""
     who = journey.stage.principal
@@ -58,12 +58,12 @@ def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: 
     journey.clock.advance(KEY_SECONDS - 60)
     keep(journey.stage, young)
     journey.clock.advance(61)
-    journey.kill_at(boundary, "sweep.forget_answers")
+    journey.kill_at(boundary, "sweep.delete_old")
     assert kept(journey.stage) == (
-        {old.key_sha256, young.key_sha256} if boundary == "forget_answers.before_commit" else {young.key_sha256}
+        {old.key_sha256, young.key_sha256} if boundary == "delete_old.before_commit" else {young.key_sha256}
     )
     for _ in range(2):
-        due.forget_answers()
+        sweeps.delete_old()
         assert kept(journey.stage) == {young.key_sha256}
     with transaction(who.workspace_id) as db:
         response = young.find(db)

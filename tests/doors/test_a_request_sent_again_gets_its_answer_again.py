@@ -9,8 +9,8 @@ from own_database import Clock
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
-from models.flow import due
 from models.workspace.idempotency import ON_ITS_WAY_SECONDS, Answer
+from workers import sweeps
 
 BODY = {"name": "A", "model": MODEL}
 
@@ -63,7 +63,7 @@ def test_a_key_is_forgotten_after_a_day(caller: Caller, clock: Clock, stage: Sta
     good(caller.post("/v1/agents", json=BODY | {"name": "B"}, headers=headers))
     assert count(caller) == 2
     clock.advance(25 * 3600)
-    due.forget_answers()
+    sweeps.delete_old()
     with transaction(stage.workspace_id) as db:
         assert len(db.find(Answer)) == 0
 

@@ -9,6 +9,9 @@ from doors.served import Caller, bad, confirmation, good, key, message
 from own_database import Clock
 from rows.stage import Stage, call, say
 
+from models.database.transactions import transaction
+from models.workspace.idempotency import Answer
+
 
 @dataclass
 class Theirs:
@@ -111,7 +114,21 @@ def test_a_retried_heartbeat_gets_its_first_answer(theirs: Theirs) -> None:
     first, again = (good(theirs.caller.post(path, params=query, headers=header)) for header in headers)
     assert again == first
     query = {"expected_last_heartbeat": first["last_heartbeat"]}
-    assert good(theirs.caller.post(path, params=query, headers=headers[1])) != first
+    second, again = (good(theirs.caller.post(path, params=query, headers=header)) for header in headers)
+    assert again == second != first
+
+
+def test_heartbeats_store_no_answers(theirs: Theirs, stage: Stage) -> None:
+    theirs.session()
+    work = theirs.poll()
+    headers = {"x-stainless-retry-count": "0"}
+    last = "NO_HEARTBEAT"
+    good(theirs.caller.post(theirs.path(work, "ack"), headers=headers))
+    for _ in range(3):
+        query = {"expected_last_heartbeat": last}
+        last = good(theirs.caller.post(theirs.path(work, "heartbeat"), params=query, headers=headers))["last_heartbeat"]
+    with transaction(stage.workspace_id) as db:
+        assert [row.text for row in db.find(Answer) if work["id"] in row.text] == []
 
 
 def test_the_next_heartbeat_reports_a_graceful_stop(theirs: Theirs, stage: Stage) -> None:

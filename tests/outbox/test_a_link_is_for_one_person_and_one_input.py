@@ -10,11 +10,11 @@ from rows.stage import Stage
 from rows.voting import ask
 
 from models.database.transactions import transaction
-from models.flow import due
 from models.outbox import link
 from models.outbox.link import Issued, Link
 from models.session.approval import Approval
 from models.settings import settings
+from workers import sweeps
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_one_person_has_a_limited_number_of_links_to_an_approval(stage: Stage, a
 def test_links_are_forgotten_a_month_after_their_deadline(stage: Stage, anna: Somebody, approval: Approval, clock: Clock) -> None:
     _, token = issue(stage, approval, anna.person_id)
     clock.advance(link.KEPT.total_seconds())
-    due.forget_links()
+    sweeps.delete_old()
     assert link.find(token).id
     clock.advance((approval.expires_at - approval.created_at + timedelta(seconds=1)).total_seconds())
-    due.forget_links()
+    sweeps.delete_old()
     assert links(stage) == []

@@ -226,8 +226,8 @@ def test_a_delivery_that_ended_long_ago_is_deleted(
     stage.session()
     send_due(stage)
     clock.advance(settings().delivery_seconds - 60)
-    sweeps.forget_answers()
+    sweeps.delete_old()
     assert len(deliveries(stage)) == 1
     clock.advance(120)
-    sweeps.forget_answers()
+    sweeps.delete_old()
     assert deliveries(stage) == []

@@ -335,7 +335,7 @@ def test_old_notifications_are_deleted(stage: Stage, ops: Receiver, clock: Clock
     ask(stage, stage.session())
     notify(stage)
     clock.advance(settings().delivery_seconds + 60)
-    sweeps.forget_answers()
+    sweeps.delete_old()
     assert notifications(stage) == []
 
 

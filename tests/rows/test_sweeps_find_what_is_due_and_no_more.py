@@ -10,13 +10,14 @@ from rows.stage import Stage, call, entry
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow import due, queued
+from models.flow import due, queued, retention
 from models.session.approval import Approval
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.workspace import toolset
 from models.workspace.idempotency import Answer
+from workers import sweeps
 
 Begin = Callable[[Stage], Any]
 
@@ -124,16 +125,14 @@ def test_the_oldest_new_grants_come_first_and_a_hint_finds_one_alone(stage: Stag
     assert [new.id for new in due.new_grants(newer)] == [newer]
 
 
-def test_a_bounded_number_of_old_answers_is_forgotten_at_once(stage: Stage) -> None:
+def test_one_sweep_deletes_all_old_rows_in_batches(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {"workspace_id": stage.workspace_id, "body_sha256": "", "status": 200, "text": ""}
     with transaction(stage.workspace_id) as db:
-        for answer in "abc":
+        for answer in "abcdef":
             db.insert(
-                Answer(id=answer, expires_at=database_clock.now(db) + timedelta(seconds=3600 if answer == "c" else -60), **fields)
+                Answer(id=answer, expires_at=database_clock.now(db) + timedelta(seconds=3600 if answer == "f" else -60), **fields)
             )
-    kept = []
-    for _ in range(3):
-        due.forget_answers(limit=1)
-        with transaction(stage.workspace_id) as db:
-            kept.append(len(db.find(Answer)))
-    assert kept == [2, 1, 1]
+    monkeypatch.setattr(retention, "BATCH", 2)
+    sweeps.delete_old()
+    with transaction(stage.workspace_id) as db:
+        assert [row.id for row in db.find(Answer)] == ["f"]

@@ -194,7 +194,7 @@ def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, 
     failure.step_back("rescue", "sesn_1", stage.workspace_id, "ValueError")
     for ahead, left in ((60, 1), (failure.FORGOTTEN_AFTER_SECONDS, 0)):
         clock.advance(ahead)
-        sweeps.forget_answers()
+        sweeps.delete_old()
         with transaction(stage.workspace_id) as db:
             assert len(db.find(Failure, "")) == left
 

@@ -552,6 +552,7 @@ CREATE TABLE work (
     acknowledged_at timestamptz,
     started_at timestamptz,
     heartbeat_at timestamptz,
+    heartbeat_before timestamptz,
     stop_requested_at timestamptz,
     stopped_at timestamptz
 );
