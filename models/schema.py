@@ -3,6 +3,7 @@
 from models.audit.acts import Audit
 from models.audit.seals import Seal
 from models.audit.text import AuditText
+from models.database.removal import Removal
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
@@ -75,4 +76,5 @@ TABLES = (
     *_OF_THE_AUDIT,
     Answer,
     Failure,
+    Removal,
 )

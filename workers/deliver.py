@@ -16,6 +16,7 @@ from models.database import clock
 from models.database.encryption import Undecryptable
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
+from models.errors import NotFound
 from models.flow.failing import Row, bounded
 from models.outbox import claims
 from models.outbox.claims import Claimed
@@ -73,8 +74,8 @@ def send(delivery_id: str, workspace_id: str) -> None:
                         claims.hint_next(db, delivery.endpoint_id, AT_ONCE)
                     elif ended >= until:
                         claims.hint_next(db, delivery.endpoint_id)
-            except Stale:
-                return  # the attempt took longer than its lease: another attempt has the delivery
+            except (Stale, NotFound):
+                return  # another attempt has the delivery, as this one took longer than its lease; or the endpoint was deleted
             work = _claim_next(delivery, may_send) if ended < until else None
 
 

@@ -6,7 +6,6 @@ from models.settings import settings
 
 _EVERY = settings().sweep_seconds
 _MINUTE = 60.0
-_HOUR = 3600.0
 
 BEAT: dict[str, dict[str, Any]] = {
     "send hints again for queued rows": {"task": "sweep.dispatch", "schedule": _EVERY},
@@ -18,6 +17,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "continue below spend limits": {"task": "sweep.resume_at_limits", "schedule": _MINUTE},
     "continue after a halt": {"task": "sweep.end_halts", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
-    "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},
+    "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": 10 * _MINUTE},
+    "remove the rows of deleted sessions": {"task": "sweep.remove_deleted", "schedule": _MINUTE},
     "delete old rows": {"task": "sweep.delete_old", "schedule": _MINUTE},
 }

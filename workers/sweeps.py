@@ -198,6 +198,23 @@ def delete_old() -> None:
         tables = [old for old in tables if _may_have_more(old)]
 
 
+@app.task(name="sweep.remove_deleted")
+def remove_deleted() -> None:
+    """Remove the rows of deleted sessions and endpoints, batch by batch, until none is left or the time is over."""
+    until = time.monotonic() + DELETING_SECONDS
+    rows = due.removals()
+    while rows and time.monotonic() < until:
+        rows = [row for row in rows if _has_more(row)]
+
+
+def _has_more(row: due.Due) -> bool:
+    """Remove one batch. Returns False once no row is left, or after an error."""
+    with isolated("remove_deleted", row.id, row.workspace_id):
+        if flow.remove_batch(row.workspace_id, row.id):
+            return True
+    return False
+
+
 def _may_have_more(old: retention.Old) -> bool:
     """Delete one batch. Returns False once no old row is left, or after an error, so that the other tables do not wait."""
     try:

@@ -35,6 +35,8 @@ from workers.tools.sandbox import workdir
 log = logging.getLogger(__name__)
 
 
+_LOOKED_UP_AT_ONCE = 5000
+"""Folders whose sessions one query looks up."""
 _UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
 
 
@@ -72,8 +74,9 @@ def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> None:
 @app.task(name="tool.tidy")
 def tidy() -> None:
     """Remove the files of deleted sessions. Runs on tools workers, which mount the workdirs."""
-    for session_id in sessions.gone(workdir.sessions(limit=500)):
-        workdir.remove(session_id)
+    for some in workdir.sessions(_LOOKED_UP_AT_ONCE):
+        for session_id in sessions.gone(some):
+            workdir.remove(session_id)
 
 
 def list_changed(address: str) -> None:

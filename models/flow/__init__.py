@@ -2,7 +2,7 @@
 `claim_turn` and `claim_call`, take the session's id and lock the session themselves:
 
     lock          the lock, with the rows that nearly every verb reads
-    sessions      create, archive and delete a session
+    sessions      create, archive and delete a session; `removals` removes the rows of a deleted one
     messages      the events that clients send: messages, interrupts, decisions and results
     turns         a turn's claim, checkpoint, retry and failure
     history       the messages for the model; `folds` shortens them before they are too long
@@ -44,6 +44,7 @@ from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock, lock_and_read
 from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
+from models.flow.removals import remove_batch
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, put_back_call, rescue_call
 from models.flow.sessions import archive, create, delete
 from models.flow.turns import checkpoint, claim_turn, correct_usage, fail_turn, rescue_turn
@@ -82,6 +83,7 @@ __all__ = [
     "receive",
     "release_waiting",
     "remind_due",
+    "remove_batch",
     "rescue_call",
     "rescue_turn",
     "resume",

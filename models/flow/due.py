@@ -11,6 +11,7 @@ from datetime import datetime
 from models.database.clock import STARTED
 from models.database.transactions import transaction
 from models.flow import limits
+from models.flow.removals import LATE
 from models.session.failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -31,6 +32,18 @@ class Due:
     id: str
     session_id: str
     workspace_id: str
+
+
+def removals(limit: int | None = None) -> list[Due]:
+    """Return the deleted sessions and endpoints that may still have rows, the oldest first. `session_id` is their own id."""
+    with transaction(role="system") as db:
+        return [Due(*row) for row in db.rows(_REMOVALS, limit=limit or BATCH, late=LATE)]
+
+
+_REMOVALS = f"""
+    SELECT subject_id, subject_id, workspace_id FROM removal WHERE (emptied_at IS NULL OR created_at < {STARTED} - %(late)s)
+    AND NOT {steps_back("remove_deleted", "removal.subject_id")} ORDER BY created_at LIMIT %(limit)s
+"""  # noqa: S608
 
 
 def lapsed_deliveries(limit: int | None = None) -> list[Due]:

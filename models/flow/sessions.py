@@ -6,7 +6,7 @@ from typing import Any
 
 from models.audit import acts
 from models.audit.principal import Principal
-from models.database import ids
+from models.database import ids, removal
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
@@ -15,19 +15,10 @@ from models.flow.budgets import check_budgetable
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
-from models.outbox.link import Link
-from models.session.approval import Approval
-from models.session.attempt import Attempt
-from models.session.event import Event
-from models.session.evidence import Evidence
-from models.session.fold import Fold
 from models.session.grant import Grant
 from models.session.session import Session
-from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
-from models.session.vote import Vote
-from models.session.work import Work
 from models.workspace.agent import AgentVersion
 from models.workspace.environment import Environment
 from models.workspace.workspace import POLICIES, as_policies
@@ -129,28 +120,17 @@ def archive(db: Db, session: Session, principal: Principal) -> None:
 
 
 def delete(db: Db, session: Session, principal: Principal) -> None:
-    """Delete the session and all of its rows except its audit. Raises Conflict while the session runs."""
+    """Delete the session. Nobody sees its rows any more, and a sweep removes them. Its audit stays.
+
+    Raises Conflict while the session runs.
+    """
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
-    db.save()  # sends the changes of calls and approvals before their rows are deleted
-    for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Fold, Turn, Work, Grant):
-        rows = _THROUGH_TURNS.get(table, "session_id = %(session)s")
-        db.write(f'DELETE FROM "{table.__tablename__}" WHERE {rows}', session=session.id)  # noqa: S608 - our own names
+    db.save()  # sends the changes of calls and approvals before their rows are hidden
+    removal.begin(db, "session", session.id)
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
     Delivery.cause(db, Caused("session.deleted", session.id))
-
-
-_OF_TURNS = "turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s))"
-_OF_CALLS = f"tool_call_id = ANY (ARRAY(SELECT id FROM tool_call WHERE {_OF_TURNS}))"  # noqa: S608 - our own names
-_OF_APPROVALS = f"approval_id = ANY (ARRAY(SELECT id FROM approval WHERE {_OF_CALLS}))"  # noqa: S608 - our own names
-_THROUGH_TURNS: dict[type, str] = {
-    Attempt: _OF_CALLS,
-    Vote: _OF_APPROVALS,
-    Approval: _OF_CALLS,
-    ToolCall: _OF_TURNS,
-}
-"""Conditions that select a session's rows by its turns, for tables without an index by session."""
 
 
 def gone(session_ids: list[str]) -> set[str]:

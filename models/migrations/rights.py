@@ -2,10 +2,29 @@
 
 from alembic import op
 
+_OURS = "workspace_id = current_setting('assent.workspace', true)"
+_NOT_REMOVED = """
+    (NOT EXISTS (SELECT FROM removal WHERE removal.subject_id = session_id)
+        OR session_id = current_setting('assent.removing', true))
+"""
 
-def give_app(table: str, rights: str, *, using: str | None = None, policy: str = "one_workspace", check: str = "") -> None:
-    """Give `assent_app` rights to a table, behind a policy. The default policy shows only rows of the transaction's workspace."""
-    using = using or "workspace_id = current_setting('assent.workspace', true)"
+
+def give_app(
+    table: str,
+    rights: str,
+    *,
+    using: str | None = None,
+    policy: str = "one_workspace",
+    check: str = "",
+    of_session: bool = False,
+) -> None:
+    """Give `assent_app` rights to a table, behind a policy. The default policy shows only rows of the transaction's workspace.
+
+    `of_session`: the policy also hides rows of deleted sessions, but from the transaction that removes them.
+    """
+    if of_session:
+        using, check = f"{_OURS} AND {_NOT_REMOVED}", f"WITH CHECK ({_OURS})"
+    using = using or _OURS
     op.execute(f"GRANT {rights} ON {table} TO assent_app")
     op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     op.execute(f"CREATE POLICY {policy} ON {table} TO assent_app USING ({using}) {check}")

@@ -66,7 +66,10 @@ def _take(db: Db, row: Delivery, may_send: MaySend) -> Claimed | None:
         "SELECT COUNT(*) FROM delivery WHERE endpoint_id = %(id)s AND status = 'running' AND lease_until > assent_now() + %(left)s"
     )
     values = {"id": row.endpoint_id, "left": least_left}
-    [endpoint], [(now,)], [(count,)] = db.read(locked, clock.NOW, Statement(running, values))
+    endpoints, [(now,)], [(count,)] = db.read(locked, clock.NOW, Statement(running, values))
+    if not endpoints:
+        return None  # it was deleted, and a sweep removes its deliveries
+    [endpoint] = endpoints
     if endpoint.state != "enabled":
         _cancel(db, endpoint.id, now)
         return None

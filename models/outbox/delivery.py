@@ -52,7 +52,8 @@ class Delivery(Leased, Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    endpoint_id: Mapped[str] = mapped_column(sa.ForeignKey("endpoint.id"))
+    endpoint_id: Mapped[str]
+    """No foreign key: a sweep removes the deliveries of a deleted endpoint."""
     event_id: Mapped[str]
     """The header `webhook-id`: the same for all endpoints and attempts."""
     event_type: Mapped[str]

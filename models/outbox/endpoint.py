@@ -13,7 +13,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
-from models.database import clock, encryption, ids
+from models.database import clock, encryption, ids, removal
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, NotFound
@@ -155,8 +155,8 @@ class Endpoint(Base):
             acts.record(db, by, "webhook.disabled", self.id, {"reason": reason})
 
     def delete(self, db: Db, by: Principal) -> None:
-        """Delete the endpoint with its deliveries."""
-        db.write("DELETE FROM delivery WHERE endpoint_id = %(id)s", id=self.id)
+        """Delete the endpoint. Nothing more is sent to it, and a sweep removes its deliveries."""
+        removal.begin(db, "endpoint", self.id)
         acts.record(db, by, "webhook.deleted", self.id, {"url": Text(self.url)})
         db.delete(self)
 

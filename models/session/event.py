@@ -16,7 +16,7 @@ class Event(Base):
 
     __tablename__ = "event"
 
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"), primary_key=True)
+    session_id: Mapped[str] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
     id: Mapped[str]
     workspace_id: Mapped[str]

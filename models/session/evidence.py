@@ -34,7 +34,7 @@ class Evidence(Base):
 
     approval_id: Mapped[str] = mapped_column(sa.ForeignKey("approval.id"), primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"), index=True)
+    session_id: Mapped[str] = mapped_column(index=True)
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)
     looked_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 

@@ -40,7 +40,7 @@ class Grant(Base):
     scope: Mapped[str]
     """`session`: for the rest of one session. `always`: for every session of the agent."""
     agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
-    session_id: Mapped[str | None] = mapped_column(sa.ForeignKey("session.id"))
+    session_id: Mapped[str | None]
     """Null for `always`."""
     approval_id: Mapped[str]
     """The approval whose decision created the grant."""

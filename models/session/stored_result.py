@@ -19,7 +19,7 @@ class StoredResult(Base):
 
     tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"), primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"), index=True)
+    session_id: Mapped[str] = mapped_column(index=True)
     content: Mapped[bytes] = mapped_column(sa.LargeBinary)
     """UTF-8."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

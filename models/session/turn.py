@@ -85,7 +85,7 @@ class Turn(Leased, Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    session_id: Mapped[str]
     number: Mapped[int]
     """From 1 within the session."""
     count: Mapped[int]

@@ -37,8 +37,8 @@ class Work(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    environment_id: Mapped[str]
+    session_id: Mapped[str]
     status: Mapped[str] = mapped_column(default="queued")
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB)
     worker: Mapped[str | None]

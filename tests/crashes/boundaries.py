@@ -30,6 +30,7 @@ WRITES = {
     "settled": "every deadline is moved by a halt",
     "seal": "new acts of the audit's chains are sealed",
     "delete_old": "responses that are too old for any retry are deleted",
+    "remove_batch": "rows of a deleted session are removed",
     "receive": "a client's events are stored",
     "offer_work": "work is offered to a worker that polls",
     "renew_work": "a worker acknowledges its work, or renews its lease",

@@ -82,6 +82,7 @@ for _verb in (
     "rescue_call",
     "expire_calls",
     "release_waiting",
+    "remove_batch",
     "swept",
     "remind_due",
     "resume",
@@ -99,6 +100,7 @@ Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in (
     "lapsed",
+    "removals",
     "overdue_approvals",
     "unanswered_calls",
     "approvals_to_remind",

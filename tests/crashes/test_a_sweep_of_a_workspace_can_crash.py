@@ -1,4 +1,4 @@
-"""The sweeps that seal the audit and delete old responses may die: each act is sealed once, and no young response is lost."""
+"""The sweeps that seal the audit and delete rows may die: each act is sealed once, and no row is lost that somebody needs."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,12 +10,16 @@ from crashes.journey import Journey
 from crashes.processes import wait_for
 from rows.stage import Stage
 
+from models import flow
 from models.audit import sealing, signed_heads
 from models.audit import seals as seal
 from models.audit.acts import BEGINNING, Audit
 from models.audit.seal_sweep import Sweep
-from models.database import transactions
+from models.database import removal, transactions
 from models.database.transactions import transaction
+from models.flow import due
+from models.session.event import Event
+from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace.idempotency import KEY_SECONDS, Slip
 from workers import sweeps
@@ -69,6 +73,25 @@ def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: 
         response = young.find(db)
         assert response
         assert response.text == "said"
+
+
+@pytest.mark.parametrize("boundary", of("remove_batch"))
+def test_a_sweep_that_removes_a_deleted_session_may_die_too(journey: Journey, boundary: str) -> None:
+    """The next sweep removes the rest."""
+    stage = journey.stage
+    session = stage.session()
+    stage.propose(session)
+    stage.send(session, {"type": "user.interrupt"})
+    stage.locked(session, lambda db, locked: flow.delete(db, locked, stage.principal))
+    journey.kill_at(boundary, "sweep.remove_deleted")
+    with transaction(stage.workspace_id) as db:
+        removal.sees(db, session)
+        left = db.find(ToolCall, "WHERE session_id = %(id)s", id=session)
+        assert bool(left) == (boundary == "remove_batch.before_commit")
+    wait_for("all rows are removed", lambda: sweeps.remove_deleted() is None and due.removals() == [])
+    with transaction(stage.workspace_id) as db:
+        removal.sees(db, session)
+        assert db.find(Event, "WHERE session_id = %(id)s", id=session) == []
 
 
 def seals_all(sweep: Sweep) -> bool:

@@ -199,7 +199,18 @@ def test_every_boundary_has_a_test() -> None:
     """The boundaries of the table are those of the tests here and in the other files of this folder."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
     others += ("expire_calls", "release_waiting", "swept", "remind_due", "tell", "announce", "keep_listing", "mark_stale")
-    others += ("offer_work", "renew_work", "answer", "seal", "delete_old", "resume", "settled", "look", "correct_usage")
+    others += (
+        "offer_work",
+        "renew_work",
+        "answer",
+        "seal",
+        "delete_old",
+        "remove_batch",
+        "resume",
+        "settled",
+        "look",
+        "correct_usage",
+    )
     others += ("fold", "resume_at_limit")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in others for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

@@ -27,6 +27,7 @@ NOT_CONTENT = {
     "link": {"expires_at"},
     "audit": {"chain", "seq", "at"},
     "failure": {"task", "subject_id", "failures", "not_before"},
+    "removal": {"subject_id", "created_at", "emptied_at"},
 }
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""
 OPERATORS = {"alembic_version", "toolset"}

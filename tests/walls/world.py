@@ -15,7 +15,7 @@ from rows.voting import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import sealing, signer
-from models.database import ids
+from models.database import ids, removal
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow import limits
@@ -81,6 +81,8 @@ class World:
         with signer.signer() as by:
             assert sealing.seal(self.workspace_id, {self.session_id: 1}, by)
         failure.step_back("rescue", self.session_id, self.workspace_id, "ValueError")
+        with transaction(self.workspace_id) as db:
+            removal.begin(db, "endpoint", ids.new("whep"))
         with transaction(self.workspace_id) as db:
             Evidence.keep(db, self.ids["approval_id"], self.session_id, {"directory": "src"})
         self._people()

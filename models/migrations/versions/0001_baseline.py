@@ -26,7 +26,8 @@ TABLES = Path(__file__).with_suffix(".sql")
 APP_RIGHTS = {
     "SELECT, INSERT, UPDATE, DELETE": """
         approval approval_change approval_grant attempt channel delivery endpoint environment event evidence failure link
-        notification passkey person_group provider_key session sign_in slack_user spend_limit tool_call turn vote work
+        notification passkey person_group provider_key removal session sign_in slack_user spend_limit tool_call turn vote
+        work
     """,
     "SELECT, INSERT, UPDATE": """
         agent answer api_key call_input daily_usage delegation halt invitation listing member turn_usage workspace
@@ -40,6 +41,12 @@ APP_RIGHTS = {
 }
 """Tables, by the rights of `assent_app` to the rows of one workspace. A policy hides the rows of all other workspaces."""
 
+OF_SESSIONS = {
+    *("approval", "approval_grant", "attempt", "event", "evidence", "fold"),
+    *("link", "stored_result", "tool_call", "turn", "vote", "work"),
+}
+"""Tables whose rows of a deleted session are hidden until a sweep has removed them."""
+
 SYSTEM_COLUMNS = {
     "answer": "id, expires_at",
     "approval": "id, workspace_id, session_id, agent_id, tool, kind, status, expires_at, remind_at, deadline_from",
@@ -52,6 +59,7 @@ SYSTEM_COLUMNS = {
     "halt": "id, workspace_id, ended_at, settled_at",
     "link": "id, workspace_id, expires_at",
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
+    "removal": "subject_id, workspace_id, created_at, emptied_at",
     "session": "id, workspace_id",
     "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, held_back, lease_until, queue, answer_by, "
     "deadline_from",
@@ -260,7 +268,7 @@ def add_organization() -> None:
 def grant_app_rights() -> None:
     for rights, tables in APP_RIGHTS.items():
         for table in tables.split():
-            give_app(table, rights)
+            give_app(table, rights, of_session=table in OF_SESSIONS)
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
     # Toolsets belong to the operator. Workers announce them, and allowed workspaces read them.
     allowed = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"

@@ -313,7 +313,7 @@ CREATE INDEX session_newest ON session (workspace_id, created_at);
 CREATE TABLE turn (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
-    session_id varchar NOT NULL REFERENCES session,
+    session_id varchar NOT NULL,
     number integer NOT NULL,
     count integer NOT NULL,
     losses integer NOT NULL,
@@ -414,7 +414,7 @@ CREATE TABLE call_result (
 CREATE TABLE stored_result (
     tool_call_id varchar PRIMARY KEY REFERENCES tool_call,
     workspace_id varchar NOT NULL,
-    session_id varchar NOT NULL REFERENCES session,
+    session_id varchar NOT NULL,
     content bytea NOT NULL,
     created_at timestamptz NOT NULL
 );
@@ -517,14 +517,14 @@ CREATE UNIQUE INDEX vote_one_for_person ON vote (approval_id, for_person_id) WHE
 CREATE TABLE evidence (
     approval_id varchar PRIMARY KEY REFERENCES approval,
     workspace_id varchar NOT NULL,
-    session_id varchar NOT NULL REFERENCES session,
+    session_id varchar NOT NULL,
     body jsonb NOT NULL,
     looked_at timestamptz NOT NULL
 );
 CREATE INDEX ix_evidence_session_id ON evidence (session_id);
 
 CREATE TABLE event (
-    session_id varchar NOT NULL REFERENCES session,
+    session_id varchar NOT NULL,
     seq bigint NOT NULL,
     id varchar NOT NULL,
     workspace_id varchar NOT NULL,
@@ -540,8 +540,8 @@ CREATE INDEX event_message ON event (session_id, seq) WHERE type = 'user.message
 CREATE TABLE work (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
-    environment_id varchar NOT NULL REFERENCES environment,
-    session_id varchar NOT NULL REFERENCES session,
+    environment_id varchar NOT NULL,
+    session_id varchar NOT NULL,
     status varchar NOT NULL,
     metadata jsonb NOT NULL,
     worker varchar,
@@ -566,7 +566,7 @@ CREATE TABLE approval_grant (
     workspace_id varchar NOT NULL,
     scope varchar NOT NULL,
     agent_id varchar NOT NULL REFERENCES agent,
-    session_id varchar REFERENCES session,
+    session_id varchar,
     approval_id varchar NOT NULL,
     tool varchar NOT NULL,
     identity varchar NOT NULL,
@@ -590,7 +590,7 @@ CREATE INDEX grant_of_session ON approval_grant (session_id) WHERE session_id IS
 CREATE INDEX grant_unswept ON approval_grant (created_at) WHERE revoked_at IS NULL AND swept_at IS NULL;
 
 CREATE TABLE fold (
-    session_id varchar NOT NULL REFERENCES session,
+    session_id varchar NOT NULL,
     kind varchar NOT NULL,
     through integer NOT NULL,
     seq bigint NOT NULL,
@@ -677,7 +677,7 @@ CREATE INDEX endpoint_of_workspace ON endpoint (workspace_id, id);
 CREATE TABLE delivery (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
-    endpoint_id varchar NOT NULL REFERENCES endpoint,
+    endpoint_id varchar NOT NULL,
     event_id varchar NOT NULL,
     event_type varchar NOT NULL,
     subject_id varchar NOT NULL,
@@ -837,6 +837,15 @@ CREATE TABLE answer (
 );
 CREATE INDEX answer_expiry ON answer (expires_at);
 CREATE INDEX answer_without_key ON answer (slip) WHERE slip IS NOT NULL;
+
+CREATE TABLE removal (
+    subject_id varchar PRIMARY KEY,
+    workspace_id varchar NOT NULL,
+    kind varchar NOT NULL,
+    created_at timestamptz NOT NULL,
+    emptied_at timestamptz
+);
+CREATE INDEX removal_due ON removal (created_at);
 
 CREATE TABLE failure (
     task varchar NOT NULL,

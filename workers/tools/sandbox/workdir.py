@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import random
 import re
 import secrets
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from models.settings import settings
@@ -76,13 +76,14 @@ def full(files: Path, size: int = 0) -> str | None:
     return quota.disk_problem(str(files), limits.workdir_free_bytes + size)
 
 
-def sessions(limit: int) -> list[str]:
-    """At most `limit` ids of sessions with a folder here, chosen at random."""
+def sessions(size: int) -> Iterator[list[str]]:
+    """Yield the ids of all sessions with a folder here, `size` at a time."""
     try:
         names = [entry.name for entry in os.scandir(settings().workdir_root) if _SESSION.fullmatch(entry.name)]
     except FileNotFoundError:
-        return []
-    return random.sample(names, min(limit, len(names)))
+        return
+    for start in range(0, len(names), size):
+        yield names[start : start + size]
 
 
 def _place(session_id: str) -> Path:
