@@ -3,13 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from models.database import clock, removal
-from models.database.removal import Removal
+from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.outbox import removal
 from models.outbox.delivery import Delivery
 from models.outbox.link import Link
+from models.outbox.removal import Removal
 from models.session.event import Event
 from models.session.evidence import Evidence
 from models.session.fold import Fold

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.audit import acts
 from models.audit.principal import Principal
-from models.database import ids, removal
+from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
@@ -14,6 +14,7 @@ from models.flow import speakers
 from models.flow.budgets import check_budgetable
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
+from models.outbox import removal
 from models.outbox.delivery import Caused, Delivery
 from models.session.grant import Grant
 from models.session.session import Session

@@ -13,10 +13,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
-from models.database import clock, encryption, ids, removal
+from models.database import clock, encryption, ids
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, NotFound
+from models.outbox import removal
 
 MOST_ENDPOINTS = 50
 """Most endpoints of one workspace."""

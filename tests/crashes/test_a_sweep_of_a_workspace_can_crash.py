@@ -15,9 +15,10 @@ from models.audit import sealing, signed_heads
 from models.audit import seals as seal
 from models.audit.acts import BEGINNING, Audit
 from models.audit.seal_sweep import Sweep
-from models.database import removal, transactions
+from models.database import transactions
 from models.database.transactions import transaction
 from models.flow import due
+from models.outbox import removal
 from models.session.event import Event
 from models.session.tool_call import ToolCall
 from models.settings import settings

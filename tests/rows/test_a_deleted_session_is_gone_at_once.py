@@ -8,7 +8,6 @@ from psycopg import sql
 from rows.stage import Stage, call, say
 
 from models import flow
-from models.database.removal import Removal
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow import due, removals
@@ -16,6 +15,7 @@ from models.outbox.claims import claim
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.outbox.link import Link, issue
+from models.outbox.removal import Removal
 from models.session.approval import Approval
 from models.session.grant import Grant
 from models.session.session import Session

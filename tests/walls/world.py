@@ -15,10 +15,11 @@ from rows.voting import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import sealing, signer
-from models.database import ids, removal
+from models.database import ids
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow import limits
+from models.outbox import removal
 from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
