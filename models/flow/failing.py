@@ -1,4 +1,4 @@
-"""Tasks that fail at a row: each failure is counted, and the row steps back. After MOST_FAILURES the row is ended.
+"""Tasks that fail at a row: each failure is counted, and the row steps back. After MOST_FAILURES or LONGEST the row is ended.
 
 So every claim ends, whatever raises in it: a row that cannot be read, a constraint, a disk. The session's events and `/readyz` name
 the failure.
@@ -7,7 +7,7 @@ the failure.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from models.database.rows import Stale
@@ -17,6 +17,7 @@ from models.errors import NotFound
 from models.flow.results import give_up_call
 from models.flow.turns import give_up_run, give_up_turn
 from models.session import failure
+from models.session.failure import Pause
 from models.session.hints import hint_next
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 MOST_FAILURES = 6
 """Failures after which a row is ended. The pauses between them are 5, 10, 20, 40 and 80 seconds."""
+LONGEST = timedelta(hours=1)
+"""Time of nothing but failures after which a row is ended, also if all of them were transient, such as time-outs."""
 
 
 class Row(NamedTuple):
@@ -62,13 +65,19 @@ def bounded(task: str, row: Row, subject_id: str | None = None) -> Iterator[None
     except (Stale, NotFound):
         return
     except Exception as error:  # noqa: BLE001 - whatever raises, the row must end
-        failures, not_before = _count(task, subject_id or row.id, row.workspace_id, error)
-        if failures < MOST_FAILURES or not _ended(row, f"{failures} tries failed, the last one with {type(error).__name__}"):
-            _postpone(row, not_before)
+        pause = _count(task, subject_id or row.id, row.workspace_id, error)
+        is_over = pause.failures >= MOST_FAILURES or pause.lasts >= LONGEST
+        if not is_over or not _ended(row, _reason(pause, error)):
+            _postpone(row, pause.not_before)
 
 
-def _count(task: str, subject_id: str, workspace_id: str, error: Exception) -> tuple[int, datetime]:
-    """Count the failure in a transaction of its own, because the task's was rolled back. Returns what `step_back` returns."""
+def _reason(pause: Pause, error: Exception) -> str:
+    tries = f"{pause.failures} tries" if pause.failures >= MOST_FAILURES else f"all tries of {LONGEST.total_seconds():.0f} s"
+    return f"{tries} failed, the last one with {type(error).__name__}"
+
+
+def _count(task: str, subject_id: str, workspace_id: str, error: Exception) -> Pause:
+    """Count the failure in a transaction of its own, because the task's was rolled back."""
     kind = type(error).__name__  # without the error's text, which may contain what no log may show
     log.error("%s of %s: left for later (%s)", task, subject_id, kind)
     return failure.step_back(task, subject_id, workspace_id, kind, counts=not is_transient(error))

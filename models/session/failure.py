@@ -1,6 +1,7 @@
 """Subjects at which a task failed. The task leaves such a subject alone for a while, so that it does not block the others."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
@@ -13,6 +14,8 @@ from models.database.transactions import transaction
 FIRST_SECONDS = 5
 """Pause after the first failure. Each further failure doubles it, up to LONGEST_SECONDS."""
 LONGEST_SECONDS = 300
+CONNECTED_SECONDS = 600
+"""A failure that comes so long after the end of the pause before it is counted from the beginning."""
 FORGOTTEN_AFTER_SECONDS = 3600
 """Age, from the end of the pause, at which a failure is deleted. A subject that still fails is tried again long before."""
 
@@ -31,19 +34,31 @@ class Failure(Base):
     """0 after transient errors alone."""
     error: Mapped[str]
     """The class of the last error. Its text may contain what no log may show."""
+    since: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """Time of the first of the failures that followed each other within CONNECTED_SECONDS."""
     not_before: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     """End of the pause."""
 
 
-def step_back(task: str, subject_id: str, workspace_id: str, error: str, *, counts: bool = True) -> tuple[int, datetime]:
-    """Have the task leave the subject alone for a while. Returns the number of failures and the end of the pause.
+class Pause(NamedTuple):
+    """The pause after a failure."""
+
+    failures: int
+    lasts: timedelta
+    """How long the task has failed at the subject, transient errors included."""
+    not_before: datetime
+    """End of the pause."""
+
+
+def step_back(task: str, subject_id: str, workspace_id: str, error: str, *, counts: bool = True) -> Pause:
+    """Have the task leave the subject alone for a while.
 
     Failures within one pause count as one. `counts`: False after a transient error, which causes a pause and counts as none.
     """
     values = {"task": task, "subject": subject_id, "workspace": workspace_id, "error": error, "times": int(counts)}
+    limits = {"first": FIRST_SECONDS, "longest": LONGEST_SECONDS, "connected": CONNECTED_SECONDS}
     with transaction(workspace_id) as db:
-        [(failures, not_before)] = db.rows(_STEP_BACK, **values, first=FIRST_SECONDS, longest=LONGEST_SECONDS)
-        return failures, not_before
+        return Pause(*db.rows(_STEP_BACK, **values, **limits)[0])
 
 
 def recovered(task: str, subject_id: str, workspace_id: str) -> None:
@@ -73,16 +88,20 @@ def counted(db: Db) -> list[tuple[str, str, int]]:
     return [(task, error, subjects) for task, error, subjects in db.rows(_COUNTED)]
 
 
-_STEP_BACK = """
-    INSERT INTO failure (task, subject_id, workspace_id, failures, error, not_before)
-    VALUES (%(task)s, %(subject)s, %(workspace)s, %(times)s, %(error)s, assent_now() + make_interval(secs => %(first)s))
+_APART = "failure.not_before < assent_now() - make_interval(secs => %(connected)s)"
+_STEP_BACK = f"""
+    INSERT INTO failure (task, subject_id, workspace_id, failures, error, since, not_before)
+    SELECT %(task)s, %(subject)s, %(workspace)s, %(times)s, %(error)s, now, now + make_interval(secs => %(first)s)
+    FROM assent_now() now
     ON CONFLICT (task, subject_id) DO UPDATE SET
         error = excluded.error,
-        failures = failure.failures + CASE WHEN failure.not_before <= assent_now() THEN excluded.failures ELSE 0 END,
-        not_before = CASE WHEN failure.not_before > assent_now() THEN failure.not_before ELSE assent_now()
-            + make_interval(secs => least(%(longest)s, %(first)s * power(2, least(failure.failures, 20)))) END
-    RETURNING failures, not_before
-"""
+        since = CASE WHEN {_APART} THEN excluded.since ELSE failure.since END,
+        failures = CASE WHEN {_APART} THEN excluded.failures WHEN failure.not_before > excluded.since THEN failure.failures
+            ELSE failure.failures + excluded.failures END,
+        not_before = CASE WHEN {_APART} THEN excluded.not_before WHEN failure.not_before > excluded.since THEN failure.not_before
+            ELSE excluded.since + make_interval(secs => least(%(longest)s, %(first)s * power(2, least(failure.failures, 20)))) END
+    RETURNING failures, assent_now() - since, not_before
+"""  # noqa: S608 - names of our own
 _COUNTED = """
     SELECT task, error, COUNT(*) FROM failure WHERE failures > 0
     GROUP BY task, error ORDER BY COUNT(*) DESC, task, error LIMIT 20

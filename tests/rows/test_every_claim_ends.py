@@ -264,3 +264,26 @@ def test_a_running_call_that_cannot_be_taken_back_gets_an_unknown_outcome_as_its
     assert stage.get(Attempt, tool_call.id, 1).outcome == "done"
     stage.reply(session_id, say("I see."))
     stage.check(session_id)
+
+
+def test_a_turn_whose_claim_times_out_again_and_again_ends_after_an_hour(
+    stage: Stage, clock: Clock, database_urls: DatabaseUrls
+) -> None:
+    session_id = unread_turn(stage)
+    with refusing(database_urls.admin, "turn", "NEW.status = 'running'", code="57014"):
+        for _ in range(12):
+            run_turn(stage, session_id)
+            assert stage.read(session_id).status == "running", "a time-out is transient"
+            clock.advance(300)
+        run_turn(stage, session_id)
+    assert stage.read(session_id).status == "idle"
+    assert "all tries of 3600 s failed" in stage.events(session_id, "session.error")[-1].body["error"]["message"]
+
+
+def test_time_outs_with_hours_between_them_end_nothing(stage: Stage, clock: Clock, database_urls: DatabaseUrls) -> None:
+    session_id = unread_turn(stage)
+    with refusing(database_urls.admin, "turn", "NEW.status = 'running'", code="57014"):
+        for _ in range(3):
+            run_turn(stage, session_id)
+            clock.advance(3000)
+    assert stage.begin(session_id)

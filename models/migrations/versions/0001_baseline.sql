@@ -853,6 +853,7 @@ CREATE TABLE failure (
     workspace_id varchar NOT NULL,
     failures integer NOT NULL,
     error varchar NOT NULL,
+    since timestamptz NOT NULL,
     not_before timestamptz NOT NULL,
     PRIMARY KEY (task, subject_id)
 );
