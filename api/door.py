@@ -24,7 +24,7 @@ from api.answers.base import Error
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.database.transactions import transaction
+from models.database.transactions import transact
 from models.errors import Busy, Invalid
 from models.session.approval_deadline import DeadlinePassed
 from models.workspace.idempotency import OnItsWay, Slip
@@ -103,8 +103,7 @@ def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[
             principal = auth.authenticate(scope)
             validated = parsing.query(query)
             parsing.check_ids(path_ids)
-            with transaction(principal.workspace_id) as db:
-                answered = handler(db, principal, validated, **path_ids)  # type: ignore[call-arg]
+            answered = transact(principal.workspace_id, lambda db: handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
             return respond(dumps(answered() if callable(answered) else answered))
 
         return opens(Door(answer, query=query, scopes=(scope,)))(view)
@@ -202,8 +201,7 @@ def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], Bas
 
 def _act(principal: Principal, act: Callable[[Db], T]) -> T:
     try:
-        with transaction(principal.workspace_id) as db:
-            return act(db)
+        return transact(principal.workspace_id, act)
     except DeadlinePassed as late:
         raise flow.too_late(late) from None
 

@@ -8,7 +8,7 @@ from typing import Any
 from models import flow
 from models.database.query import Query
 from models.database.rows import Db, Stale
-from models.database.transactions import ERRORS, is_transient, transaction
+from models.database.transactions import ERRORS, is_transient, transact
 from models.errors import NotFound
 from models.session.session import Session
 from models.settings import settings
@@ -35,8 +35,7 @@ def keep(
     until = time.monotonic() + settings().lease_seconds
     while not lease.lost.is_set() or (even_late and time.monotonic() < until):
         try:
-            with transaction(workspace_id) as db:
-                verb(db, flow.lock_and_read(db, session_id, *rows)[0])
+            transact(workspace_id, lambda db: verb(db, flow.lock_and_read(db, session_id, *rows)[0]))
         except (Stale, NotFound):
             return False
         except ERRORS as error:

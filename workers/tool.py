@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from assent import ToolError
 from models import flow
 from models.database.rows import Db, Stale
-from models.database.transactions import transaction
+from models.database.transactions import transact
 from models.flow import Hands, Outcome, Taken, Unresolved, sessions
 from models.flow.failing import Row, bounded
 from models.pure import words
@@ -110,8 +110,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
 
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
-    with transaction(workspace_id) as db:
-        return flow.claim_call(db, session_id, call_id, hands)
+    return transact(workspace_id, lambda db: flow.claim_call(db, session_id, call_id, hands))
 
 
 def _git_may_run(session_id: str, command: str) -> bool:

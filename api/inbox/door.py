@@ -23,7 +23,7 @@ from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from models import flow
 from models.database.rows import Db
-from models.database.transactions import transaction
+from models.database.transactions import transact
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
 from models.session.approval_deadline import DeadlinePassed
@@ -88,10 +88,12 @@ def action(rule: str, *scopes: str, section: str = "inbox", again: Show | None =
 
 
 def _in_transaction(section: str, person: PersonPrincipal, show: Callable[[Db], Shown], status: int = 200) -> Response:
+    def framed(db: Db) -> tuple[Shown, dict[str, Any]]:
+        result = show(db)
+        return result, viewing.frame(db, person) if isinstance(result, Page) else {}
+
     try:
-        with transaction(person.workspace_id) as db:
-            result = show(db)
-            frame = viewing.frame(db, person) if isinstance(result, Page) else {}
+        result, frame = transact(person.workspace_id, framed)
     except DeadlinePassed as late:
         raise flow.too_late(late) from None
     return pages.see(result) if isinstance(result, str) else _rendered(result, section, frame, status)

@@ -8,6 +8,7 @@ page. The link's person who is signed in goes on to the card, which takes every 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from flask import Blueprint, Response, g, render_template, request
@@ -23,7 +24,7 @@ from models import flow
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.database.transactions import transaction
+from models.database.transactions import transact, transaction
 from models.errors import Invalid, NotFound, Refusal
 from models.flow import links as by_link
 from models.flow.names import Names
@@ -110,16 +111,19 @@ def _decided(row: Link, token: str, code: str) -> Response:
             limits.take_attempt(to=_ATTEMPT)
             left = f"{counted(tries, 'more wrong code')} and the link is used up." if tries else "The link is used up now: sign in."
             return _page(row, 403, fault=f"This is not the code in the message. {left}", used_up=not tries)
-        with transaction(row.workspace_id) as db:
-            session = flow.lock(db, row.session_id)
-            approval = db.get_one(Approval, row.approval_id, lock=True)
-            person = replace(principal_of(db, row.person_id), address=client.address())
-            by_link.decide_by_link(db, session, person, approval, db.get_one(Link, row.id, lock=True), decision)
+        transact(row.workspace_id, partial(_decide, row=row, decision=decision))
     except link.UsedUp:
         raise
     except Refusal as refusal:
         return _page(row, errors.status_of(refusal), refusal=str(refusal))
     return _page(row)
+
+
+def _decide(db: Db, row: Link, decision: Decision) -> None:
+    session = flow.lock(db, row.session_id)
+    approval = db.get_one(Approval, row.approval_id, lock=True)
+    person = replace(principal_of(db, row.person_id), address=client.address())
+    by_link.decide_by_link(db, session, person, approval, db.get_one(Link, row.id, lock=True), decision)
 
 
 def _decision() -> Decision:

@@ -5,6 +5,7 @@ transaction and sends no request. `deliver` edits the message afterwards, and te
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
@@ -15,7 +16,7 @@ from api.requests.slack import BlockActions
 from models import flow
 from models.database import clock
 from models.database.rows import Db
-from models.database.transactions import transaction
+from models.database.transactions import transact, transaction
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from models.flow.names import Names
 from models.outbox.notification import Notification
@@ -102,10 +103,7 @@ def _click(raw: bytes) -> Click | None:
 def _act(click: Click) -> None:
     """Make the decision, or queue the reply that says why nothing was decided."""
     try:
-        with transaction(click.button.workspace_id) as db:
-            if db.get(Workspace, click.button.workspace_id) is None:
-                return  # the button of another installation that had the same Slack app
-            _decide(db, click)
+        transact(click.button.workspace_id, partial(_decide, click=click))
     except DeadlinePassed as late:
         _refuse(click, flow.too_late(late))
     except Refusal as refusal:
@@ -114,6 +112,8 @@ def _act(click: Click) -> None:
 
 def _decide(db: Db, click: Click) -> None:
     """Decide as the person to whom the Slack user is linked. A repeated click changes nothing. Raises Refusal."""
+    if db.get(Workspace, click.button.workspace_id) is None:
+        return  # the button of another installation that had the same Slack app
     approval = db.get(Approval, click.button.approval_id)
     if approval is None:
         raise NotFound("approval", click.button.approval_id)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import psycopg
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -18,8 +18,10 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from models.database.exchange import Connection
 from models.database.rows import Db
+from models.pure import ahead
 from models.settings import settings
 
+T = TypeVar("T")
 Role = Literal["app", "system", "owner"]
 
 # These limits reveal a silent network cut within about ten seconds instead of minutes.
@@ -135,6 +137,21 @@ def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = 
         _send(outbox(db))
     finally:
         _is_open.reset(before)
+
+
+def transact(workspace_id: str, act: Callable[[Db], T]) -> T:
+    """Return what `act` returns for a transaction that sees only `workspace_id`, committed.
+
+    If a calculation in it costs too much (`models.pure.ahead`), the transaction is rolled back, the calculation is done, and `act`
+    is called again, in a new transaction.
+    """
+    results: dict[str, Any] = {}
+    while True:
+        try:
+            with ahead.known(results), transaction(workspace_id) as db:
+                return act(db)
+        except ahead.Needed as needed:
+            results[needed.key] = needed.calculate()
 
 
 def is_open() -> bool:

@@ -19,6 +19,7 @@ import referencing
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import create
 
+from models.pure import ahead
 from models.pure.canonical import spelled
 from models.pure.regex import InvalidPattern, compile_schema_pattern
 from models.pure.visible import visible_lines
@@ -43,6 +44,7 @@ class TooSlow(Exception):
     """The CPU time is used up."""
 
 
+@ahead.costly
 def misfit(schema: dict[str, Any], value: object) -> str | None:
     """Return None if the input fits, else the first errors, each with its field: `input.path: must be string, not integer`.
 
@@ -73,12 +75,13 @@ def errors(validator: Any, value: object) -> Iterator[ValidationError]:
 
 def start(seconds: float = _SECONDS) -> None:
     """Start the CPU time of a check."""
-    _deadline.set(time.thread_time() + seconds)
+    _deadline.set(time.thread_time() + ahead.limited(seconds))
 
 
 def check_time() -> None:
-    """Raise TooSlow if the check's CPU time is used up."""
+    """Raise TooSlow if the check's CPU time is used up, OutOfTime if that of a transaction is."""
     if time.thread_time() > _deadline.get():
+        ahead.require(_SECONDS)
         raise TooSlow
 
 

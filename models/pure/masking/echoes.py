@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from models.pure import ahead
 from models.pure.masking.texts import MARKER, merged
 from models.pure.regex import compile_re2, escape
 
@@ -29,6 +30,8 @@ _TOGETHER = 256
 """Characters of values in one expression."""
 _MEMORY = 64 << 20
 """Bytes that one expression may take. Much less makes it slow."""
+_SECONDS = 0.00015
+"""CPU time in which one character of a value is compiled. Nothing can interrupt that."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _MARKED = MARKER.encode()
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
@@ -90,7 +93,7 @@ class Echoes:
 
     @functools.cached_property
     def _patterns(self) -> list[Any]:
-        return [_compile(group, quoted=self._quoted) for group in _groups(self._pieces)]
+        return _compiled(self._pieces, quoted=self._quoted)
 
 
 def _pieces(value: str) -> Iterator[str]:
@@ -105,6 +108,12 @@ def _pieces(value: str) -> Iterator[str]:
         if len(part) >= LEAST:
             last = max(len(part) - _PIECE, 0)
             yield from (part[at : at + _PIECE] for at in [*range(0, last, _PIECE), last])
+
+
+@ahead.costly
+def _compiled(pieces: list[str], *, quoted: bool) -> list[Any]:
+    ahead.require(sum(map(len, pieces)) * _SECONDS)
+    return [_compile(group, quoted=quoted) for group in _groups(pieces)]
 
 
 def _groups(pieces: list[str]) -> Iterator[list[str]]:

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.pure import ahead
 from models.pure.masking.echoes import LEAST, texts_in
 from models.pure.masking.names import is_secret
 from models.pure.masking.schemas import Place, secret_places
@@ -21,6 +22,7 @@ class Masked:
     """The texts behind the markers, for `Echoes`. Short ones are left out. A number is given by its digits."""
 
 
+@ahead.costly
 def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Masked:
     """Return a copy of the arguments with every secret replaced by the marker. Masking it again changes nothing.
 

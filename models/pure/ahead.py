@@ -1,0 +1,78 @@
+"""Costly calculations of a transaction, which are done while no transaction is open.
+
+A transaction holds locks and is never interrupted. So a calculation whose cost somebody else chose may take at most `SECONDS` in
+it. Beyond that, `Needed` ends the transaction, the calculation is done, and the transaction starts anew with its result:
+`models.database.transactions.transact` does so. A result is looked up by the calculation's arguments, so it is never stale.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SECONDS = 0.02
+"""CPU time of one calculation in a transaction."""
+
+_results: ContextVar[Mapping[str, Any] | None] = ContextVar("results", default=None)
+_is_limited: ContextVar[bool] = ContextVar("is_limited", default=False)
+
+
+class OutOfTime(BaseException):
+    """The calculation takes too long for a transaction. No `except Exception` on its way may end that."""
+
+
+class Needed(BaseException):
+    """The transaction needs the result of a costly calculation. Ends the transaction, whatever catches exceptions in it."""
+
+    def __init__(self, key: str, calculate: Callable[[], Any]) -> None:
+        super().__init__("A costly calculation was called in a transaction that was not opened by `transact`.")
+        self.key, self.calculate = key, calculate
+
+
+@contextmanager
+def known(results: Mapping[str, Any]) -> Iterator[None]:
+    """Limit the calculations in this block to `SECONDS`, but for those whose results are known."""
+    before = _results.set(results)
+    try:
+        yield
+    finally:
+        _results.reset(before)
+
+
+def costly(function: Callable[P, T]) -> Callable[P, T]:
+    """Declare a costly calculation. Its arguments are JSON values, and it calls `limited` or `require` while it takes its time."""
+
+    @wraps(function)
+    def calculation(*arguments: P.args, **more: P.kwargs) -> T:
+        results = _results.get()
+        if results is None:
+            return function(*arguments, **more)
+        key = json.dumps([function.__module__, function.__qualname__, arguments, more])
+        if key in results:
+            result: T = results[key]
+            return result
+        before = _is_limited.set(True)
+        try:
+            return function(*arguments, **more)
+        except OutOfTime:
+            raise Needed(key, partial(function, *arguments, **more)) from None
+        finally:
+            _is_limited.reset(before)
+
+    return calculation
+
+
+def limited(seconds: float) -> float:
+    """Return how many of these seconds the present calculation may take."""
+    return min(seconds, SECONDS) if _is_limited.get() else seconds
+
+
+def require(seconds: float) -> None:
+    """Raise OutOfTime if the present calculation may not take as long."""
+    if limited(seconds) < seconds:
+        raise OutOfTime
