@@ -43,6 +43,8 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
         """Serve a connection. Refuses it if its client's address has too many without a valid credential."""
         from api import limits
 
+        if isinstance(addr, tuple):
+            _end_unread(client)
         try:
             with limits.connected(addr[0] if isinstance(addr, tuple) else None):
                 super().handle(listener, client, addr)
@@ -76,6 +78,13 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             util.close_graceful(client, seconds)  # a plain close would lose the answer, since the request was not read to its end
         except OSError as error:
             self.log.debug("The refusal was not sent: %s", error)
+
+
+def _end_unread(client: socket.socket) -> None:
+    """Have the kernel end the connection once its client has read nothing of a response for `stream_write_seconds`."""
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if option is not None:  # macOS has none: there, such a connection stays open
+        client.setsockopt(socket.IPPROTO_TCP, option, int(1000 * settings().stream_write_seconds))
 
 
 def _response(status: int, reason: str, kind: str, message: str, *headers: str) -> bytes:

@@ -51,7 +51,8 @@ class RequestSettings(BaseSettings):
     stream_comment_seconds: float = 15
     """Time between two comments that keep an idle stream open."""
     stream_write_seconds: float = 30
-    """After this time without reading, a stream's client is disconnected. It resumes after the last event that it read."""
+    """A client that reads nothing of its response for this time is disconnected. That of a stream resumes after the last event that
+    it read."""
     chat_seconds: float = Field(540, gt=0, le=3600)
     """How long a request in OpenAI's format waits for a run. The SDKs give up after 600 s."""
     publish_seconds: float = 0.25

@@ -51,11 +51,18 @@ class Slow:
 @contextmanager
 def slow_stream(url: str, key: str, session_id: str, last: int) -> Iterator[Slow]:
     """Open a stream without reading it."""
+    with slow_get(url, f"/v1/sessions/{session_id}/events/stream", f"x-api-key: {key}", f"last-event-id: {last}") as slow:
+        yield slow
+
+
+@contextmanager
+def slow_get(url: str, path: str, *headers: str, times: int = 1) -> Iterator[Slow]:
+    """Send a request, perhaps several times, without reading a response."""
     at = urlsplit(url)
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         sock.settimeout(SECONDS)
         sock.connect((at.hostname, at.port))
-        lines = [f"GET /v1/sessions/{session_id}/events/stream HTTP/1.1", f"host: {at.netloc}", f"x-api-key: {key}"]
-        sock.sendall("\r\n".join([*lines, f"last-event-id: {last}", "", ""]).encode())
+        request = "\r\n".join([f"GET {path} HTTP/1.1", f"host: {at.netloc}", *headers, "", ""])
+        sock.sendall(request.encode() * times)
         yield Slow(sock)

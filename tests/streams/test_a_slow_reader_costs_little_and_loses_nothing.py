@@ -10,7 +10,7 @@ from crashes.processes import wait_for
 from doors.reading import stream
 from doors.served import Caller, good, message
 from rows.stage import Stage, say
-from streams.slow import Slow, slow_stream
+from streams.slow import Slow, slow_get, slow_stream
 
 EVENTS = 90
 EVENT_BYTES = 270_000
@@ -89,3 +89,12 @@ def test_a_client_that_does_not_read_delays_nobody(api: str, caller: Caller, sta
         good(caller.tell(session_id, message("News.")))
         assert quick.next().data["content"] == [say("News.")]
         assert time.monotonic() - before < 1.5
+
+
+def test_a_client_that_does_not_read_a_response_is_cut(api: str) -> None:
+    process = worker(api)
+    with slow_get(api, "/openapi.json", times=30) as client:  # more than the buffers hold
+        client.read(1)
+        wait_for("the connection is cut", lambda: not open_to(process, [client]), 30)
+        client.rest()
+        assert client.raw.count(b"HTTP/1.1 200") < 30
