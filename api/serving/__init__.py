@@ -3,6 +3,7 @@
 Its limits come from the settings. A request that gunicorn itself refuses, before any route, gets an error in the API's format.
 """
 
+import errno
 import json
 import logging
 import re
@@ -58,6 +59,10 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
         try:
             return super().handle_request(*args)
+        except OSError as error:
+            if error.errno == errno.ETIMEDOUT:  # by `_end_unread`; gunicorn would log a traceback
+                raise ConnectionResetError(errno.ECONNRESET, "The client read nothing of its response") from error
+            raise
         finally:
             limits.request_ended()
 
