@@ -1,4 +1,4 @@
-"""No request occupies the web process: each sample below is answered or refused, and other clients are answered meanwhile."""
+"""No request occupies the web process: each body and each page below is answered or refused, and others are answered meanwhile."""
 
 import json
 import threading
@@ -9,7 +9,11 @@ import httpx
 import psutil
 import pytest
 from doors.served import Caller
+from doors.waiting import asked
+from people import member
+from rows.stage import Stage, call
 
+ALWAYS_ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
 QUICK = 2.0
 """Seconds of the server's CPU time. Without limits, some of the samples below take minutes."""
 
@@ -79,7 +83,7 @@ def _cpu_seconds(processes: list[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-def _slowest(caller: Caller, send: Callable[[], None]) -> float:
+def _slowest(caller: Caller, send: Callable[[], object]) -> float:
     """Return the longest wait of another client while `send` ran, in CPU seconds of the server: other tests may run beside this."""
     sending = threading.Thread(target=send)
     slowest = 0.0
@@ -108,3 +112,28 @@ def test_others_are_answered_meanwhile(caller: Caller, sample: Callable[[], byte
 
     assert _slowest(caller, post) < QUICK
     assert statuses[0] in {200, 400}
+
+
+HOSTILE = (
+    call(command="password=" * 6_900),
+    call(command="deploy --password=" + "hunter2hunter2" * 4_000),
+    call("write", file_path="x.html", content="<style>" * 2_800),
+    call("write", file_path="setup.au3", content="\n" * 60_000),
+)
+"""Calls that once took seconds to show: repeated names of secrets, a long secret, and texts that are hostile to lexers."""
+
+
+@pytest.mark.parametrize("page", ["/v1/approvals", "/inbox", "/inbox/approvals/APPROVAL"])
+def test_others_are_answered_while_a_person_reads_hostile_calls(caller: Caller, stage: Stage, page: str) -> None:
+    asked(caller, stage, *HOSTILE, agent=caller.agent(tools=[ALWAYS_ASK]))
+    ids = [row["id"] for row in caller.get("/v1/approvals").json()["data"]]
+    assert len(ids) == len(HOSTILE)
+    statuses: list[int] = []
+
+    def read() -> None:
+        with member(stage, "admin").client(str(caller.base_url).rstrip("/")) as person:
+            pages = {page.replace("APPROVAL", id_) for id_ in ids}
+            statuses.extend(person.get(one).status_code for one in pages)
+
+    assert _slowest(caller, read) < QUICK
+    assert set(statuses) == {200}
