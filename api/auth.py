@@ -96,6 +96,12 @@ def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_
 def require(principal: Principal, *scopes: str) -> None:
     """Raise Denied (403) unless the principal has all of `scopes`. The text `a or b` stands for either scope."""
     missing = [scope for scope in scopes if principal.scopes.isdisjoint(scope.split(" or "))]
+    if missing and isinstance(principal, PersonPrincipal) and principal.limit:
+        raise Denied(
+            403,
+            f"This sign-in's issuer lets you use no more than the role {principal.limit}, and this needs the scope {missing[0]!r}. "
+            "If your role has it, sign in another way.",
+        )
     if missing and isinstance(principal, PersonPrincipal):
         raise Denied(403, f"Your role, {principal.role}, does not allow this: it lacks the scope {missing[0]!r}. Ask an admin.")
     if missing:

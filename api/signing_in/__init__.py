@@ -3,6 +3,8 @@
 routes     the page for signing in, one-time links, signing out
 passkeys   passwords   oidc   proxy      the other ways in, each of which ends in `blueprint.enter`
 account    a person's own page
+connecting an account at an issuer becomes a known person's
+adding     what a sign-in needs to add a way to sign in
 slack      a person's Slack users
 """
 
@@ -13,13 +15,13 @@ from models.people import issuer
 
 def install(app: Flask) -> None:
     """Serve the pages. Exits, with one line, if the settings for people contradict each other."""
-    from api.signing_in import account, oidc, passkeys, passwords, routes, slack
+    from api.signing_in import account, connecting, oidc, passkeys, passwords, routes, slack
     from api.signing_in.blueprint import signing_in
 
     try:
         issuer.check()
     except issuer.Misconfigured as error:
         raise SystemExit(f"assent: {error}") from None
-    for pages in (account, oidc, passkeys, passwords, routes, slack):
+    for pages in (account, connecting, oidc, passkeys, passwords, routes, slack):
         assert pages, "its import adds its routes"
     app.register_blueprint(signing_in)

@@ -1,15 +1,15 @@
 """A person's own page: their sign-ins, passkeys and password, and their other workspaces."""
 
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from flask import Response, request
 
-from api import pages
+from api import browser, pages
 from api.errors import Denied
 from api.inbox import viewing
-from api.pages import page
+from api.pages import SIGN_IN, page
+from api.signing_in.adding import ACCOUNT, check_can_add, is_recent
 from api.signing_in.blueprint import let_in, signing_in, start
 from api.signing_in.passwords import check_allowed
 from models.database import clock
@@ -21,18 +21,16 @@ from models.people import password
 from models.people.arrival import workspaces_of
 from models.people.confirming import confirm, makers_of
 from models.people.delegation import Delegation
+from models.people.issuer import PROXY, Source, issuers, source_of
 from models.people.member import Member
 from models.people.passkey import Passkey
-from models.people.person import Person
+from models.people.person import Identity, Person
 from models.people.principal import PersonPrincipal
+from models.people.roles import Role
 from models.people.sign_in import SignIn
 from models.people.slack_user import SlackUser
 from models.settings import settings
 from models.workspace.workspace import Workspace
-
-RECENT = timedelta(minutes=15)
-"""Age limit of a sign-in that adds a way to sign in: a browser that was left open is not enough."""
-ACCOUNT = "/inbox/account"
 
 
 @signing_in.get(ACCOUNT)
@@ -51,14 +49,15 @@ def show_account(person: PersonPrincipal) -> Response:
             "passkeys": Passkey.of_member(db, person.person_id),
             "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
-            "is_recent": _is_recent(db, person),
+            "can_add": person.limit is None and is_recent(db, person),
             "delegations": [_delegation(row, person, names) for row in delegations],
             "makers": [names[f"user:{maker}"] for maker in makers],
             "section": "account",
             **viewing.frame(db, person),
         }
-        can_move = _can_move(db, person)
-    others = _other_workspaces(person) if can_move else {}
+        source = _source(db, person)
+        values["connectable"] = _connectable(db, person) if values["can_add"] and not person.makers else []
+    others = {id_: name for id_, (name, _limit) in _other_workspaces(person, source).items()}
     values |= {"passwords": settings().passwords, "shortest": password.SHORTEST, "new": "new" in request.args, "others": others}
     return pages.html("account.html", person, **values)
 
@@ -125,7 +124,7 @@ def set_password(person: PersonPrincipal) -> Response:
     All other sign-ins end.
     """
     check_allowed()
-    check_recent(person)
+    check_can_add(person)
     new_password = request.form.get("password", "")
     password_hash = password.hashed(new_password) if new_password else None
     with transaction(person.workspace_id) as db:
@@ -140,12 +139,13 @@ def move(person: PersonPrincipal) -> Response:
     """Go to another workspace of the person. The sign-in must come from an issuer or the proxy."""
     workspace_id = request.form.get("workspace_id", "")
     with transaction(person.workspace_id) as db:
-        method = SignIn.method_of(db, person.sign_in_id) if _can_move(db, person) else ""
-    if not method or workspace_id not in workspaces_of(person.person_id):
+        method, source = SignIn.method_of(db, person.sign_in_id), _source(db, person)
+    others = _other_workspaces(person, source)
+    if workspace_id not in others:
         raise Denied(403, "Sign in to that workspace by itself: a link, a passkey or a password opens one workspace.")
     with transaction(workspace_id) as db:
         there = Member.find(db, person.person_id).principal(db)
-        secret = start(db, replace(there, address=person.address), method)
+        secret = start(db, replace(there, address=person.address), method, others[workspace_id][1])
     return let_in(secret, None)
 
 
@@ -156,29 +156,26 @@ def _delegation(row: Delegation, person: PersonPrincipal, names: Names) -> dict[
     return {"row": row, "gives": gives, "other": other, "waits": row.accepted_at is None}
 
 
-def check_recent(person: PersonPrincipal) -> None:
-    """Raise Denied (403) if the person's sign-in is older than RECENT."""
-    with transaction(person.workspace_id) as db:
-        if not _is_recent(db, person):
-            minutes = int(RECENT.total_seconds() // 60)
-            raise Denied(403, f"This needs a sign-in of the last {minutes} minutes. Sign out, sign in again, and repeat this.")
+def _source(db: Db, person: PersonPrincipal) -> Source | None:
+    """Return the issuer or proxy by which the person signed in, which all workspaces trust. None for another way."""
+    return source_of(SignIn.method_of(db, person.sign_in_id))
 
 
-def _is_recent(db: Db, person: PersonPrincipal) -> bool:
-    return clock.now(db) - db.get_one(SignIn, person.sign_in_id).created_at < RECENT
-
-
-def _can_move(db: Db, person: PersonPrincipal) -> bool:
-    """True if the person signed in by an issuer or the proxy, which all workspaces trust."""
-    method = SignIn.method_of(db, person.sign_in_id)
-    return method == "proxy" or method.startswith("oidc:")
-
-
-def _other_workspaces(person: PersonPrincipal) -> dict[str, str]:
-    """Return the names of the person's other workspaces by their ids."""
-    names = {}
-    for workspace_id in workspaces_of(person.person_id):
-        if workspace_id != person.workspace_id:
+def _other_workspaces(person: PersonPrincipal, source: Source | None) -> dict[str, tuple[str, Role]]:
+    """Return the name of each workspace to which a sign-in by this source can go, and its strongest role there, by id."""
+    others: dict[str, tuple[str, Role]] = {}
+    for workspace_id in workspaces_of(person.person_id) if source else ():
+        if source and workspace_id != person.workspace_id:
             with transaction(workspace_id) as db:
-                names[workspace_id] = db.get_one(Workspace, workspace_id).name
-    return names
+                member = Member.find(db, person.person_id)
+                limit = source.limit(cast("Role", member.role) if member.source == source.name else None)
+                if limit is not None:
+                    others[workspace_id] = db.get_one(Workspace, workspace_id).name, limit
+    return others
+
+
+def _connectable(db: Db, person: PersonPrincipal) -> list[tuple[str, str]]:
+    """Return the name of each issuer at which the person has no account here, and of the proxy, with the path that begins there."""
+    connected = {row.issuer for row in db.find(Identity, "WHERE person_id = %(person)s", person=person.person_id)}
+    places = [(name, f"/sign-in/oidc/{name}") for name, each in sorted(issuers().items()) if each.issuer_url not in connected]
+    return [*places, (PROXY, SIGN_IN)] if browser.proxy_email() and PROXY not in connected else places

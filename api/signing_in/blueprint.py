@@ -6,6 +6,7 @@ from api import browser, pages
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.people.principal import PersonPrincipal
+from models.people.roles import Role
 from models.people.sign_in import SignIn
 from models.settings import settings
 
@@ -13,17 +14,17 @@ signing_in = Blueprint("signing_in", __name__, template_folder="templates")
 pages.install(signing_in, "refused.html")
 
 
-def enter(person: PersonPrincipal, method: str, place: str | None) -> Response:
-    """Sign a person in, and send the browser to a page of ours."""
+def enter(person: PersonPrincipal, method: str, place: str | None, limit: Role | None = None) -> Response:
+    """Sign a person in, and send the browser to a page of ours. `limit`: the strongest role that an issuer or the proxy gives."""
     with transaction(person.workspace_id) as db:
-        secret = start(db, person, method)
+        secret = start(db, person, method, limit)
     return let_in(secret, place)
 
 
-def start(db: Db, person: PersonPrincipal, method: str) -> str:
+def start(db: Db, person: PersonPrincipal, method: str, limit: Role | None = None) -> str:
     """Begin a sign-in in the transaction's workspace. Returns the secret of its cookie, new against session fixation."""
     agent = request.headers.get("user-agent")
-    return SignIn.start(db, person, method, address=person.address, user_agent=agent)[1]
+    return SignIn.start(db, person, method, limit=limit, address=person.address, user_agent=agent)[1]
 
 
 def let_in(secret: str, place: str | None) -> Response:

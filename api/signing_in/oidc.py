@@ -13,8 +13,9 @@ from api import browser, client, limits, pages
 from api.errors import Denied
 from api.signing_in import ceremonies
 from api.signing_in.blueprint import enter, signing_in
+from api.signing_in.connecting import offer
 from models.errors import NotFound
-from models.people.arrival import Arrival, admit
+from models.people.arrival import Arrival, NotConnected, admit
 from models.people.issuer import Issuer, issuers
 from models.people.person import MAX_NAME, normalized
 
@@ -54,9 +55,15 @@ def callback(name: str) -> Response:
     from api.signing_in import openid
 
     claims = openid.claims_of(issuer, request.args.get("code", ""), begun)
-    person = admit(_arrival(issuer, claims))
+    arrival = _arrival(issuer, claims)
+    try:
+        person, limit = admit(arrival)
+    except NotConnected as refusal:
+        response = offer(arrival, refusal)
+    else:
+        response = enter(person, f"oidc:{name}", begun["next"], limit)
     limits.give_attempt_back()
-    return enter(person, f"oidc:{name}", begun["next"])
+    return response
 
 
 def _issuer(name: str) -> Issuer:

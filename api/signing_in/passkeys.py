@@ -25,7 +25,7 @@ from api.door import JSON
 from api.errors import Denied
 from api.pages import page
 from api.signing_in import ceremonies
-from api.signing_in.account import check_recent
+from api.signing_in.adding import check_can_add
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database import clock
 from models.database.transactions import transaction
@@ -76,7 +76,7 @@ def sign_in_by_passkey() -> Response:
 @page("read or own")
 def register_options(person: PersonPrincipal) -> Response:
     """Begin the registration of a passkey. Returns the options for `navigator.credentials.create`."""
-    check_recent(person)
+    check_can_add(person)
     with transaction(person.workspace_id) as db:
         row = db.get_one(Person, person.person_id)
         known = Passkey.of_member(db, person.person_id)
@@ -98,7 +98,7 @@ def register_options(person: PersonPrincipal) -> Response:
 @page("read or own")
 def register(person: PersonPrincipal) -> Response:
     """Register the passkey that the authenticator has made."""
-    check_recent(person)
+    check_can_add(person)
     begun = ceremonies.end("registration")
     if begun["sign_in"] != person.sign_in_id:
         raise Denied(403, "This registration was begun by another sign-in. Begin again.")

@@ -4,7 +4,8 @@ from flask import Response, request
 
 from api import browser, client
 from api.signing_in.blueprint import enter as enter_person
-from models.people.arrival import Arrival, admit
+from api.signing_in.connecting import offer
+from models.people.arrival import Arrival, NotConnected, admit
 from models.people.issuer import PROXY, proxy
 from models.settings import settings
 
@@ -12,7 +13,7 @@ MOST_GROUPS = 200
 
 
 def enter(place: str) -> Response | None:
-    """Sign in the person whom the proxy's header names. Returns None without the header. Raises NotAdmitted."""
+    """Sign in the person whom the proxy's header names. Returns None without the header. Raises NotAdmitted, NotConnected."""
     source, email = proxy(), browser.proxy_email()
     if source is None or email is None:
         return None
@@ -26,7 +27,11 @@ def enter(place: str) -> Response | None:
         groups=frozenset(_groups()),
         address=client.address(),
     )
-    return enter_person(admit(arrival), PROXY, place)
+    try:
+        person, limit = admit(arrival)
+    except NotConnected as refusal:
+        return offer(arrival, refusal)
+    return enter_person(person, PROXY, place, limit)
 
 
 def _groups() -> list[str]:

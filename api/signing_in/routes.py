@@ -7,6 +7,7 @@ from api.pages import page
 from api.signing_in import proxy
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database.transactions import transaction
+from models.people.arrival import NotConnected
 from models.people.invitation import Invitation
 from models.people.issuer import issuers
 from models.people.person import MAX_NAME
@@ -20,8 +21,11 @@ def show() -> Response:
     """Show the ways to sign in, or sign in the person whom the proxy's header names."""
     place = pages.local(request.args.get("next"))
     refused = browser.why_refused()
-    if refused is None and (response := proxy.enter(place)) is not None:
-        return response
+    try:
+        if refused is None and (response := proxy.enter(place)) is not None:
+            return response
+    except NotConnected as refusal:
+        return sign_in_page(place, failure=str(refusal), status=403)
     return sign_in_page(place, refused=refused, status=403 if refused else 200)
 
 

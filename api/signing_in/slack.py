@@ -11,7 +11,7 @@ from flask import Response
 from api import pages
 from api.inbox import viewing
 from api.pages import page
-from api.signing_in.account import ACCOUNT, check_recent
+from api.signing_in.adding import ACCOUNT, check_can_add
 from api.signing_in.blueprint import signing_in
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -26,7 +26,7 @@ _LINK = f"{ACCOUNT}/slack/link/<secret>"
 @page("approvals", ids=False)
 def show_slack_link(person: PersonPrincipal, secret: str) -> Response:
     """Show which Slack user would decide for the person."""
-    check_recent(person)
+    check_can_add(person)
     with transaction(person.workspace_id) as db:
         slack_user = SlackUser.of_link(db, secret)
         values = _shown(db, person)
@@ -37,7 +37,7 @@ def show_slack_link(person: PersonPrincipal, secret: str) -> Response:
 @page("approvals", ids=False)
 def use_slack_link(person: PersonPrincipal, secret: str) -> Response:
     """Use a one-time link up: the Slack user decides for the person from now on."""
-    check_recent(person)
+    check_can_add(person)
     with transaction(person.workspace_id) as db:
         slack_user = SlackUser.link(db, secret, person)
         values = _shown(db, person)

@@ -8,6 +8,7 @@ from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.outbox.channel import Channel
 from models.people.person import Person, normalized
+from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
 from models.pure.services import service_of
 from models.settings import settings
@@ -17,7 +18,10 @@ _OPERATOR_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 
 
 def add_own(db: Db, person_id: str, by: Principal, *, kind: str, address: str = "", url: str = "", **options: Any) -> Channel:
-    """Give a person a channel: mail to their own address, their own Slack user, or a service. Raises Invalid, Conflict."""
+    """Give a person a channel: mail to their own address, their own Slack user, or a service.
+
+    Raises Invalid, Conflict; Forbidden for a service in a sign-in with a limit.
+    """
     if kind == "mail":
         address = _no_address(address, "mail goes to the person's own address") or db.get_one(Person, person_id).email
         _need_mail()
@@ -25,6 +29,8 @@ def add_own(db: Db, person_id: str, by: Principal, *, kind: str, address: str = 
         address = slack_address(db, person_id, address)
     elif kind == "operator":
         raise Invalid("kind", "the operator's URLs are for channels of the workspace; use mail, slack or apprise.")
+    elif isinstance(by, PersonPrincipal):
+        by.check_unlimited()
     address, secret = _destination(kind, address, url)
     return Channel.create(db, by, person_id=person_id, kind=kind, address=address, secret=secret, **options)
 

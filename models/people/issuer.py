@@ -1,6 +1,7 @@
 """Sources that vouch for people: issuers of OpenID Connect, and the authenticating proxy. The operator configures both.
 
 [{"name": "corp", "issuer_url": "https://login.example.com", "audiences": ["assent"],
+  "email_domains": ["example.com"],
   "roles": [{"group": "assent-admins", "role": "admin"}, {"group": "eng-*", "role": "developer"}]}]
 """
 
@@ -10,14 +11,16 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from models.people.person import spelled
 from models.people.roles import ROLES, Role
 from models.settings import settings
 
 PROXY = "proxy"
 """The name of the authenticating proxy, as the source of roles and groups."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Domain = Annotated[str, StringConstraints(pattern=r"^(\*|[^\s@*]+)$", max_length=253), AfterValidator(spelled)]
 
 
 class Misconfigured(Exception):
@@ -47,6 +50,18 @@ class Source(BaseModel):
     """Names or patterns of further groups that approvals can name, beside those in `roles`."""
     workspace_id: str = Field("", pattern=r"^(wrkspc_\w+)?$")
     """The default of the roles' workspaces. Empty for ASSENT_SIGN_IN_WORKSPACE."""
+    email_domains: list[Domain] = Field(min_length=1, max_length=200)
+    """The domains of the e-mail addresses that the source vouches for, each by its whole name. `*` stands for all domains."""
+    direct_roles_up_to: Role | None = None
+    """The strongest role given by an admin that a sign-in by this source can use. None: only what the source's groups give."""
+
+    def vouches_for(self, email: str) -> bool:
+        """True if the domain of this normalized e-mail address is one of the source's."""
+        return not {"*", email.rpartition("@")[2]}.isdisjoint(self.email_domains)
+
+    def limit(self, role: Role | None) -> Role | None:
+        """Return the strongest role that a sign-in gives whose groups give `role`. None: nobody can sign in."""
+        return min((each for each in (role, self.direct_roles_up_to) if each), key=ROLES.index, default=None)
 
     def roles_of(self, names: Iterable[str]) -> dict[str, Role]:
         """Return the strongest role that these groups give in each workspace, by the workspace's id."""
@@ -117,8 +132,27 @@ def proxy() -> Source | None:
     """Return the authenticating proxy, or None if none is configured. Raises Misconfigured."""
     if not settings().proxy_email_header:
         return None
-    source: Source = _valid(Source, {"name": PROXY, "roles": settings().proxy_roles}, "ASSENT_PROXY_ROLES")
+    domains = [domain.strip() for domain in settings().proxy_email_domains.split(",") if domain.strip()]
+    if not domains:
+        raise Misconfigured("ASSENT_PROXY_EMAIL_DOMAINS is not set: name the domains of the people whom the proxy signs in, or *")
+    entry = {
+        "name": PROXY,
+        "roles": settings().proxy_roles,
+        "email_domains": domains,
+        "direct_roles_up_to": settings().proxy_direct_roles_up_to or None,
+    }
+    source: Source = _valid(Source, entry, "ASSENT_PROXY_*")
     return source
+
+
+def source_of(method: str) -> Source | None:
+    """Return the source of a sign-in by its method, `oidc:NAME` or `proxy`. None for another method or a former source."""
+    return proxy() if method == PROXY else issuers().get(source_name(method))
+
+
+def source_name(method: str) -> str:
+    """Return the name of the source of a sign-in, as `Member.source` has it, by the method. Other methods stay as they are."""
+    return method.removeprefix("oidc:")
 
 
 def check() -> None:

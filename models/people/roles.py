@@ -24,6 +24,12 @@ SCOPES_OF: dict[str, frozenset[str]] = {
     "viewer": frozenset({"read", OWN}),
 }
 
+
+def scopes_of(role: Role, limit: Role | None) -> frozenset[str]:
+    """Return the scopes of a role in a sign-in that gives no more than `limit`. None: the sign-in has no limit."""
+    return SCOPES_OF[role] & SCOPES_OF[limit or "admin"]
+
+
 WireRole = Literal["admin", "developer", "user"]
 """A user's role in the SDK's `beta.organization`."""
 

@@ -16,7 +16,9 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.errors import NotFound
+from models.people.issuer import source_name
 from models.people.principal import PersonPrincipal, of_person
+from models.people.roles import Role
 from models.pure.key_secret import sha256
 from models.settings import settings
 
@@ -25,7 +27,7 @@ SEEN_SECONDS = 60
 KEPT = timedelta(days=30)
 """How long the row of an ended or expired sign-in is kept."""
 _FIND = """
-    SELECT id, workspace_id, person_id, method, makers, seen_at <= assent_now() - %(pause)s, role, group_ids
+    SELECT id, workspace_id, person_id, method, makers, seen_at <= assent_now() - %(pause)s, role, role_limit, source, group_ids
     FROM assent_find_sign_in(%(digest)s)
 """
 _SEEN = """
@@ -57,6 +59,8 @@ class SignIn(Base):
     secret_sha256: Mapped[str] = mapped_column(unique=True)
     method: Mapped[str]
     """`link`, `passkey`, `password`, `proxy`, or `oidc:` and the issuer's name."""
+    role_limit: Mapped[str | None]
+    """The strongest role that the issuer or proxy gives. It limits a role that comes from elsewhere. None for other methods."""
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """`Principal.makers`: who made the link of the sign-in, or of the sign-in in which its passkey or password was added."""
     address: Mapped[str | None]
@@ -76,7 +80,14 @@ class SignIn(Base):
 
     @classmethod
     def start(
-        cls, db: Db, person: PersonPrincipal, method: str, *, address: str | None = None, user_agent: str | None = None
+        cls,
+        db: Db,
+        person: PersonPrincipal,
+        method: str,
+        *,
+        limit: Role | None = None,
+        address: str | None = None,
+        user_agent: str | None = None,
     ) -> tuple["SignIn", str]:
         """Sign a member in, and return the row and the secret for the cookie. Deletes the member's sign-ins older than `KEPT`."""
         now, secret = clock.now(db), secrets.token_urlsafe(32)
@@ -88,6 +99,7 @@ class SignIn(Base):
             person_id=person.id,
             secret_sha256=sha256(secret),
             method=method,
+            role_limit=limit,
             makers=list(person.makers) or None,
             address=address,
             user_agent=(user_agent or "")[:300] or None,
@@ -153,9 +165,11 @@ def find(secret: str) -> OpenSignIn | None:
         rows = db.rows(_FIND, digest=sha256(secret), pause=timedelta(seconds=SEEN_SECONDS))
     if not rows:
         return None
-    [(sign_in_id, workspace_id, person_id, method, makers, is_due, role, group_ids)] = rows
+    [(sign_in_id, workspace_id, person_id, method, makers, is_due, role, role_limit, source, group_ids)] = rows
     if is_due:
         with transaction(workspace_id) as db:
             db.write(_SEEN, id=sign_in_id, idle=timedelta(seconds=settings().sign_in_idle_seconds))
-    person = of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id, makers=makers or ())
+    limit = None if source == source_name(method) else role_limit
+    groups = frozenset(group_ids)
+    person = of_person(person_id, workspace_id, role, groups, sign_in_id=sign_in_id, limit=limit, makers=makers or ())
     return OpenSignIn(person, method)

@@ -36,5 +36,9 @@ class PeopleSettings(BaseSettings):
     """The header in which an authenticating proxy, one of ASSENT_TRUSTED_PROXIES, names the person by e-mail address."""
     proxy_groups_header: str = ""
     """The header in which it lists the person's groups, with commas between."""
+    proxy_email_domains: str = ""
+    """The domains of the e-mail addresses that the proxy may name, with commas between; `*` for all. Needed with the header."""
+    proxy_direct_roles_up_to: str = ""
+    """The strongest role given by an admin that a sign-in by the proxy can use. Empty: only what the proxy's groups give."""
     proxy_roles: list[dict[str, Any]] = []
     """The roles of those groups, as JSON: `[{"group": "ops", "role": "approver"}]`."""

@@ -23,6 +23,7 @@ HEADER, GROUPS = "X-Auth-Request-Email", "X-Auth-Request-Groups"
 SETTINGS = {
     "ASSENT_PROXY_EMAIL_HEADER": HEADER,
     "ASSENT_PROXY_GROUPS_HEADER": GROUPS,
+    "ASSENT_PROXY_EMAIL_DOMAINS": "example.com, example.org",
     "ASSENT_PROXY_ROLES": json.dumps([{"group": "ops", "role": "approver"}]),
     "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE,
 }
@@ -101,6 +102,27 @@ def test_the_sign_in_ends_when_the_header_is_gone_or_names_another(house: str, s
         assert not stolen.signed_in()
 
 
+def test_a_person_who_was_here_before_the_proxy_connects_its_header(house: str, stage: Stage) -> None:
+    anna = member(stage, "admin", email="anna@example.com")
+    with proxy(house, "anna@example.com") as url, Visitor(url) as browser:
+        refused = browser.get("/sign-in")
+        assert refused.status_code == 403
+        assert "this account of proxy is not connected yet" in refused.text
+        assert "Sign in with a passkey" in refused.text
+        for name, secret in anna.cookie(url).items():
+            browser.cookies.set(name, secret, domain="127.0.0.1")
+        assert "Connect proxy" in browser.get("/inbox/account").text
+        assert browser.submit("/sign-in", "/inbox/account/accounts").status_code == 303
+        assert browser.get("/sign-in").status_code == 303
+        assert "no more than the role approver" in browser.get("/inbox/account").text
+
+
+def test_the_proxy_vouches_only_for_its_domains(house: str, stage: Stage) -> None:
+    with proxy(house, "anna@elsewhere.example") as url, Visitor(url) as browser:
+        assert "proxy does not vouch for the address" in browser.get("/sign-in").text
+        assert not browser.signed_in()
+
+
 @pytest.mark.parametrize("email", ["", "anna", "anna@example.com, ben@example.com"])
 def test_a_header_without_exactly_one_address_signs_nobody_in(house: str, stage: Stage, email: str) -> None:
     with proxy(house, email) as url, Visitor(url) as browser:
@@ -120,17 +142,25 @@ def test_a_person_without_a_role_is_refused(house: str, stage: Stage) -> None:
     [
         ({}, "ASSENT_PROXY_EMAIL_HEADER is set, but ASSENT_TRUSTED_PROXIES is not"),
         ({"ASSENT_TRUSTED_PROXIES": "0.0.0.0/0"}, "names every address"),
+        ({"ASSENT_TRUSTED_PROXIES": "10.0.0.0/8", "ASSENT_PROXY_EMAIL_DOMAINS": ""}, "ASSENT_PROXY_EMAIL_DOMAINS is not set"),
         ({"ASSENT_TRUSTED_PROXIES": "10.0.0.0/8", "ASSENT_SIGN_IN_WORKSPACE": ""}, "set ASSENT_SIGN_IN_WORKSPACE"),
         (
             {"ASSENT_TRUSTED_PROXIES": "10.0.0.0/8", "ASSENT_PROXY_ROLES": '[{"group": "a", "role": "owner"}]'},
-            "ASSENT_PROXY_ROLES: roles",
+            "ASSENT_PROXY_*: roles",
         ),
         (
             {
                 "ASSENT_TRUSTED_PROXIES": "10.0.0.0/8",
-                "ASSENT_ISSUERS": '[{"name": "a", "issuer_url": "http://x", "audiences": ["a"]}]',
+                "ASSENT_ISSUERS": '[{"name": "a", "issuer_url": "http://x", "audiences": ["a"], "email_domains": ["*"]}]',
             },
             "ASSENT_ISSUERS: issuer_url: must begin with https://",
+        ),
+        (
+            {
+                "ASSENT_TRUSTED_PROXIES": "10.0.0.0/8",
+                "ASSENT_ISSUERS": '[{"name": "a", "issuer_url": "https://x", "audiences": ["a"]}]',
+            },
+            "ASSENT_ISSUERS: email_domains: Field required",
         ),
     ],
 )

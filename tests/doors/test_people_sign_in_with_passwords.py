@@ -74,7 +74,7 @@ def test_attempts_are_limited_by_address_and_by_account(house: str, anna: Somebo
     statuses = []
     for n in range(15):
         with visitor(house, f"203.0.113.{n}") as browser:
-            spelled = "ben@example.com" if n % 2 else "\N{FULLWIDTH LATIN SMALL LETTER B}en@example.com"
+            spelled = "ben@example.com" if n % 2 else " BEN@Example.com"
             statuses.append(enter(browser, spelled, "wrong"))
     assert statuses[0] == 403
     assert statuses[-1] == 429, "many clients try one account, however they spell it"

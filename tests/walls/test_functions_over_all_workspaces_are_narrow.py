@@ -74,12 +74,12 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "invitation": {"id", "workspace_id", "secret_sha256"},
         "link": {"id", "workspace_id", "token_sha256", "code_hmac", "tries", "used_at"},
         "listing": {"url"},
-        "member": {"workspace_id", "person_id", "role", "deactivated_at"},
+        "member": {"workspace_id", "person_id", "role", "source", "deactivated_at"},
         "membership": {"workspace_id", "person_id", "group_id"},
         "passkey": {"id", "workspace_id", "person_id", "credential_id"},
         "person": {"id", "email"},
         "session": {"id", "last_seq"},
-        "sign_in": {"id", "workspace_id", "person_id", "method", "makers", "secret_sha256"}
+        "sign_in": {"id", "workspace_id", "person_id", "method", "role_limit", "makers", "secret_sha256"}
         | {"seen_at", "idle_until", "expires_at", "ended_at"},
         "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"},
         "turn": {"id", "status", "fence", "lease_until"},

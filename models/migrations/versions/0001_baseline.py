@@ -87,12 +87,13 @@ DEFINER_RIGHTS = {
     "invitation": "SELECT (id, workspace_id, secret_sha256)",
     "link": "SELECT (id, workspace_id, token_sha256, code_hmac, tries, used_at)",
     "listing": "SELECT (url), UPDATE (changed_at)",
-    "member": "SELECT (workspace_id, person_id, role, deactivated_at)",
+    "member": "SELECT (workspace_id, person_id, role, source, deactivated_at)",
     "membership": "SELECT (workspace_id, person_id, group_id)",
     "passkey": "SELECT (id, workspace_id, person_id, credential_id)",
     "person": "SELECT (id, email)",
     "session": "SELECT (id, last_seq)",
-    "sign_in": "SELECT (id, workspace_id, person_id, method, makers, secret_sha256, seen_at, idle_until, expires_at, ended_at)",
+    "sign_in": "SELECT (id, workspace_id, person_id, method, role_limit, makers, secret_sha256, seen_at, idle_until, expires_at, "
+    "ended_at)",
     "tool_call": "SELECT (id, status, fence, lease_until, cancel_requested_at), UPDATE (lease_until)",
     "toolset": "SELECT, INSERT, UPDATE",
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
@@ -171,9 +172,9 @@ DEFINER_FUNCTIONS = {
     # The sign-in with this secret, if it is open, with the person's current role and groups.
     "assent_find_sign_in(secret_digest text)": """
         RETURNS TABLE (id text, workspace_id text, person_id text, method text, makers text[],
-            seen_at timestamptz, role text, group_ids text[])
+            seen_at timestamptz, role text, role_limit text, source text, group_ids text[])
         AS $$
-            SELECT s.id, s.workspace_id, s.person_id, s.method, s.makers, s.seen_at, m.role, ARRAY(
+            SELECT s.id, s.workspace_id, s.person_id, s.method, s.makers, s.seen_at, m.role, s.role_limit, m.source, ARRAY(
                 SELECT g.group_id::text FROM membership g WHERE g.workspace_id = s.workspace_id AND g.person_id = s.person_id
             )
             FROM sign_in s JOIN member m ON m.workspace_id = s.workspace_id AND m.person_id = s.person_id

@@ -220,6 +220,7 @@ CREATE TABLE sign_in (
     person_id varchar NOT NULL REFERENCES person,
     secret_sha256 varchar NOT NULL UNIQUE,
     method varchar NOT NULL,
+    role_limit varchar,
     makers text[],
     address varchar,
     user_agent varchar,
