@@ -122,17 +122,24 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     raise
 
     async def _resolve(self, name: str, port: int | None, seconds: float) -> list[str]:
-        """Return the addresses of a name. Errors: Refused if an address is not public, ConnectError, ConnectTimeout."""
+        """Return the addresses of a name. Errors: Refused, ConnectError, ConnectTimeout.
+
+        Refused if an address is not public, and, in the same words, without an address: the error says of no name in the operator's
+        network whether the name exists.
+        """
         try:
             async with asyncio.timeout(seconds):
                 rows = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except TimeoutError:
             raise httpx2.ConnectTimeout("the name could not be resolved in time") from None
         except (OSError, UnicodeError):
-            raise httpx2.ConnectError("the name does not resolve") from None
+            rows = []
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in rows))
-        if not self._private and not all(is_public(each) or settings().private_hosts.have(name, each) for each in addresses):
-            raise Refused("the name resolves to an address that is not public")
+        is_allowed = all(is_public(each) or settings().private_hosts.have(name, each) for each in addresses)
+        if not self._private and not (addresses and is_allowed):
+            raise Refused("the name does not resolve to a public address")
+        if not addresses:
+            raise httpx2.ConnectError("the name does not resolve")
         return addresses
 
     async def aclose(self) -> None:

@@ -60,7 +60,7 @@ def test_a_url_without_https_or_host_or_with_a_password_is_refused(url: str) -> 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"])
 def test_a_client_s_url_reaches_no_private_address(liar: Liar, host: str) -> None:
-    assert "an address that is not public" in why_not(f"https://{host}:{liar.port}/mcp")
+    assert "does not resolve to a public address" in why_not(f"https://{host}:{liar.port}/mcp")
     assert liar.heard == []
 
 
@@ -72,7 +72,7 @@ def test_a_client_s_url_needs_tls(liar: Liar) -> None:
 def test_a_call_is_refused_like_a_listing(liar: Liar) -> None:
     result = Caller(client(liar.url.replace("http:", "https:"))).call("act")
     assert result.is_error
-    assert "an address that is not public; the call was not sent" in text(result)
+    assert "does not resolve to a public address; the call was not sent" in text(result)
 
 
 def test_one_public_address_does_not_excuse_another(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_one_public_address_does_not_excuse_another(liar: Liar, monkeypatch: pyt
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("8.8.8.8", "127.0.0.1")]
 
     monkeypatch.setattr(socket, "getaddrinfo", both)
-    assert "an address that is not public" in why_not(f"https://two.example:{liar.port}/mcp")
+    assert "does not resolve to a public address" in why_not(f"https://two.example:{liar.port}/mcp")
 
 
 def test_a_connection_is_for_one_host_only() -> None:

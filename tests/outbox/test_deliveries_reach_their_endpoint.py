@@ -113,9 +113,10 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_other_deliveries_are_can
 @pytest.mark.parametrize(
     ("url", "error"),
     [
-        ("https://127.0.0.1:1/hook", "Refused: the name resolves to an address that is not public"),
-        ("https://localhost:1/hook", "Refused: the name resolves to an address that is not public"),
-        ("https://169.254.169.254/latest", "Refused: the name resolves to an address that is not public"),
+        ("https://127.0.0.1:1/hook", "Refused: the name does not resolve to a public address"),
+        ("https://localhost:1/hook", "Refused: the name does not resolve to a public address"),
+        ("https://169.254.169.254/latest", "Refused: the name does not resolve to a public address"),
+        ("https://nowhere.invalid/hook", "Refused: the name does not resolve to a public address"),
         ("http://example.com/hook", "Refused: the URL must begin with https://"),
     ],
 )
