@@ -8,7 +8,7 @@ from api.signing_in import proxy
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database.transactions import transaction
 from models.people.arrival import NotConnected
-from models.people.invitation import Invitation
+from models.people.invitation import Invitation, LinkUsed
 from models.people.issuer import issuers
 from models.people.person import MAX_NAME
 from models.people.principal import PersonPrincipal
@@ -38,9 +38,7 @@ def sign_in_page(place: str, *, refused: str | None = None, failure: str = "", e
 @signing_in.get("/sign-in/link/<secret>")
 def show_link(secret: str) -> Response:
     """Show whom a one-time link signs in. The link stays unused, since programs open links too."""
-    limits.take_attempt()
-    invitation = Invitation.of_secret(secret)
-    limits.give_attempt_back()
+    invitation = _invitation(secret)
     return pages.form("link.html", 200, invitation=invitation, refused=browser.why_refused(), most=MAX_NAME)
 
 
@@ -48,14 +46,24 @@ def show_link(secret: str) -> Response:
 def use_link(secret: str) -> Response:
     """Use a one-time link up, and sign its person in."""
     pages.check_form()
-    limits.take_attempt()
-    invitation = Invitation.of_secret(secret)
+    invitation = _invitation(secret)
     name = " ".join(request.form.get("name", "").split())[:MAX_NAME]
     with transaction(invitation.workspace_id) as db:
         person = Invitation.accept(db, invitation.id, name, client.address())
         cookie = start(db, person, "link")
-    limits.give_attempt_back()
     return let_in(cookie, "/inbox/account?new=1")
+
+
+def _invitation(secret: str) -> Invitation:
+    """Return the invitation of a one-time link. Raises LinkUsed; TooMany for an address that opened many wrong links.
+
+    A good link works however many wrong ones its address opened, and wrong ones keep nobody from signing in another way.
+    """
+    try:
+        return Invitation.of_secret(secret)
+    except LinkUsed:
+        limits.take_attempt(to="open a link")
+        raise
 
 
 @signing_in.post("/inbox/sign-out")

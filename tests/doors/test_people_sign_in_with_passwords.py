@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from doors.served import Caller, served
 from own_database import Clock
-from people import Somebody, Visitor, acts_of, member
+from people import Somebody, Visitor, acts_of, invited, member
 from rows.stage import Stage
 
 from models.database.transactions import transaction
@@ -64,6 +64,16 @@ def test_an_unknown_address_gets_the_response_of_a_wrong_password_and_as_slowly(
                 seconds.append(time.monotonic() - begun)
     known, unknown = (statistics.median(seconds) for seconds in durations.values())
     assert unknown > known / 2, "an unknown address costs the comparison of a password too"
+
+
+def test_wrong_one_time_links_keep_nobody_from_signing_in(house: str, stage: Stage, anna: Somebody) -> None:
+    """A scanner that opens old links shares its address with everybody behind it."""
+    link = invited(stage, email="ben@example.com")
+    with visitor(house, "198.51.100.52") as browser:
+        statuses = [browser.get(f"/sign-in/link/{n}").status_code for n in range(15)]
+        assert (statuses[0], statuses[-1]) == (409, 429)
+        assert browser.get(link).status_code == 200, "a good link works"
+        assert enter(browser, "anna@example.com", PASSWORD) == 303
 
 
 def test_attempts_are_limited_by_address_and_by_account(house: str, anna: Somebody) -> None:
