@@ -1,10 +1,12 @@
 """The model of an agent, and a workspace's defaults for it."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from api.requests.base import Body, Name, Unsupported, twice
+from models.errors import Invalid
 from models.settings import providers
 
 MOST_FALLBACKS = 5
@@ -73,6 +75,16 @@ def check_served(field: str, model: str, excluded: list[str]) -> providers.Provi
         globs = ", ".join(glob for entry in providers.registry() if entry.name not in excluded for glob in entry.models)
         raise ValueError(f"{field}: no provider serves {model!r}; those of this server serve {globs[:500] or 'nothing'}.")
     return entry
+
+
+def check_override(model: Mapping[str, Any]) -> None:
+    """Raise Invalid if no provider serves a session's model, which has the exclusions of the session's agent."""
+    for field, name in (("id", model["id"]), *(("fallbacks", name) for name in model.get("fallbacks") or [])):
+        try:
+            check_served(f"agent.model.{field}", name, model.get("exclude_providers") or [])
+        except ValueError as error:
+            path, _, fault = str(error).partition(": ")
+            raise Invalid(path, f"{fault} The agent's excluded providers stay excluded.") from None
 
 
 ModelParam = Annotated[

@@ -12,6 +12,7 @@ from api.paging import Order, Selection, both_ways
 from api.queue import find_session
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
+from api.requests.models import check_override
 from api.requests.servers import check_servers
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
 from api.routes.agents import named
@@ -40,7 +41,10 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
     version = _version(db, body)
     overrides = body.agent.overrides()
     loosening.check_session(principal, body.agent, version.body, overrides)
-    check_servers(db, version.snapshot(overrides), overrides, at="agent.")
+    agent = version.snapshot(overrides)
+    if "model" in overrides:
+        check_override(agent["model"])
+    check_servers(db, agent, overrides, at="agent.")
     session = flow.create(
         db,
         principal,

@@ -177,8 +177,14 @@ class AgentVersion(Base):
         return row
 
     def snapshot(self, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the `agent` of a session with this version, as described above."""
+        """Return the `agent` of a session with this version, as described above.
+
+        Overrides replace fields as a whole, but an overridden model keeps the agent's excluded providers beside its own.
+        """
         body = {k: v for k, v in {**self.body, **(overrides or {})}.items() if k != "metadata"}
+        excluded = [name for model in (self.body["model"], body["model"]) for name in model.get("exclude_providers") or []]
+        if excluded:
+            body["model"] = {**body["model"], "exclude_providers": list(dict.fromkeys(excluded))}
         return {"id": self.agent_id, "type": "agent", "version": self.version, **body}
 
 

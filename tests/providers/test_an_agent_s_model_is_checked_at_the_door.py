@@ -114,3 +114,23 @@ def test_a_session_s_own_model_is_checked_too(client: FlaskClient) -> None:
     answer = client.post("/v1/sessions", json={"agent": overridden, "environment_id": environment})
     assert answer.status_code == 400
     assert "no provider serves 'gpt-5.5'" in answer.text
+
+
+@pytest.mark.parametrize(
+    "override", ["lazy-1", {"id": "lazy-1", "exclude_providers": []}, {"id": "blind-1", "fallbacks": ["lazy-1"]}]
+)
+def test_a_session_s_own_model_is_not_served_by_a_provider_that_the_agent_excludes(client: FlaskClient, override: Any) -> None:
+    """Its key may run sessions alone. It chooses another model, and not where the texts go."""
+    agent_id = client.post("/v1/agents", json={"name": "A", "model": {"id": "claude-1", "exclude_providers": ["lazy"]}}).get_json()[
+        "id"
+    ]
+    environment_id = client.post("/v1/environments", json={"name": "E"}).get_json()["id"]
+    agent = {"type": "agent_with_overrides", "id": agent_id, "model": override}
+    answer = client.post("/v1/sessions", json={"agent": agent, "environment_id": environment_id})
+    assert answer.status_code == 400, answer.text
+    message = answer.get_json()["error"]["message"]
+    assert message.startswith("agent.model.")
+    assert "no provider serves 'lazy-1'; those of this server serve claude-*, blind-*." in message
+    agent["model"] = {"id": "claude-2", "exclude_providers": ["blind"]}
+    answer = client.post("/v1/sessions", json={"agent": agent, "environment_id": environment_id})
+    assert answer.get_json()["agent"]["model"] == {"id": "claude-2", "exclude_providers": ["lazy", "blind"]}
