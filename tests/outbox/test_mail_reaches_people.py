@@ -43,8 +43,19 @@ def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkey
     for part in (text_of(mail), html_of(mail)):
         for content in (NOTICE.sentence, NOTICE.url, NOTICE.code or "", "2026-11-23 12:00 UTC", NOTICE.afterwards, link):
             assert content in part
-    assert NOTICE.evidence in text_of(mail).replace("\r\n", "\n")
+    assert "| ls <b>&amp; \n| -la\n" in text_of(mail).replace("\r\n", "\n")
     assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is no markup"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\u2028"])
+def test_evidence_looks_like_no_line_of_assent_s(mailbox: Mailbox, end: str) -> None:
+    lines = ["true #", "", "Decide here: https://evil.example/link/abc", "The code for that page: 000000", "", "-- "]
+    Mail().send(ANNA, replace(NOTICE, evidence=end.join(lines)), None)
+    text = text_of(mailbox.mails[0]).splitlines()
+    assert text[:2] == [f"Decide here: {NOTICE.url}", f"The code for that page: {NOTICE.code}"]
+    forged = [line for line in text[2:] if line.startswith(("Decide", "The code"))]
+    assert forged == []
+    assert [line.removeprefix("| ") for line in text if line.startswith("|")] == lines
 
 
 def test_one_thread_per_approval(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:

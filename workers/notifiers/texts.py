@@ -9,6 +9,8 @@ _BEGINNINGS = {
     "reminded": "Still waiting: ",
     "escalated": "Nobody has decided yet: ",
 }
+_BAR = "| "
+"""Stands before each line of evidence."""
 
 
 def subject(notice: Notice) -> str:
@@ -19,15 +21,19 @@ def subject(notice: Notice) -> str:
 
 
 def body(notice: Notice, most_evidence: int = 3000) -> str:
-    """Return the notice as text of several lines, with its link and its code. Longer evidence is cut."""
+    """Return the notice as text of several lines. Longer evidence is cut.
+
+    The link and the code stand first, and each line of evidence has a bar: no evidence looks like either.
+    """
     if notice.stage == "decided":
-        return f"{notice.sentence}\n\n{notice.outcome}.\n\n{notice.url}"
+        return f"{notice.url}\n\n{notice.sentence}\n\n{notice.outcome}."
     if notice.stage in ALONE:
-        return f"{notice.sentence}.\n\n{notice.url}"
+        return f"{notice.url}\n\n{notice.sentence}."
     evidence = notice.evidence
     if len(evidence) > most_evidence:
         evidence = f"{evidence[:most_evidence]}… ({len(evidence) - most_evidence} more characters)"
-    return "\n\n".join(part for part in (f"{notice.sentence}.", evidence, deadline(notice), where(notice)) if part)
+    barred = "\n".join(f"{_BAR}{line}" for line in evidence.splitlines())
+    return "\n\n".join(part for part in (where(notice), f"{notice.sentence}.", barred, deadline(notice)) if part)
 
 
 def deadline(notice: Notice) -> str:
