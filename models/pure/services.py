@@ -19,17 +19,21 @@ class Service(NamedTuple):
     pattern: re.Pattern[str]
     hosts: frozenset[str]
     """The only hosts that apprise connects to."""
+    escaped: str = ""
+    """Characters with a meaning in messages, which the service shows as they are after a backslash. apprise escapes the others."""
 
 
-def _service(name: str, example: str, pattern: str, *hosts: str) -> Service:
-    return Service(name, example, re.compile(pattern), frozenset(hosts))
+def _service(name: str, example: str, pattern: str, *hosts: str, escaped: str = "") -> Service:
+    return Service(name, example, re.compile(pattern), frozenset(hosts), escaped)
 
 
 _ID = "[A-Za-z0-9_-]"
 SERVICES = {
     "tgram": _service("Telegram", "tgram://BOT_TOKEN/CHAT_ID", rf"\d{{5,}}:{_ID}{{20,}}/-?\d+", "api.telegram.org"),
     "pover": _service("Pushover", "pover://USER_KEY@TOKEN", r"[A-Za-z0-9]{30}@[A-Za-z0-9]{30}", "api.pushover.net"),
-    "discord": _service("Discord", "discord://WEBHOOK_ID/WEBHOOK_TOKEN", rf"\d{{10,}}/{_ID}{{20,}}", "discord.com"),
+    "discord": _service(
+        "Discord", "discord://WEBHOOK_ID/WEBHOOK_TOKEN", rf"\d{{10,}}/{_ID}{{20,}}", "discord.com", escaped=r"\`*_~|#>-[](){}<:"
+    ),
     "pbul": _service("Pushbullet", "pbul://ACCESS_TOKEN", r"[A-Za-z0-9.]{20,}", "api.pushbullet.com"),
     "gchat": _service(
         "Google Chat", "gchat://WORKSPACE/KEY/TOKEN", rf"{_ID}{{5,}}/{_ID}{{10,}}/{_ID}{{10,}}", "chat.googleapis.com"

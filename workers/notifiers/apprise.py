@@ -6,9 +6,10 @@ import apprise
 
 from models.outbox.notification import Receipt
 from models.pure.notice import Notice
-from models.pure.services import service_of
+from models.pure.services import SERVICES, service_of
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, texts
+from workers.notifiers.plain import plain
 
 MOST_EVIDENCE = 500
 """Characters of evidence: services cut messages at 1000 to 4000."""
@@ -44,7 +45,10 @@ def _notify(url: str, name: str, notice: Notice) -> Receipt:
     sender = apprise.Apprise(asset=_ASSET)
     if not sender.add(url):
         raise Gone(f"The package apprise cannot read the URL for {name}.")
-    text = texts.body(notice, MOST_EVIDENCE)
-    if not sender.notify(title=texts.subject(notice), body=text, body_format=apprise.NotifyFormat.TEXT):
+    service = SERVICES.get(url.partition("://")[0])
+    notice = plain(notice, service.escaped if service else "")
+    if not sender.notify(
+        title=texts.subject(notice), body=texts.body(notice, MOST_EVIDENCE), body_format=apprise.NotifyFormat.TEXT
+    ):
         raise Retry(f"{name} did not take the message.")
     return {"stage": notice.stage}
