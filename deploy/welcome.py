@@ -10,7 +10,8 @@ SLOW_REDIS = (
     "Install redis-server for more."
 )
 BARE_SHELL = (
-    "WARNING: bubblewrap does not work here, so agents' shell commands run without a sandbox, with all rights of this user."
+    "WARNING: bubblewrap does not work here, so agents' shell commands run without a sandbox, with all rights of this user. "
+    "A server that a command starts on localhost also gets the cookie of your sign-in, if your browser opens that server."
 )
 
 _READY = """

@@ -18,6 +18,7 @@ from celery.signals import celeryd_after_setup
 from models.settings import settings
 from models.workspace import toolset
 from workers.tools import sources
+from workers.tools.sandbox.bubblewrap import exposure
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ def announce(instance: Any, **_: Any) -> None:
     queues = instance.app.amqp.queues
     if "tools" not in queues.consume_from:
         return
+    if warning := exposure():
+        log.warning("%s", warning)
     for problem in sources.described()[1]:
         log.error("%s", problem)
     for name in sources.queues():

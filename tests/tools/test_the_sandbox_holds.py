@@ -41,6 +41,14 @@ def test_a_bare_shell_is_ready_without_bubblewrap():
     assert sandbox.shell_problem() is None
 
 
+def test_a_tools_worker_warns_of_commands_that_share_the_machine_s_ports(setting):
+    setting("shell", "bubblewrap")
+    assert sandbox.exposure() is None
+    for name, value in (("shell_network", "true"), ("shell", "bare")):
+        setting(name, value)
+        assert "whatever the port" in (sandbox.exposure() or ""), name
+
+
 def test_production_refuses_a_bare_shell(call, files, setting):
     setting("environment", "production")
     result = call("bash", command="touch ran")

@@ -41,6 +41,16 @@ def shell_problem() -> str | None:
     return None if _options() is not None else _NO_BUBBLEWRAP
 
 
+def exposure() -> str | None:
+    """Return a warning if commands share the machine's network, else None. Browsers send a cookie to every port of its host."""
+    if settings().shell != "bare" and not settings().shell_network:
+        return None
+    return (
+        "Commands of agents can serve pages on this machine's addresses (ASSENT_SHELL=bare, or ASSENT_SHELL_NETWORK). A browser "
+        "that is signed in under the same host name sends its cookie to such a page, whatever the port. Open none in that browser."
+    )
+
+
 _NO_BUBBLEWRAP = (
     "The shell tool cannot run: bubblewrap (bwrap) is missing or does not work here, and ASSENT_SHELL=bubblewrap "
     "refuses to run a shell without it. Install bubblewrap and allow user namespaces; in development only, ASSENT_SHELL=bare "
