@@ -66,13 +66,16 @@ def test_an_unknown_address_gets_the_response_of_a_wrong_password_and_as_slowly(
     assert unknown > known / 2, "an unknown address costs the comparison of a password too"
 
 
-def test_wrong_one_time_links_keep_nobody_from_signing_in(house: str, stage: Stage, anna: Somebody) -> None:
+@pytest.mark.parametrize(("path", "refused", "address"), [("/sign-in/link", 409, "198.51.100.52"), ("/link", 404, "198.51.100.53")])
+def test_wrong_links_keep_nobody_from_signing_in(
+    house: str, stage: Stage, anna: Somebody, path: str, refused: int, address: str
+) -> None:
     """A scanner that opens old links shares its address with everybody behind it."""
     link = invited(stage, email="ben@example.com")
-    with visitor(house, "198.51.100.52") as browser:
-        statuses = [browser.get(f"/sign-in/link/{n}").status_code for n in range(15)]
-        assert (statuses[0], statuses[-1]) == (409, 429)
-        assert browser.get(link).status_code == 200, "a good link works"
+    with visitor(house, address) as browser:
+        statuses = [browser.get(f"{path}/{n}").status_code for n in range(15)]
+        assert (statuses[0], statuses[-1]) == (refused, 429)
+        assert browser.get(link).status_code == 200, "a good invitation works"
         assert enter(browser, "anna@example.com", PASSWORD) == 303
 
 

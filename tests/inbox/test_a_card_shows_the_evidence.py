@@ -52,7 +52,7 @@ def test_a_quorum_card_counts_votes_and_says_who_may_decide(visit: Callable[...,
     expect(anna.page.locator(".votes")).to_contain_text("1 of 2")
     expect(anna.page.locator(".votes li")).to_have_text("anna: allow")
     expect(anna.button("Allow once")).to_be_disabled()
-    expect(anna.page.locator("#why-not")).to_contain_text("You have voted or edited the input. You may still deny.")
+    expect(anna.page.locator("#why-not")).to_contain_text("You have voted to allow this. You may still deny.")
     expect(anna.page.locator(".primary").get_by_role("button", name="Deny")).to_be_enabled()
     assert status(stage, approval) == "pending"
 
