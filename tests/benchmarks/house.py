@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import psycopg
 from redis import Redis as Client
@@ -155,8 +155,8 @@ def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, s
 
 
 def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(f"{url}/readyz", trust_env=False).is_success
+    with contextlib.suppress(httpx2.HTTPError):
+        return httpx2.get(f"{url}/readyz", trust_env=False).is_success
     return False
 
 

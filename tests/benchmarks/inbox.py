@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 from benchmarks.copies import copy
 from benchmarks.idle_streams import say, stack, web
@@ -38,7 +38,7 @@ def queue(admin: str, stage: Any, count: int) -> None:
         db.execute("VACUUM ANALYZE")
 
 
-def seconds(client: httpx.Client, path: str) -> float:
+def seconds(client: httpx2.Client, path: str) -> float:
     """Load a page. Returns the seconds that it took."""
     began = time.monotonic()
     response = client.get(path)
@@ -94,7 +94,7 @@ def main() -> int:
     return int(max(ratios) > BOUND)
 
 
-def _ratio(name: str, sizes: tuple[int, ...], requests: list[tuple[httpx.Client, str]], rounds: int) -> float:
+def _ratio(name: str, sizes: tuple[int, ...], requests: list[tuple[httpx2.Client, str]], rounds: int) -> float:
     """Load the small and the large page by turns, and print both medians. Returns their ratio."""
     for client, path in requests * 3:
         seconds(client, path)

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import psycopg
 from benchmarks.copies import Db, copy, number
@@ -64,11 +64,11 @@ class Sessions:
 
     def measured(self, session_id: str) -> Cost:
         """Run one more turn. Returns its cost."""
-        httpx.delete(f"{self.model_url}/standin/requests", trust_env=False)
+        httpx2.delete(f"{self.model_url}/standin/requests", trust_env=False)
         rows, cpu, began = self._rows(), exact_cpu(self.postgres) + own_cpu(), time.monotonic()
         self.turn(session_id)
         wall, cpu = time.monotonic() - began, exact_cpu(self.postgres) + own_cpu() - cpu
-        sent = httpx.get(f"{self.model_url}/standin/requests", trust_env=False).json()["data"]
+        sent = httpx2.get(f"{self.model_url}/standin/requests", trust_env=False).json()["data"]
         return Cost(self._rows() - rows, sum(len(json.dumps(body)) for body in sent) / 1000, 1000 * cpu, 1000 * wall)
 
     def make(self, first: str, size: int) -> str:

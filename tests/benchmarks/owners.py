@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.house import ROOT
 
 PACKAGES = {
-    "SDK": ("anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "h11"),
+    "SDK": ("anthropic", "httpx2", "httpcore2", "h11"),
     "Celery": ("celery", "kombu", "billiard", "vine", "amqp"),
     "Flask": ("flask", "werkzeug", "gunicorn"),
     "database client": ("sqlalchemy", "psycopg", "psycopg_binary"),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 
-import httpx
+import httpx2
 import pytest
 from anthropic import Anthropic
 from doors import described
@@ -34,7 +34,7 @@ def with_scopes(api: str, stage: Stage) -> Iterator[Callable[..., Caller]]:
 
 
 @pytest.fixture
-def as_(api: str) -> Iterator[Callable[[Somebody], httpx.Client]]:
+def as_(api: str) -> Iterator[Callable[[Somebody], httpx2.Client]]:
     """A function that returns a client in which a person is signed in. Checks every response against the OpenAPI document."""
     with ExitStack() as stack:
         yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))

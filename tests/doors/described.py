@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-import httpx
+import httpx2
 import jsonschema_rs
 
 Json = dict[str, Any]
@@ -23,7 +23,7 @@ class Document:
         self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), routes) for path, routes in plain_first]
         self._validators: dict[str, Any] = {}
 
-    def check(self, response: httpx.Response) -> None:
+    def check(self, response: httpx2.Response) -> None:
         """Assert that the document describes this response: status, headers, media type, body."""
         route = self._route(response.request)
         if route is None:
@@ -39,7 +39,7 @@ class Document:
             response.read()
             self._validator(described["content"][media_type]["schema"]).validate(response.json())
 
-    def _route(self, request: httpx.Request) -> Json | None:
+    def _route(self, request: httpx2.Request) -> Json | None:
         for pattern, routes in self._paths:
             if pattern.fullmatch(request.url.path):
                 route: Json | None = routes.get(request.method.lower())
@@ -64,15 +64,15 @@ def validator(document: Json, schema: Json) -> Any:
     return jsonschema_rs.Draft202012Validator(schema | {"components": {"schemas": document["components"]["schemas"]}})
 
 
-def check(url: str, response: httpx.Response) -> None:
+def check(url: str, response: httpx2.Response) -> None:
     """Check a response of the server at `url` against its document. If the server has ended, check nothing."""
-    with suppress(httpx.HTTPError):
+    with suppress(httpx2.HTTPError):
         document(url).check(response)
 
 
 @cache
 def document(url: str) -> Document:
     """Return the document of the server at `url`."""
-    response = httpx.get(f"{url}/openapi.json", timeout=20)
+    response = httpx2.get(f"{url}/openapi.json", timeout=20)
     assert response.status_code == 200, response.text
     return Document(response.json())

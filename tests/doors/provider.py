@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from crashes.processes import wait_for
 from people import Visitor
 
@@ -32,15 +32,15 @@ def provider_at(folder: Path) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url).is_success
-    except httpx.HTTPError:
+        return httpx2.get(url).is_success
+    except httpx2.HTTPError:
         return False
 
 
 def account(provider: str, subject: str = "anna-1", **claims: Any) -> None:
     """Set the claims of an account at the provider."""
     known = {"email": "anna@example.com", "email_verified": True, "name": "Anna Lang", "groups": []} | claims
-    httpx.put(f"{provider}/users/{subject}", json=known).raise_for_status()
+    httpx2.put(f"{provider}/users/{subject}", json=known).raise_for_status()
 
 
 def begin(browser: Visitor, issuer: str = "corp") -> str:
@@ -52,11 +52,11 @@ def begin(browser: Visitor, issuer: str = "corp") -> str:
 
 def vouch(at: str, subject: str = "anna-1") -> str:
     """Sign in at the provider. Returns the URL to which it sends the browser back."""
-    answer = httpx.post(at, data={"sub": subject})
+    answer = httpx2.post(at, data={"sub": subject})
     assert answer.status_code == 302, answer.text
     return answer.headers["location"]
 
 
-def enter(browser: Visitor, subject: str = "anna-1", issuer: str = "corp") -> httpx.Response:
+def enter(browser: Visitor, subject: str = "anna-1", issuer: str = "corp") -> httpx2.Response:
     """Sign in by the provider. Returns our response."""
     return browser.get(vouch(begin(browser, issuer), subject), headers={"sec-fetch-site": "cross-site"})

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 
 SECONDS = 15
 """The longest wait for the next frame."""
@@ -28,13 +28,13 @@ class Frame:
 class Stream:
     """The frames and comments of one open stream."""
 
-    response: httpx.Response
+    response: httpx2.Response
     frames: "queue.Queue[Frame | None]" = field(default_factory=queue.Queue)
     comments: list[str] = field(default_factory=list)
 
     def read(self) -> None:
         """Read to the end of the stream, or to its failure."""
-        with suppress(httpx.HTTPError):
+        with suppress(httpx2.HTTPError):
             self._read()
         self.frames.put(None)
 
@@ -73,7 +73,7 @@ class Stream:
 
 
 @contextmanager
-def stream(client: httpx.Client, session_id: str, last: int | None = None, path: str = "", **query: Any) -> Iterator[Stream]:
+def stream(client: httpx2.Client, session_id: str, last: int | None = None, path: str = "", **query: Any) -> Iterator[Stream]:
     """Open a stream, and wait for its headers. `path`: another stream than the session's events."""
     headers = {} if last is None else {"last-event-id": str(last)}
     path = path or f"/v1/sessions/{session_id}/events/stream"

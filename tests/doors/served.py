@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from crashes.processes import wait_for
 from doors import described
 from rows.stage import Stage
@@ -58,8 +58,8 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         try:
-            httpx.get(f"{url}/healthz")
-        except httpx.HTTPError:
+            httpx2.get(f"{url}/healthz")
+        except httpx2.HTTPError:
             time.sleep(0.05)
         else:
             return
@@ -72,7 +72,7 @@ def key(stage: Stage, *scopes: str) -> str:
         return secret
 
 
-class Caller(httpx.Client):
+class Caller(httpx2.Client):
     """An HTTP client of one workspace. Checks every response against the OpenAPI document."""
 
     def __init__(self, url: str, secret: str, **headers: str) -> None:
@@ -93,7 +93,7 @@ class Caller(httpx.Client):
         agent = agent or self.agent(tools=[{"type": "agent_toolset_20260401"}])
         return good(self.post("/v1/sessions", json={"agent": agent["id"], "environment_id": self.environment_id()} | more))
 
-    def tell(self, session_id: str, *events: dict[str, Any], **headers: str) -> httpx.Response:
+    def tell(self, session_id: str, *events: dict[str, Any], **headers: str) -> httpx2.Response:
         """Post events."""
         return self.post(f"/v1/sessions/{session_id}/events", json={"events": list(events)}, headers=headers)
 
@@ -140,14 +140,14 @@ def kept(stage: Stage) -> list[Answer]:
         return db.find(Answer, "WHERE slip IS NOT NULL")
 
 
-def good(response: httpx.Response) -> dict[str, Any]:
+def good(response: httpx2.Response) -> dict[str, Any]:
     """Assert that the status is 200. Returns the body."""
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body
 
 
-def bad(response: httpx.Response, status: int, *words: str) -> dict[str, Any]:
+def bad(response: httpx2.Response, status: int, *words: str) -> dict[str, Any]:
     """Assert that the response is an error with this status whose message contains these words. Returns the error."""
     assert response.status_code == status, response.text
     body = response.json()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, good
 from doors.waiting import agent_with, approval_of, asked
@@ -11,7 +11,7 @@ from people import Somebody, acts_of, member
 from rows.stage import Stage
 
 DELEGATIONS = "/v1/delegations"
-Client = Callable[[Somebody], httpx.Client]
+Client = Callable[[Somebody], httpx2.Client]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def terms(giver: Somebody, receiver: Somebody) -> dict[str, Any]:
     return {"from": f"user:{giver.person_id}", "to": f"user:{receiver.person_id}", "ends_at": "2999-01-01T00:00:00Z"}
 
 
-def queue(client: httpx.Client) -> list[str]:
+def queue(client: httpx2.Client) -> list[str]:
     return [row["id"] for row in good(client.get("/v1/approvals"))["data"]]
 
 

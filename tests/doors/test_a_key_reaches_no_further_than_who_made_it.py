@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, good, key, message
 from people import Somebody, member
@@ -12,7 +12,7 @@ from rows.stage import Stage, call
 
 KEYS = "/v1/organizations/api_keys"
 SCOPES = ["admin", "agents", "sessions", "read", "approvals"]
-Client = Callable[[Somebody], httpx.Client]
+Client = Callable[[Somebody], httpx2.Client]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def made(api: str, anna: Somebody, as_: Client) -> dict[str, Any]:
     return good(as_(anna).post(KEYS, json={"name": "Anna's", "scopes": SCOPES}))
 
 
-def asked(stage: Stage, client: httpx.Client, **more: Any) -> dict[str, Any]:
+def asked(stage: Stage, client: httpx2.Client, **more: Any) -> dict[str, Any]:
     """Start a run that needs four eyes, and return the approval of its call."""
     tools = [{"type": "agent_toolset_20260401", "default_config": {"approval": {"four_eyes": True}}}]
     agent = good(client.post("/v1/agents", json={"name": "A", "model": "stand-in", "tools": tools}))
@@ -44,7 +44,7 @@ def asked(stage: Stage, client: httpx.Client, **more: Any) -> dict[str, Any]:
     return approval
 
 
-def allow(client: httpx.Client, approval: dict[str, Any]) -> httpx.Response:
+def allow(client: httpx2.Client, approval: dict[str, Any]) -> httpx2.Response:
     return client.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"})
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-import httpx
+import httpx2
 from doors.served import Caller, bad, good
 from doors.waiting import agent_with, approval_of, asked
 from people import Somebody, Visitor, acts_of, member
@@ -10,7 +10,7 @@ from rows.stage import Stage
 
 from api.browser import TOKEN_HEADER, token_of
 
-Client = Callable[[Somebody], httpx.Client]
+Client = Callable[[Somebody], httpx2.Client]
 
 
 def test_the_person_is_told_and_counts_once_another_admin_confirms(api: str, stage: Stage, caller: Caller, as_: Client) -> None:
@@ -19,7 +19,7 @@ def test_the_person_is_told_and_counts_once_another_admin_confirms(api: str, sta
     decision = f"/v1/approvals/{approval['id']}/decision"
     allow = {"result": "allow"}
     good(as_(anna).post(decision, json=allow))
-    link = httpx.URL(good(as_(anna).post(f"/v1/organizations/users/{ben.person_id}/link", json={}))["url"]).path
+    link = httpx2.URL(good(as_(anna).post(f"/v1/organizations/users/{ben.person_id}/link", json={}))["url"]).path
     with Visitor(api) as browser:
         assert browser.submit(link).status_code == 303
         [cookie] = [value for name, value in browser.cookies.items() if "form" not in name]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from doors.reading import stream
 from doors.served import Caller, bad, good, served
@@ -29,7 +29,7 @@ def behind_tls(database_urls: object, redis_url: str, tmp_path_factory: pytest.T
         yield url
 
 
-def cookies_of(response: httpx.Response) -> list[str]:
+def cookies_of(response: httpx2.Response) -> list[str]:
     """The cookies that a response sets."""
     return response.headers.get_list("set-cookie")
 
@@ -38,7 +38,7 @@ def test_the_cookie_is_for_no_script_and_for_no_other_site(api: str, stage: Stag
     with Visitor(api) as browser:
         entered = browser.submit(invited(stage), name="Anna")
         [cookie] = cookies_of(entered)
-        port = httpx.URL(api).port
+        port = httpx2.URL(api).port
         assert cookie.startswith(f"assent-{port}=")
         assert {"HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
         assert "Secure" not in cookie, "no browser would keep it on loopback HTTP"

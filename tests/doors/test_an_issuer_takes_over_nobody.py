@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from crashes.processes import wait_for
 from doors.provider import account, enter, provider_at
@@ -74,7 +74,7 @@ def browser_of(who: Somebody, house: str) -> Iterator[Visitor]:
         yield browser
 
 
-def connect(browser: Visitor, offered: httpx.Response) -> httpx.Response:
+def connect(browser: Visitor, offered: httpx2.Response) -> httpx2.Response:
     """Press the button of the page that offers an account."""
     token = offered.text.partition('name="csrf_token" value="')[2][:64]
     return browser.post("/inbox/account/accounts", data={"csrf_token": token})
@@ -86,7 +86,7 @@ def connected(browser: Visitor, issuer: str = "contractors") -> None:
     assert enter(browser, issuer=issuer).status_code == 303
 
 
-def ask(browser: Visitor, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+def ask(browser: Visitor, method: str, path: str, body: dict[str, Any] | None = None) -> httpx2.Response:
     """Send a request of the API as a page of this browser does."""
     page = browser.get("/inbox/account").text
     token = page.partition('name="csrf_token" value="')[2][:64]

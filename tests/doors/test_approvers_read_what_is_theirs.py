@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.reading import stream
 from doors.served import Caller, bad, confirmation, good
@@ -16,7 +16,7 @@ from models.people.group import Group
 
 SECRET_PLACE = "ls /srv/payroll"
 
-Client = Callable[[Somebody], httpx.Client]
+Client = Callable[[Somebody], httpx2.Client]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import MODEL, Caller, bad, good, message
 
@@ -278,5 +278,5 @@ def test_a_request_with_one_bad_event_stores_none_of_its_events(caller: Caller) 
 
 @pytest.mark.parametrize("key", ["", "a b", "ü".encode(), "x" * 256])
 def test_an_invalid_idempotency_key_is_refused(caller: Caller, key: str | bytes) -> None:
-    headers = httpx.Headers([(b"idempotency-key", key.encode() if isinstance(key, str) else key)])
+    headers = httpx2.Headers([(b"idempotency-key", key.encode() if isinstance(key, str) else key)])
     bad(caller.post("/v1/agents", json=GOOD, headers=headers), 400, "Idempotency-Key")

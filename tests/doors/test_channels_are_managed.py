@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import good, key, served
 from people import Visitor, member
@@ -25,13 +25,13 @@ def mailing(database_urls: object, redis_url: str, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def admin(stage: Stage, mailing: str) -> Iterator[httpx.Client]:
+def admin(stage: Stage, mailing: str) -> Iterator[httpx2.Client]:
     """A client with a key that manages the workspace."""
-    with httpx.Client(base_url=mailing, headers={"x-api-key": key(stage)}, timeout=20) as client:
+    with httpx2.Client(base_url=mailing, headers={"x-api-key": key(stage)}, timeout=20) as client:
         yield client
 
 
-def refused(response: httpx.Response, status: int = 400) -> str:
+def refused(response: httpx2.Response, status: int = 400) -> str:
     assert response.status_code == status, response.text
     return str(response.json()["error"]["message"])
 
@@ -98,7 +98,7 @@ def test_slack_goes_to_a_slack_user_that_is_linked(stage: Stage, mailing: str) -
         assert "address: is no Slack user" in refused(client.post("/v1/channels", json={"kind": "slack", "address": "U0002"}))
 
 
-def test_an_admin_manages_the_workspace_s_channels_and_the_default(stage: Stage, admin: httpx.Client) -> None:
+def test_an_admin_manages_the_workspace_s_channels_and_the_default(stage: Stage, admin: httpx2.Client) -> None:
     rows = [
         good(admin.post("/v1/channels", json=body))
         for body in (

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from http.client import HTTPResponse
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, good, key, served
 from rows.stage import Stage
@@ -68,9 +68,9 @@ def test_a_closed_connection_makes_room(slow: Slow, crowded_api: str) -> None:
     slow.opened.close()
     for _ in range(100):
         try:
-            if httpx.get(f"{crowded_api}/healthz").status_code == 200:
+            if httpx2.get(f"{crowded_api}/healthz").status_code == 200:
                 return
-        except httpx.TransportError:
+        except httpx2.TransportError:
             continue
     pytest.fail("the closed connections are still counted")
 
@@ -95,6 +95,6 @@ def test_behind_a_trusted_proxy_each_client_is_counted_and_the_proxy_is_not(slow
 
 
 def test_a_proxy_s_connection_counts_for_the_client_of_its_present_request(crowded_api: str) -> None:
-    with httpx.Client(base_url=crowded_api, transport=httpx.HTTPTransport(local_address=PROXY)) as proxy:
+    with httpx2.Client(base_url=crowded_api, transport=httpx2.HTTPTransport(local_address=PROXY)) as proxy:
         for number in range(3 * MOST):
             assert proxy.get("/healthz", headers={"x-forwarded-for": f"192.0.2.{number % 2}"}).status_code == 200

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.reading import stream
 from doors.served import Caller, bad, good, key
@@ -52,7 +52,7 @@ def reveals(stage: Stage, session: str) -> list[Audit]:
         return list(db.find(Audit, "WHERE chain = %(chain)s AND action = %(action)s", chain=session, action="events.revealed"))
 
 
-def streamed(client: httpx.Client, session: str, path: str = "") -> list[dict[str, Any]]:
+def streamed(client: httpx2.Client, session: str, path: str = "") -> list[dict[str, Any]]:
     """Return all events, read from a stream."""
     with stream(client, session, last=0, path=path) as opened:
         return [frame.data for frame in opened.until("user.custom_tool_result")]

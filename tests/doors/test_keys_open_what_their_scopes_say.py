@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, confirmation, good, key, message
 from rows.stage import Stage, call
@@ -28,14 +28,14 @@ from models.workspace.key_lookup import CACHE_SECONDS
     ],
 )
 def test_a_missing_malformed_or_unknown_key_is_401(api: str, headers: dict[str, str], stage: Stage) -> None:
-    answer = httpx.get(f"{api}/v1/agents", headers=headers)
+    answer = httpx2.get(f"{api}/v1/agents", headers=headers)
     assert bad(answer, 401, "API key")["type"] == "authentication_error"
 
 
 def test_a_key_may_come_as_bearer_or_as_x_api_key(api: str, stage: Stage) -> None:
     secret = key(stage)
     for headers in ({"x-api-key": secret}, {"authorization": f"Bearer {secret}"}, {"authorization": f"bearer  {secret}"}):
-        good(httpx.get(f"{api}/v1/agents?beta=true", headers=headers | {"anthropic-version": "2023-06-01"}))
+        good(httpx2.get(f"{api}/v1/agents?beta=true", headers=headers | {"anthropic-version": "2023-06-01"}))
 
 
 def test_the_checksum_detects_a_typo() -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from http.client import HTTPResponse
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 from anthropic import Anthropic, RateLimitError
 from doors.reading import stream
@@ -67,12 +67,12 @@ def connect(url: str) -> socket.socket:
     return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10)
 
 
-def exchange(connection: socket.socket, request: bytes) -> httpx.Response:
+def exchange(connection: socket.socket, request: bytes) -> httpx2.Response:
     """Send these bytes. Returns the response."""
     connection.sendall(request)
     response = HTTPResponse(connection)
     response.begin()
-    return httpx.Response(response.status, headers=response.getheaders(), content=response.read())
+    return httpx2.Response(response.status, headers=response.getheaders(), content=response.read())
 
 
 def test_every_response_to_a_key_says_how_many_requests_are_left(strict: Caller) -> None:
@@ -104,7 +104,7 @@ def test_each_key_has_its_own_limit(strict: Caller, strict_api: str, stage: Stag
 
 
 def test_routes_without_a_key_have_no_limit(strict_api: str) -> None:
-    with httpx.Client(base_url=strict_api) as watcher:
+    with httpx2.Client(base_url=strict_api) as watcher:
         for path in ("/healthz", "/openapi.json"):
             assert {watcher.get(path).status_code for _ in range(BURST + 1)} == {200}
 
@@ -201,7 +201,7 @@ def test_a_body_that_does_not_arrive_in_time_is_a_408_and_ends_the_connection(st
         assert not connection.recv(1), "the connection goes on"
 
 
-def form(url: str, path: str, length: int, body: bytes = b"") -> httpx.Response:
+def form(url: str, path: str, length: int, body: bytes = b"") -> httpx2.Response:
     """Send the head of a form and a part of its body. Returns the response."""
     head = [f"POST {path} HTTP/1.1", f"host: {urlsplit(url).netloc}", "sec-fetch-site: same-origin", f"content-length: {length}"]
     head += ["content-type: application/x-www-form-urlencoded", "", ""]

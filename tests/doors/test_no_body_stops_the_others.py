@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import pytest
 from doors.served import Caller
@@ -91,7 +91,7 @@ def _slowest(caller: Caller, send: Callable[[], object]) -> float:
     listening = {socket.pid for socket in psutil.net_connections("tcp") if socket.status == "LISTEN" and socket.laddr.port == port}
     server = [psutil.Process(pid) for pid in listening if pid]
     assert server
-    with httpx.Client(base_url=caller.base_url, timeout=60) as other:
+    with httpx2.Client(base_url=caller.base_url, timeout=60) as other:
         other.get("/healthz")
         sending.start()
         while sending.is_alive():
@@ -108,7 +108,7 @@ def test_others_are_answered_meanwhile(caller: Caller, sample: Callable[[], byte
     headers = {"x-api-key": caller.headers["x-api-key"], "content-type": "application/json"}
 
     def post() -> None:
-        statuses.append(httpx.post(f"{caller.base_url}/v1/agents", content=raw, headers=headers, timeout=60).status_code)
+        statuses.append(httpx2.post(f"{caller.base_url}/v1/agents", content=raw, headers=headers, timeout=60).status_code)
 
     assert _slowest(caller, post) < QUICK
     assert statuses[0] in {200, 400}

@@ -1,6 +1,6 @@
 """`/metrics` shows an operator, in Prometheus' format, what waits and what is wrong in the workspace of the key."""
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, key
 from own_database import Clock
@@ -63,4 +63,4 @@ def test_an_audit_that_is_not_sealed_raises_an_alarm(api: str, stage: Stage, ala
 def test_nobody_reads_them_without_an_administrators_key(api: str, stage: Stage) -> None:
     with Caller(api, key(stage, "read", "agents", "sessions", "approvals")) as other:
         bad(other.get("/metrics"), 403, "admin")
-    assert httpx.get(f"{api}/metrics").status_code == 401
+    assert httpx2.get(f"{api}/metrics").status_code == 401

@@ -2,7 +2,7 @@
 
 import threading
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, good, key
 from own_database import Clock
@@ -97,7 +97,7 @@ def test_a_lost_passkey_is_replaced_by_a_new_link_that_ends_all_earlier_ways_in(
     with transaction(stage.workspace_id) as db:
         by = anna.principal
         Passkey.add(db, by.person_id, credential_id=b"lost", public_key=b"key", sign_count=0, name="Phone", by=by)
-    link = httpx.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
+    link = httpx2.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
     assert good(caller.get("/v1/organizations/invites"))["data"] == [], "the link is no invitation"
     with anna.client(api) as before, Visitor(api) as browser:
         assert before.get("/v1/sessions").status_code == 200, "an unused link ends nothing"
@@ -110,7 +110,7 @@ def test_a_lost_passkey_is_replaced_by_a_new_link_that_ends_all_earlier_ways_in(
 
 def test_a_deactivated_member_s_link_signs_nobody_in(api: str, stage: Stage, caller: Caller) -> None:
     anna = member(stage, email="anna@example.com")
-    link = httpx.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
+    link = httpx2.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
     with Visitor(api) as browser:
         token = browser.get(link).text.partition('name="csrf_token" value="')[2][:64]
         good(caller.delete(f"/v1/organizations/users/{anna.person_id}"))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors import waiting
 from doors.served import Caller, bad, confirmation, good, message
@@ -11,7 +11,7 @@ from doors.waiting import agent_with, approval_of
 from people import Somebody, group, member
 from rows.stage import Stage, call
 
-Client = Callable[[Somebody], httpx.Client]
+Client = Callable[[Somebody], httpx2.Client]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def asked(caller: Caller, stage: Stage, agent: dict[str, Any]) -> dict[str, Any]
     return approval_of(caller, waiting.asked(caller, stage, agent=agent)[0])
 
 
-def allow(client: httpx.Client, approval: dict[str, Any]) -> httpx.Response:
+def allow(client: httpx2.Client, approval: dict[str, Any]) -> httpx2.Response:
     """Allow an approval."""
     return client.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"})
 

@@ -34,11 +34,19 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Misconfigured(BaseHTTPRequestHandler):
-    """Two servers that are no issuers: `/list` has a list in place of metadata, `/bare` metadata without endpoints."""
+    """Three servers that are no issuers.
+
+    `/list` has a list in place of metadata, `/bare` metadata without endpoints, and `/down` endpoints at which nothing answers.
+    """
 
     def do_GET(self) -> None:
-        bare = {"issuer": f"http://{self.headers['host']}/bare"}
-        body = json.dumps([1] if self.path.startswith("/list/") else bare).encode()
+        issuer = self.path.removesuffix("/.well-known/openid-configuration")
+        metadata: Any = {"issuer": f"http://{self.headers['host']}{issuer}"}
+        if issuer == "/list":
+            metadata = [1]
+        if issuer == "/down":
+            metadata |= dict.fromkeys(("authorization_endpoint", "token_endpoint", "jwks_uri"), "http://127.0.0.1:1")
+        body = json.dumps(metadata).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -61,7 +69,7 @@ def misconfigured() -> Iterator[str]:
 def house(
     provider: str, misconfigured: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The URL of an API server that trusts the provider, and two servers that are none."""
+    """The URL of an API server that trusts the provider, and three servers that are none."""
     corp = {
         "name": "corp",
         "issuer_url": provider,
@@ -70,7 +78,7 @@ def house(
         "roles": ROLES,
         "groups": ["book-club"],
     }
-    others = [corp | {"name": name, "issuer_url": f"{misconfigured}/{name}"} for name in ("list", "bare")]
+    others = [corp | {"name": name, "issuer_url": f"{misconfigured}/{name}"} for name in ("list", "bare", "down")]
     env = {
         "ASSENT_ISSUERS": json.dumps([corp, *others]),
         "ASSENT_SIGN_IN_WORKSPACE": SIGN_IN_WORKSPACE,
@@ -198,6 +206,14 @@ def test_a_server_that_is_no_issuer_is_named(house: str, stage: Stage, name: str
         refused = browser.get(f"/sign-in/oidc/{name}")
     assert refused.status_code == code
     assert says in refused.text
+
+
+def test_an_issuer_whose_token_endpoint_is_down_is_named(house: str, stage: Stage) -> None:
+    with Visitor(house) as browser:
+        state = parse_qs(urlsplit(begin(browser, "down")).query)["state"][0]
+        refused = browser.get("/sign-in/oidc/down/callback", params={"code": "c", "state": state})
+        assert refused.status_code == 403
+        assert "down does not vouch for you (ConnectError)" in refused.text
 
 
 def test_an_unknown_issuer_is_not_found(house: str, stage: Stage) -> None:

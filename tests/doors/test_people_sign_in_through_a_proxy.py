@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import HOUSE, SIGN_IN_WORKSPACE, served
 from people import Visitor, acts_of, member
@@ -63,7 +63,7 @@ def proxy(house: str, email: str, groups: str = "ops") -> Iterator[str]:
 
 def direct(house: str, **headers: str) -> Visitor:
     """Return a browser that reaches the server directly, from another address."""
-    return Visitor(house, headers=headers, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
+    return Visitor(house, headers=headers, transport=httpx2.HTTPTransport(local_address="127.0.0.2"))
 
 
 def test_the_person_whom_the_proxy_names_is_signed_in_with_the_role_of_the_groups(house: str, stage: Stage) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.browser import PATIENCE, watched
 from doors.served import PARTS, Caller, good
@@ -28,7 +28,7 @@ def reference(browser: Browser, api: str) -> Iterator[Page]:
 
 
 def test_every_operation_is_on_the_page(reference: Page, api: str) -> None:
-    document = httpx.get(f"{api}/openapi.json").json()
+    document = httpx2.get(f"{api}/openapi.json").json()
     count = sum(len(routes) for routes in document["paths"].values())
     reference.get_by_placeholder("Search the operations").fill("")
     expect(reference.locator(".opblock-summary")).to_have_count(count)
@@ -66,7 +66,7 @@ def test_a_request_is_tried_with_an_api_key(reference: Page, caller: Caller) -> 
 
 def test_its_policy_takes_scripts_and_styles_from_this_server_only(api: str) -> None:
     for path in ("/docs", *PARTS):
-        answer = httpx.get(f"{api}{path}")
+        answer = httpx2.get(f"{api}{path}")
         assert answer.status_code == 200
         policy: dict[str, Any] = dict(part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; "))
         assert policy["default-src"] == "'none'"

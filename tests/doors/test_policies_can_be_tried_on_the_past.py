@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, good, key
 from own_database import Clock
@@ -164,7 +164,7 @@ def test_a_long_simulation_delays_no_other_request_and_a_second_one_gets_a_503(c
     assert good(simulating.result())["looked_at"] > 0
 
 
-def _simulate(caller: Caller, body: dict[str, Any]) -> httpx.Response:
+def _simulate(caller: Caller, body: dict[str, Any]) -> httpx2.Response:
     """Simulate, again if another simulation was running."""
     while (response := caller.post("/v1/policy/simulate", json=body)).status_code == 503:
         pass

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from anthropic import Anthropic
 from doors.served import MODEL, Caller, bad, good
@@ -264,7 +264,7 @@ def test_others_are_answered_while_a_policy_with_many_expressions_is_checked(cal
     posting = threading.Thread(target=lambda: good(caller.post("/v1/policy", json=body)))
     posting.start()
     answered = 0
-    with httpx.Client(base_url=str(caller.base_url), timeout=60) as other:
+    with httpx2.Client(base_url=str(caller.base_url), timeout=60) as other:
         while posting.is_alive():
             answered += other.get("/healthz").status_code == 200
     assert answered > 10, "a server that compiles without pauses answers one request before and one after"

@@ -1,6 +1,6 @@
 """`/readyz` names to administrators alone the calls that no worker takes because their files are on another storage."""
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
@@ -30,7 +30,7 @@ def test_a_call_that_no_worker_here_can_take_is_named_with_its_storage(caller: C
 
 def test_without_an_administrator_s_key_readiness_is_the_status_alone(api: str, stage: Stage) -> None:
     hold_back_a_call(stage)
-    assert good(httpx.get(f"{api}/readyz")) == {"status": "ok"}
+    assert good(httpx2.get(f"{api}/readyz")) == {"status": "ok"}
     with Caller(api, key(stage, "read", "agents", "sessions", "approvals")) as other:
         bad(other.get("/readyz"), 403, "admin")
     with Caller(api, "sk-assent-none") as nobody:

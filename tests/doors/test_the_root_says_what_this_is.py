@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, good
 
@@ -24,6 +24,6 @@ def test_a_browser_is_sent_to_the_inbox(api: str, accept: str) -> None:
         sent = nobody.get("/", headers={"accept": accept})
         assert sent.status_code == 303
         assert sent.headers["vary"] == "accept"
-        page = httpx.get(httpx.URL(f"{api}/").join(sent.headers["location"]))
+        page = httpx2.get(httpx2.URL(f"{api}/").join(sent.headers["location"]))
     assert page.url.path == "/inbox"
     assert page.headers["content-type"] == "text/html; charset=utf-8"

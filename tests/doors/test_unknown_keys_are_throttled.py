@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 from doors.served import Caller, bad, good, key, served
 from rows.stage import Stage
@@ -25,7 +25,7 @@ def strict_api(database_urls: object, redis_url: str, tmp_path_factory: pytest.T
         yield url
 
 
-def ask(api: str, secret: str, address: str) -> httpx.Response:
+def ask(api: str, secret: str, address: str) -> httpx2.Response:
     """Send a request with this key from this address."""
     with Caller(api, secret, **{"x-forwarded-for": address}) as caller:
         return caller.get("/v1/agents")

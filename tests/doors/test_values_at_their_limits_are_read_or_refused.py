@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import hypothesis
 import pytest
 from doors import described
@@ -80,7 +80,7 @@ def filled(path: str, ids: dict[str, str]) -> str:
     return path.replace("{", "").replace("}", "")
 
 
-def fault(response: httpx.Response) -> str | None:
+def fault(response: httpx2.Response) -> str | None:
     """Return a description of the request if the response is a 5xx."""
     if response.status_code < 500:
         return None
@@ -190,7 +190,7 @@ def test_no_header_is_a_5xx(caller: Caller, ids: dict[str, str]) -> None:
     faults = []
     for name in HEADERS:
         for value in values:
-            headers = httpx.Headers([(name.encode(), value)])
+            headers = httpx2.Headers([(name.encode(), value)])
             faults.append(fault(caller.get(f"/v1/sessions/{ids['session_id']}", headers=headers)))
             faults.append(fault(caller.post(f"/v1/sessions/{ids['session_id']}", json={"title": "T"}, headers=headers)))
     assert_no(faults)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from alembic.script import ScriptDirectory
 from doors.served import Caller, bad, good, key, message, served
@@ -42,8 +42,8 @@ def test_without_a_database_a_request_is_a_503(lost_api: str, stage: Stage) -> N
 
 
 def test_without_a_database_the_server_is_alive_and_not_ready(lost_api: str) -> None:
-    assert good(httpx.get(f"{lost_api}/healthz")) == {"status": "ok"}
-    answer = httpx.get(f"{lost_api}/readyz")
+    assert good(httpx2.get(f"{lost_api}/healthz")) == {"status": "ok"}
+    answer = httpx2.get(f"{lost_api}/readyz")
     assert answer.status_code == 503
     assert answer.json() == {"status": "not ready"}
 

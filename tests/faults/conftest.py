@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from crashes.effects import TOOLSET, Ledger, announce_effects
 from crashes.hints import forget, use_redis
@@ -161,7 +161,7 @@ def plant(whole_plant: Plant, clean_database: DatabaseUrls) -> Iterator[Plant]:
 @pytest.fixture
 def crowd(plant: Plant, stage: Stage) -> Iterator[Crowd]:
     """Sessions over HTTP."""
-    with httpx.Client(base_url=plant.url, headers={"x-api-key": key(stage)}, timeout=20) as caller:
+    with httpx2.Client(base_url=plant.url, headers={"x-api-key": key(stage)}, timeout=20) as caller:
         yield Crowd(plant, stage, caller)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 from crashes.invariants import Seen, check_invariants, look
 from crashes.journey import EFFECT, spell
@@ -66,8 +66,8 @@ class Plant:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/healthz").status_code == 200
-        except httpx.HTTPError:
+            return httpx2.get(f"{self.url}/healthz").status_code == 200
+        except httpx2.HTTPError:
             return False
 
     def process(self, name: str) -> psutil.Process:
@@ -87,7 +87,7 @@ class Plant:
 class Crowd:
     """Sessions of one workspace that go through the same script, driven over HTTP."""
 
-    def __init__(self, plant: Plant, stage: Stage, caller: httpx.Client) -> None:
+    def __init__(self, plant: Plant, stage: Stage, caller: httpx2.Client) -> None:
         self.plant, self.stage, self.caller = plant, stage, caller
         self.sessions: list[str] = []
         self.slowest = 0.0
@@ -110,7 +110,7 @@ class Crowd:
         assert response.status_code == 200, response.text
         self.slowest = max(self.slowest, time.monotonic() - before)
 
-    def decide(self, approval: Approval, **decision: Any) -> httpx.Response:
+    def decide(self, approval: Approval, **decision: Any) -> httpx2.Response:
         """Decide as a person. Returns the response."""
         before = time.monotonic()
         response = self.caller.post(f"/v1/approvals/{approval.id}/decision", json=decision)

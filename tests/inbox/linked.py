@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-import httpx
+import httpx2
 from people import Somebody, Visitor
 from rows.stage import Stage
 
@@ -45,17 +45,17 @@ def new_message(stage: Stage, approval: Approval, to: Somebody) -> Message:
     """Prepare a message, as a sender does."""
     with transaction(stage.workspace_id) as db:
         issued = link.issue(db, approval, to.person_id)
-    return Message(stage, httpx.URL(issued.url).path, issued.code)
+    return Message(stage, httpx2.URL(issued.url).path, issued.code)
 
 
-def fields(page: httpx.Response, **values: str) -> dict[str, str]:
+def fields(page: httpx2.Response, **values: str) -> dict[str, str]:
     """The values of the form on a page."""
     token = TOKEN.search(page.text)
     assert token, page.text
     return {"csrf_token": token[1]} | values
 
 
-def send(api: str, message: Message, **values: str) -> httpx.Response:
+def send(api: str, message: Message, **values: str) -> httpx2.Response:
     """Open the address in a new browser, and send the form, with the right code unless `values` name another."""
     with Visitor(api) as browser:
         return browser.post(message.path, data=fields(browser.get(message.path), **{"code": message.code} | values))

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 from inbox.linked import Message, decided_by, fields, new_message, send
 from inbox.waiting import asked, asks_back, status, unknown_outcome
@@ -57,7 +57,7 @@ def test_a_named_approver_s_code_is_the_approver_s_vote(api: str, stage: Stage) 
     assert status(stage, approval) == "allowed"
 
 
-def send_without_form(api: str, message: Message) -> httpx.Response:
+def send_without_form(api: str, message: Message) -> httpx2.Response:
     """Send the form although the page has none, with the token of the page for signing in."""
     with Visitor(api) as browser:
         values = fields(browser.get("/sign-in"), code=message.code, do="allow")
@@ -171,9 +171,9 @@ def test_two_right_codes_at_once_decide_once(api: str, stage: Stage, approval: A
     assert len([event for event in stage.events(approval.session_id) if event.type == "approval.decided"]) == 1
 
 
-def at_once(api: str, message: Message, *forms: dict[str, str]) -> list[httpx.Response]:
+def at_once(api: str, message: Message, *forms: dict[str, str]) -> list[httpx2.Response]:
     """Send each form from a browser of its own, all at the same moment."""
-    responses: list[httpx.Response] = []
+    responses: list[httpx2.Response] = []
     ready = threading.Barrier(len(forms))
 
     def post(form: dict[str, str]) -> None:

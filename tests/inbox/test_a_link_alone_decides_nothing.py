@@ -5,7 +5,7 @@ import re
 from html import unescape
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 import redis
 from crashes.processes import wait_for
@@ -34,7 +34,7 @@ def everything(stage: Stage) -> list[object]:
         return [db.rows(f"SELECT t::text FROM {table} t ORDER BY 1") for table in tables]
 
 
-def checked(response: httpx.Response) -> httpx.Response:
+def checked(response: httpx2.Response) -> httpx2.Response:
     """Assert that the response has the headers of every response at a link. Returns the response."""
     headers = response.headers
     assert headers["referrer-policy"] == "no-referrer"
@@ -113,7 +113,7 @@ def test_a_browser_without_sec_fetch_headers_hides_the_origin_and_decides(
     api: str, stage: Stage, approval: Approval, message: Message
 ) -> None:
     """By the policy `no-referrer` such a browser sends the origin `null`."""
-    with httpx.Client(base_url=api) as browser:
+    with httpx2.Client(base_url=api) as browser:
         values = fields(browser.get(message.path), code=message.code, do="allow")
         assert browser.post(message.path, data=values).status_code == 403, "no origin at all"
         assert browser.post(message.path, data=values, headers={"origin": "null"}).status_code == 200
@@ -219,7 +219,7 @@ def test_attempts_are_limited_per_address(
     monkeypatch.setenv("ASSENT_PUBLIC_URL", "http://localhost")
     settings.cache_clear()
     caplog.set_level("DEBUG")
-    url, server = "http://127.0.0.1", httpx.WSGITransport(create_app())
+    url, server = "http://127.0.0.1", httpx2.WSGITransport(create_app())
     with Visitor(url, transport=server) as browser:
         for _ in range(6):
             assert browser.get(message.path).status_code == 200
@@ -234,7 +234,7 @@ def test_attempts_are_limited_per_address(
             assert limited.status_code == 429
             assert int(limited.headers["retry-after"]) > 0
     assert message.row.tries == 1
-    records = [record.getMessage() for record in caplog.records if record.name.partition(".")[0] not in {"httpx", "httpcore"}]
+    records = [record.getMessage() for record in caplog.records if record.name.partition(".")[0] not in {"httpx2", "httpcore2"}]
     assert not [text for text in records if message.token in text or message.code in text]
 
 

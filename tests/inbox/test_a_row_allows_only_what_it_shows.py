@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import people
 import pytest
 from inbox.waiting import asked, asks_back, status, unknown_outcome
@@ -21,13 +21,13 @@ ASKED = dict.fromkeys(("bash", "edit", "write", "read", "grep"), "always_ask")
 
 
 @pytest.fixture
-def anna(api: str, stage: Stage) -> Iterator[httpx.Client]:
+def anna(api: str, stage: Stage) -> Iterator[httpx2.Client]:
     """An admin without scripts."""
     with people.member(stage, "admin").client(api) as client:
         yield client
 
 
-def row_of(anna: httpx.Client, approval: Approval) -> str:
+def row_of(anna: httpx2.Client, approval: Approval) -> str:
     """The HTML of the approval's row."""
     page = anna.get("/inbox").text
     return page[page.index(f'<li id="{approval.id}"') :].partition("</li>")[0]
@@ -38,7 +38,7 @@ def texts_of(row: str) -> str:
     return html.unescape(re.sub("<[^>]*>", " ", re.sub('class="unseen">[^<]*', ">", row)))
 
 
-def allow_from_row(anna: httpx.Client, approval: Approval) -> httpx.Response:
+def allow_from_row(anna: httpx2.Client, approval: Approval) -> httpx2.Response:
     """Send the form of a row."""
     form = {"do": "allow", "sha256": approval.input_sha256, "back": "/inbox"}
     return anna.post(f"/inbox/approvals/{approval.id}/decision", data=form)
@@ -61,7 +61,7 @@ WHOLE: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_row_that_shows_every_argument_allows(anna: httpx.Client, stage: Stage, name: str) -> None:
+def test_a_row_that_shows_every_argument_allows(anna: httpx2.Client, stage: Stage, name: str) -> None:
     block, texts = WHOLE[name]
     [approval] = asked(stage, block, **ASKED)
     row = row_of(anna, approval)
@@ -86,7 +86,7 @@ PARTIAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", PARTIAL)
-def test_a_row_that_shows_less_leads_to_the_card_and_its_form_is_refused(anna: httpx.Client, stage: Stage, name: str) -> None:
+def test_a_row_that_shows_less_leads_to_the_card_and_its_form_is_refused(anna: httpx2.Client, stage: Stage, name: str) -> None:
     [approval] = asked(stage, PARTIAL[name], **ASKED)
     row = row_of(anna, approval)
     assert 'value="allow"' not in row
@@ -102,7 +102,7 @@ def test_a_row_that_shows_less_leads_to_the_card_and_its_form_is_refused(anna: h
     assert status(stage, approval) == "allowed"
 
 
-def test_a_row_names_the_tool_and_all_its_arguments(anna: httpx.Client, stage: Stage) -> None:
+def test_a_row_names_the_tool_and_all_its_arguments(anna: httpx2.Client, stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
     [approval] = asked(stage, call("mcp__shop__refund", n=5), servers={"shop": "assent:orders"})
     row = texts_of(row_of(anna, approval))
@@ -113,7 +113,7 @@ def test_a_row_names_the_tool_and_all_its_arguments(anna: httpx.Client, stage: S
     assert 'mcp__shop__refund {"n": 6}' in texts_of(row_of(anna, prompted))
 
 
-def test_several_rows_are_allowed_only_if_each_shows_all_that_would_run(anna: httpx.Client, stage: Stage) -> None:
+def test_several_rows_are_allowed_only_if_each_shows_all_that_would_run(anna: httpx2.Client, stage: Stage) -> None:
     [short], [long] = (asked(stage, block) for block in (call(command="ls"), PARTIAL["a command beyond the room"]))
     marks = [f"{row.id} {row.input_sha256}" for row in (short, long)]
     refused = anna.post("/inbox/approvals/decisions", data={"do": "allow", "approval": marks, "back": "/inbox"})
@@ -125,7 +125,7 @@ def test_several_rows_are_allowed_only_if_each_shows_all_that_would_run(anna: ht
     assert {status(stage, row) for row in (short, long)} == {"denied"}
 
 
-def test_a_row_takes_no_other_answer_than_allow_and_deny(anna: httpx.Client, stage: Stage) -> None:
+def test_a_row_takes_no_other_answer_than_allow_and_deny(anna: httpx2.Client, stage: Stage) -> None:
     [approval] = asked(stage)
     for verb in ("session", "respond", "end", "rerun"):
         response = anna.post(f"/inbox/approvals/{approval.id}/decision", data={"do": verb, "sha256": approval.input_sha256})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import people
 import pytest
 from inbox.visitor import Visitor
@@ -94,10 +94,10 @@ def test_secrets_are_masked_until_a_person_with_the_right_shows_them(admin: Visi
 
 
 @pytest.fixture
-def get(api: str, stage: Stage) -> Callable[..., httpx.Response]:
+def get(api: str, stage: Stage) -> Callable[..., httpx2.Response]:
     """`get(role, path)`: the response to a person of this role."""
 
-    def get_as(role: str, path: str) -> httpx.Response:
+    def get_as(role: str, path: str) -> httpx2.Response:
         with people.member(stage, role).client(api) as client:  # type: ignore[arg-type]
             return client.get(path)
 
@@ -111,7 +111,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(get: Callable[..., httpx.Response], path: str) -> None:
+def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(get: Callable[..., httpx2.Response], path: str) -> None:
     page = get("admin", path)
     assert page.status_code == (404 if path.endswith("nowhere") else 200)
     policy = page.headers["content-security-policy"]
@@ -133,16 +133,16 @@ def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(get: C
 
 def test_a_visitor_is_sent_to_the_sign_in_page_and_back(api: str) -> None:
     for path in PAGES[:-1]:
-        response = httpx.get(f"{api}{path}?show=all")
+        response = httpx2.get(f"{api}{path}?show=all")
         assert (response.status_code, response.headers["location"]) == (
             303,
             f"/sign-in?next={path.replace('/', '%2F')}%3Fshow%3Dall",
         )
-    assert httpx.post(f"{api}/inbox/approvals/appr_1/decision").status_code == 401
+    assert httpx2.post(f"{api}/inbox/approvals/appr_1/decision").status_code == 401
 
 
 @pytest.mark.parametrize("role", ["developer", "approver", "viewer"])
-def test_pages_of_admins_are_for_admins(get: Callable[..., httpx.Response], role: str) -> None:
+def test_pages_of_admins_are_for_admins(get: Callable[..., httpx2.Response], role: str) -> None:
     for path in ("/inbox/people", "/inbox/keys", "/inbox/provider-keys", "/inbox/usage", "/inbox/audit", "/inbox/audit/export"):
         assert get(role, path).status_code == 403
 

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import pytest
 from anthropic import Anthropic
@@ -251,8 +251,8 @@ def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, clie
         assert browser.submit(again["sign_in_url"], name="Anna").status_code == 303
         assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
     flower = (again["flower_user"], again["flower_password"])
-    assert httpx.get(again["flower_url"], auth=flower).status_code == 200
-    assert httpx.get(again["flower_url"]).status_code == 401
+    assert httpx2.get(again["flower_url"], auth=flower).status_code == 200
+    assert httpx2.get(again["flower_url"]).status_code == 401
 
     web = again["processes"]["web"]
     os.kill(web, signal.SIGKILL)
@@ -269,6 +269,6 @@ def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, clie
 def answers(url: str) -> bool:
     """True if a GET succeeds."""
     try:
-        return httpx.get(url).is_success
-    except httpx.HTTPError:
+        return httpx2.get(url).is_success
+    except httpx2.HTTPError:
         return False

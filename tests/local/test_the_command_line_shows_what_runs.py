@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-import httpx
+import httpx2
 import pytest
 from click.testing import CliRunner
 from own_database import DatabaseUrls
@@ -61,26 +61,26 @@ class Api:
     def __init__(self, *waiting: dict[str, Any]) -> None:
         self.waiting = list(waiting)
         self.decided: list[dict[str, Any]] = []
-        self.refusal: httpx.Response | None = None
+        self.refusal: httpx2.Response | None = None
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/stream"):
-            return httpx.Response(200, text="".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in EVENTS))
+            return httpx2.Response(200, text="".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in EVENTS))
         if request.url.path.endswith("/decision"):
             if self.refusal:
                 return self.refusal
             self.decided.append(json.loads(request.content))
-            return httpx.Response(200, json=self.waiting.pop(0))
-        return httpx.Response(200, json={"data": self.waiting, "next_page": None})
+            return httpx2.Response(200, json=self.waiting.pop(0))
+        return httpx2.Response(200, json={"data": self.waiting, "next_page": None})
 
 
 @pytest.fixture
 def ask() -> Iterator[Callable[..., str]]:
     """Runs `assent approvals` against an API, and types into the command. Returns the output."""
-    clients: list[httpx.Client] = []
+    clients: list[httpx2.Client] = []
 
     def run_approvals(api: Api, typed: str) -> str:
-        clients.append(httpx.Client(transport=httpx.MockTransport(api), base_url="http://api"))
+        clients.append(httpx2.Client(transport=httpx2.MockTransport(api), base_url="http://api"))
         command = click.Command("approvals", callback=lambda: run(Inbox(clients[-1])))
         return CliRunner().invoke(command, input=typed, catch_exceptions=False).output
 
@@ -122,7 +122,7 @@ def test_skipping_quitting_and_hanging_up_decide_nothing(ask: Callable[..., str]
 def test_an_earlier_decision_of_another_person_is_shown(ask: Callable[..., str]) -> None:
     api = Api(approval())
     error = {"type": "error", "error": {"type": "conflict_error", "message": "Already denied by ann."}}
-    api.refusal = httpx.Response(409, json=error)
+    api.refusal = httpx2.Response(409, json=error)
     assert "Not decided: Already denied by ann." in ask(api, "1\n")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 from crashes.processes import wait_for
 from local.commands import check_assent, check_command
@@ -44,8 +44,8 @@ def test_the_receiver_of_webhooks_takes_only_signed_deliveries() -> None:
         try:
             wait_for("it listens", lambda: is_open(port), 60)
             url = f"http://127.0.0.1:{port}/"
-            assert httpx.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}).status_code == 500
-            assert httpx.post(url, content=payload, headers=headers).status_code == 204
+            assert httpx2.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}).status_code == 500
+            assert httpx2.post(url, content=payload, headers=headers).status_code == 204
         finally:
             receiver.terminate()
         assert receiver.communicate()[0].splitlines()[-1] == "session.idled sesn_1"

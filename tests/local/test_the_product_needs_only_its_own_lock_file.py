@@ -17,7 +17,7 @@ PROGRAM = """
 import json, sys
 from importlib.metadata import packages_distributions
 import api.routes.agents, api.routes.approvals, api.routes.audit, api.routes.events, api.routes.health, api.routes.sessions
-import api.reference.routes, api.serving
+import api.cli.client, api.reference.routes, api.serving, api.signing_in.openid
 import deploy.local, deploy.migrate, deploy.standin.server
 import workers.announcing, workers.providers.anthropic, workers.sweeps, workers.tool, workers.tools.mcp.listing, workers.turn
 names = {name.partition(".")[0] for name in sys.modules}

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-import httpx
+import httpx2
 
 Json = dict[str, Any]
 
@@ -189,12 +189,12 @@ class SlackPerson:
 ANNA = SlackPerson()
 
 
-def click(url: str, message: Message, text: str, who: SlackPerson = ANNA, **more: Any) -> httpx.Response:
+def click(url: str, message: Message, text: str, who: SlackPerson = ANNA, **more: Any) -> httpx2.Response:
     """Click the button with this text, as it is shown now. `more`: as of `post`."""
     return press(url, message, message.buttons[text], who, **more)
 
 
-def press(url: str, message: Message, button: Json, who: SlackPerson = ANNA, **more: Any) -> httpx.Response:
+def press(url: str, message: Message, button: Json, who: SlackPerson = ANNA, **more: Any) -> httpx2.Response:
     """Click a button that the message has, or had."""
     action = {"type": "button", "block_id": "b", "action_ts": "1.0"} | {
         name: button[name] for name in ("action_id", "text", "value")
@@ -216,11 +216,11 @@ def press(url: str, message: Message, button: Json, who: SlackPerson = ANNA, **m
     return post(url, payload, **more)
 
 
-def post(url: str, payload: Json, *, age: float = 0, secret: str = SECRET, headers: Json | None = None) -> httpx.Response:
+def post(url: str, payload: Json, *, age: float = 0, secret: str = SECRET, headers: Json | None = None) -> httpx2.Response:
     """Post an interaction as Slack does. `age`: seconds since the signature."""
     body = urlencode({"payload": json.dumps(payload)})
     signed = signed_headers(body, age=age, secret=secret) | (headers or {})
-    return httpx.post(f"{url}/v1/slack/interactions", content=body, headers=signed, timeout=20)
+    return httpx2.post(f"{url}/v1/slack/interactions", content=body, headers=signed, timeout=20)
 
 
 def signed_headers(body: str, *, age: float = 0, secret: str = SECRET) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from doors.served import good, key
 from outbox.fake_slack import ROOM, FakeSlack
@@ -22,14 +22,14 @@ Test = Callable[[Channel], dict[str, Any]]
 
 
 @pytest.fixture
-def admin(stage: Stage, api: str) -> Iterator[httpx.Client]:
+def admin(stage: Stage, api: str) -> Iterator[httpx2.Client]:
     """An API key that manages the workspace."""
-    with httpx.Client(base_url=api, headers={"x-api-key": key(stage)}, trust_env=False, timeout=20) as client:
+    with httpx2.Client(base_url=api, headers={"x-api-key": key(stage)}, trust_env=False, timeout=20) as client:
         yield client
 
 
 @pytest.fixture
-def test(stage: Stage, admin: httpx.Client) -> Test:
+def test(stage: Stage, admin: httpx2.Client) -> Test:
     """Sends a test over HTTP, does what a worker does, and returns the result."""
 
     def send(row: Channel) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_a_failed_test_is_not_retried_and_says_why_in_plain_words(stage: Stage, 
     assert len(ops.requests) == 1
 
 
-def test_a_channel_that_takes_nothing_is_not_tested(stage: Stage, ops: Receiver, admin: httpx.Client) -> None:
+def test_a_channel_that_takes_nothing_is_not_tested(stage: Stage, ops: Receiver, admin: httpx2.Client) -> None:
     off, busy = channel(stage), channel(stage)
     default = channel(stage, kind="mail", address="", for_everyone=True)
     with transaction(stage.workspace_id) as db:

@@ -4,7 +4,7 @@ import json
 import re
 from email.message import EmailMessage
 
-import httpx
+import httpx2
 import pytest
 from inbox.linked import fields
 from outbox.mailbox import Mailbox, html_of, text_of
@@ -39,7 +39,7 @@ def read(text: str) -> tuple[str, str]:
     return path, code
 
 
-def decide(api: str, path: str, code: str, do: str = "allow") -> httpx.Response:
+def decide(api: str, path: str, code: str, do: str = "allow") -> httpx2.Response:
     """Open the link, type the code and press a button."""
     with Visitor(api) as browser:
         return browser.post(path, data=fields(browser.get(path), code=code, do=do))

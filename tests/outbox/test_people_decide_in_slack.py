@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx
+import httpx2
 import pytest
 from outbox.conftest import linked
 from outbox.fake_slack import (
@@ -315,7 +315,7 @@ def test_a_signature_covers_the_whole_body(api: str, stage: Stage, slack: FakeSl
     approval = ask(stage, stage.session())
     body = urlencode({"payload": json.dumps(good_payload(approval, slack))})
     for tampered in (body.replace("assent_allow", "assent_deny"), body + "&a=b", b"\xff", ""):
-        response = httpx.post(f"{api}/v1/slack/interactions", content=tampered, headers=signed_headers(body))
+        response = httpx2.post(f"{api}/v1/slack/interactions", content=tampered, headers=signed_headers(body))
         assert response.status_code == 401
     assert stage.get(Approval, approval.id).status == "pending"
 
@@ -353,5 +353,5 @@ def test_a_button_of_another_installation_and_a_missing_approval_change_nothing(
 
 def test_a_body_of_more_than_a_megabyte_is_refused(api: str) -> None:
     body = "payload=" + "a" * 1_000_000
-    response = httpx.post(f"{api}/v1/slack/interactions", content=body, headers=signed_headers(body, secret=SECRET))
+    response = httpx2.post(f"{api}/v1/slack/interactions", content=body, headers=signed_headers(body, secret=SECRET))
     assert response.status_code == 413

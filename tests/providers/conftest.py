@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
-import httpx
+import httpx2
 import pytest
 
 from models.settings import settings
@@ -45,9 +45,9 @@ def claude(standin: str) -> Iterator[anthropic.Anthropic]:
 
 
 @pytest.fixture
-def http(standin: str) -> Iterator[httpx.Client]:
+def http(standin: str) -> Iterator[httpx2.Client]:
     """A plain HTTP client, for requests that the official client would not send."""
-    with httpx.Client(base_url=standin, headers={"x-api-key": "sk-test", "anthropic-version": "2023-06-01"}) as client:
+    with httpx2.Client(base_url=standin, headers={"x-api-key": "sk-test", "anthropic-version": "2023-06-01"}) as client:
         yield client
 
 

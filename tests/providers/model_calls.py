@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from workers.providers import ModelError, ModelRequest, Provider
@@ -25,7 +25,7 @@ def failure(provider: Provider, request: ModelRequest) -> ModelError:
     return caught.value
 
 
-def sent(http: httpx.Client) -> dict[str, Any]:
+def sent(http: httpx2.Client) -> dict[str, Any]:
     """Return the body of the last request to the stand-in."""
     body: dict[str, Any] = http.get("/standin/requests", params={"last": 1}).json()["data"][0]
     return body

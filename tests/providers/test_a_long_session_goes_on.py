@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from rows.stage import Stage
 
@@ -53,7 +53,7 @@ def answers(stage: Stage, session_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["claude-1", "llama-4"])
-def test_no_request_exceeds_the_window_and_every_message_is_answered(stage: Stage, http: httpx.Client, model: str) -> None:
+def test_no_request_exceeds_the_window_and_every_message_is_answered(stage: Stage, http: httpx2.Client, model: str) -> None:
     http.delete("/standin/requests")
     session_id = stage.session()
     use(stage, session_id, model)
@@ -70,7 +70,7 @@ def test_no_request_exceeds_the_window_and_every_message_is_answered(stage: Stag
     stage.check(session_id)
 
 
-def test_another_provider_goes_on_from_a_summary(stage: Stage, http: httpx.Client) -> None:
+def test_another_provider_goes_on_from_a_summary(stage: Stage, http: httpx2.Client) -> None:
     session_id = stage.session()
     use(stage, session_id, "claude-1")
     assert sum(ask(stage, session_id, number).folds for number in range(5))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from model_calls import RequestOf, ignore
 
@@ -14,7 +14,7 @@ HELLO: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "H
 
 
 def test_a_refused_compaction_is_followed_by_a_request_in_words(
-    provider: Provider, request_of: RequestOf, http: httpx.Client
+    provider: Provider, request_of: RequestOf, http: httpx2.Client
 ) -> None:
     request = request_of([HELLO], folds=True, model="old-1")
     for expected in ([True, False], [False]):  # compaction is tried once per model
@@ -24,7 +24,7 @@ def test_a_refused_compaction_is_followed_by_a_request_in_words(
         assert ["compaction" in sent for sent in http.get("/standin/requests").json()["data"]] == expected
 
 
-def test_a_block_that_the_api_refuses_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_a_block_that_the_api_refuses_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx2.Client) -> None:
     """Another account of the same provider may have signed it."""
     data = {"anthropic": {"compaction": {"type": "compaction", "content": "They met.", "signature": "another's"}}}
     summary = {"type": "summary", "text": "They met.", "provider_data": data}

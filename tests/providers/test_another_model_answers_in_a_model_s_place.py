@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from rows.stage import Stage
 
@@ -107,7 +107,7 @@ def long_message() -> str:
     return "the sea was far but its low hum " * 300
 
 
-def test_an_alternative_whose_window_is_too_small_is_not_tried(stage: Stage, registry: Any, http: httpx.Client) -> None:
+def test_an_alternative_whose_window_is_too_small_is_not_tried(stage: Stage, registry: Any, http: httpx2.Client) -> None:
     registry(first=DEAD, second={"windows": {"*": 3_000}})
     http.delete("/standin/requests")
     session_id = begin(stage, long_message(), "say hello", fallbacks=["llama-4", "qwen-3"])

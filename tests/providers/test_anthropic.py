@@ -1,6 +1,6 @@
 """Replies of and requests to Claude, beyond what all wires have in common."""
 
-import httpx
+import httpx2
 from made_streams import BEGIN, CALL, delta, end, events, start, stop
 from model_calls import BASH, Answering, RequestOf, UseModelAt, ignore, sent
 
@@ -56,7 +56,7 @@ def test_a_call_that_was_cut_before_its_input_is_left_out(
 
 
 def test_the_prompt_cache_lives_long_only_where_people_are_asked(
-    provider: Provider, request_of: RequestOf, http: httpx.Client
+    provider: Provider, request_of: RequestOf, http: httpx2.Client
 ) -> None:
     for long_wait, ttl in ((False, "5m"), (True, "1h")):
         provider.ask(request_of("say hi", system="be kind", tools=[BASH], long_wait=long_wait), ignore)

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from model_calls import BASH, Answering, RequestOf, UseModelAt, failure, ignore, sent
 
@@ -84,7 +84,7 @@ def test_a_call_whose_input_is_no_json_object_has_a_problem_and_no_input(
 # Requests
 
 
-def test_calls_are_parallel_unless_the_agent_forbids_it(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_calls_are_parallel_unless_the_agent_forbids_it(provider: Provider, request_of: RequestOf, http: httpx2.Client) -> None:
     only_one = {"parallel_tool_calls": False}, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
     for parallel, tools in ((True, [BASH]), (False, [BASH]), (False, [])):
         provider.ask(request_of("say hi", tools=tools, parallel=parallel), ignore)
@@ -133,7 +133,7 @@ RECORDED = {
 
 @pytest.mark.parametrize("eighth", range(8))
 def test_a_stream_that_ends_anywhere_is_no_reply(
-    use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, http: httpx.Client, wire: str, eighth: int
+    use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, http: httpx2.Client, wire: str, eighth: int
 ) -> None:
     """Not even if all received calls are complete: others may have been cut off."""
     path, limit = RECORDED[wire]
@@ -207,7 +207,7 @@ def test_a_server_that_is_down_is_retryable(use_model_at: UseModelAt, request_of
     ],
 )
 def test_a_status_has_its_kind_of_error_and_is_tried_once(
-    provider: Provider, request_of: RequestOf, http: httpx.Client, status: int, kind: str, retryable: bool
+    provider: Provider, request_of: RequestOf, http: httpx2.Client, status: int, kind: str, retryable: bool
 ) -> None:
     http.delete("/standin/requests")
     error = failure(provider, request_of(f"fail {status} always"))
@@ -259,7 +259,7 @@ HISTORY: list[dict[str, Any]] = [
 
 
 def test_a_history_is_summarized_and_the_summary_is_accepted_as_history(
-    provider: Provider, request_of: RequestOf, http: httpx.Client, wire: str
+    provider: Provider, request_of: RequestOf, http: httpx2.Client, wire: str
 ) -> None:
     """On Claude by the API's own compaction, whose block is sent back verbatim. Elsewhere by a request in words."""
     reply = provider.ask(request_of(HISTORY, tools=[BASH], folds=True), ignore)
@@ -277,7 +277,7 @@ def test_a_history_is_summarized_and_the_summary_is_accepted_as_history(
         assert summary["text"] in for_reply["messages"][0]["content"]
 
 
-def test_another_provider_s_summary_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_another_provider_s_summary_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx2.Client) -> None:
     data = {"elsewhere": {"compaction": {"type": "compaction", "content": "They swept.", "signature": "theirs"}}}
     summary = {"type": "summary", "text": "They swept.", "provider_data": data}
     provider.ask(request_of([{"role": "user", "content": [summary, {"type": "text", "text": "say again"}]}]), ignore)

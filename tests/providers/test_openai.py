@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from model_calls import BASH, Answering, RequestOf, UseModelAt, ignore, sent
 
@@ -217,7 +217,7 @@ def test_a_retry_after_in_milliseconds_is_read(ask: Ask) -> None:
 
 
 def test_a_history_that_began_at_another_provider_goes_on_here(
-    provider: Provider, request_of: RequestOf, http: httpx.Client
+    provider: Provider, request_of: RequestOf, http: httpx2.Client
 ) -> None:
     """Without thinking and signatures, and with an id that every provider accepts."""
     thinking = {"type": "thinking", "thinking": "hm", "provider_data": {"anthropic": {"signature": "c2ln"}}}
@@ -254,7 +254,7 @@ def test_a_history_that_began_here_goes_on_at_another_provider(
 
 
 def test_a_block_that_a_model_cannot_read_is_replaced_by_its_name(
-    use_model_at: UseModelAt, request_of: RequestOf, http: httpx.Client, standin: str
+    use_model_at: UseModelAt, request_of: RequestOf, http: httpx2.Client, standin: str
 ) -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
     pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}}
@@ -266,7 +266,7 @@ def test_a_block_that_a_model_cannot_read_is_replaced_by_its_name(
     assert [line.partition(" ")[0] for line in lines] == ["say", "(image", "(document", "Notes\nBuy"]
 
 
-def test_effort_is_passed_on(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+def test_effort_is_passed_on(provider: Provider, request_of: RequestOf, http: httpx2.Client) -> None:
     provider.ask(request_of("say hi", effort="high"), ignore)
     assert sent(http)["reasoning_effort"] == "high"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anthropic
-import httpx
+import httpx2
 import pytest
 
 BASH: dict[str, Any] = {"name": "bash", "description": "Runs a command.", "input_schema": {"type": "object"}}
@@ -224,7 +224,7 @@ def test_results_may_be_spread_over_neighbouring_messages_and_tools_may_be_unlis
     assert text_of(ask("call bash\nthen\nsay ok", called("a", "b"), answered("a"), answered("b"))) == "ok"
 
 
-def test_a_request_without_a_key_is_unauthorised(http: httpx.Client) -> None:
+def test_a_request_without_a_key_is_unauthorised(http: httpx2.Client) -> None:
     del http.headers["x-api-key"]
     answer = http.post("/v1/messages", json={})
     assert (answer.status_code, answer.json()["error"]["type"]) == (401, "authentication_error")
@@ -232,7 +232,7 @@ def test_a_request_without_a_key_is_unauthorised(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"\xff", b'{"model": "m", "max_tokens": true, "messages": []}'])
-def test_a_malformed_body_is_refused(http: httpx.Client, body: bytes) -> None:
+def test_a_malformed_body_is_refused(http: httpx2.Client, body: bytes) -> None:
     assert http.post("/v1/messages", content=body).status_code == 400
 
 
@@ -250,7 +250,7 @@ def test_a_prefix_seen_before_is_read_from_the_cache(ask: Ask) -> None:
     assert 0 < (second.cache_creation_input_tokens or 0) < 50
 
 
-def test_requests_are_recorded_without_their_key_and_can_be_deleted(http: httpx.Client, ask: Ask) -> None:
+def test_requests_are_recorded_without_their_key_and_can_be_deleted(http: httpx2.Client, ask: Ask) -> None:
     http.delete("/standin/requests").raise_for_status()
     for word in ("one", "two", "three"):
         ask(f"say {word}")
@@ -261,6 +261,6 @@ def test_requests_are_recorded_without_their_key_and_can_be_deleted(http: httpx.
     assert http.get("/standin/requests").json()["data"] == []
 
 
-def test_models_and_health_answer(claude: anthropic.Anthropic, http: httpx.Client) -> None:
+def test_models_and_health_answer(claude: anthropic.Anthropic, http: httpx2.Client) -> None:
     assert [model.id for model in claude.models.list()] == ["stand-in"]
     assert http.get("/healthz").json() == {"status": "ok"}

@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 import pytest
 from crashes.likeness import rows
@@ -174,9 +174,9 @@ def test_a_key_needs_both_scopes(api: str, stage: Stage, scopes: list[str], lack
 
 def test_an_unknown_key_is_401_and_a_wrong_method_405_in_the_format_of_openai(api: str, stage: Stage) -> None:
     headers = {"authorization": "Bearer sk-none"}
-    answer = httpx.post(f"{api}/v1/chat/completions", json={}, headers=headers)
+    answer = httpx2.post(f"{api}/v1/chat/completions", json={}, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
-    answer = httpx.get(f"{api}/v1/chat/completions", headers=headers)
+    answer = httpx2.get(f"{api}/v1/chat/completions", headers=headers)
     assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
 
 
