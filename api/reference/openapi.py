@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from contextvars import copy_context
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
@@ -83,7 +84,7 @@ def document(app: Flask) -> Json:
     with _generating:
         cached: Json | None = app.extensions.get("openapi")
         if cached is None:
-            cached = app.extensions["openapi"] = gevent.get_hub().threadpool.apply(_document, (app,))
+            cached = app.extensions["openapi"] = gevent.get_hub().threadpool.apply(copy_context().run, (_document, app))
     return cached
 
 

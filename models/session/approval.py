@@ -125,7 +125,7 @@ class Approval(Base):
             tool=call.name,
             prompt=asking.prompt,
             input=spelled(CallInput.of(db, call.id).input),
-            shown_input=cls._shown_input_of(db, call),
+            shown_input=cls.shown_input_of(db, call),
             input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
             rule=call.rule,
@@ -236,7 +236,7 @@ class Approval(Base):
         self.shown_fields = {**(self.shown_fields or {}), **masked} or None
 
     @classmethod
-    def _shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
+    def shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
         """Return the input that the call would run, with its secrets masked; None if it has none."""
         call_input = CallInput.of(db, call.id)
         edits = cls.of_call(db, call.id) if call_input.proposed_input is not None else []
