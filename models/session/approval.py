@@ -20,6 +20,7 @@ from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.canonical import digest, spelled
+from models.pure.offer import EVERYTHING, Offer
 from models.pure.quorum import Quorum
 from models.session import approval_events, confirmation
 from models.session.approver_set import ANYBODY, ApproverSet
@@ -71,7 +72,7 @@ class Approval(Base):
     on_timeout: Mapped[str] = mapped_column(default="deny")
     """Effect of the deadline: `deny`, `end_run`, `escalate` or `allow`."""
     quorum: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Who must approve: `Quorum.kept`. Null: one person or API key."""
+    """Who must approve, and by which answers: `Quorum.kept`. Null: one person or API key, by any answer."""
     approver_set: Mapped[str] = mapped_column(default=ANYBODY, server_default=ANYBODY)
     """The quorum's first set of approvers: `ApproverSet.of`."""
     escalation: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -205,6 +206,11 @@ class Approval(Base):
     def runs(self) -> str:
         """Hash of the input that may run once the approval is allowed."""
         return self.decided_sha256 or self.input_sha256
+
+    @property
+    def offer(self) -> Offer:
+        """The answers that people may give. `tighten` narrows the offer. Settings narrow the answers about a tool's call alone."""
+        return Quorum.of(self.quorum).offer if self.kind == "tool_call" else EVERYTHING
 
     def excludes(self, people: Iterable[str]) -> bool:
         """True if the call needs four eyes, and one of these people asked for it."""
