@@ -125,6 +125,7 @@ def answer(
     body = {"type": "error", "error": error, "request_id": g.get("request_id")}
     if other := FORMATS.get(request.path):
         body = other(status, message, field)
+        body["error"] |= {"winner": winner} if winner else {}
     response = Response(json.dumps(body), status, mimetype="application/json", headers=headers)
     if status in {429, 503}:
         response.headers["retry-after"] = RETRY_AFTER_SECONDS

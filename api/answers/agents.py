@@ -8,7 +8,6 @@ from api.answers.base import AgentId, Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
 from api.requests.models import Level
 from api.requests.toolsets import BuiltIn
-from models.pure.offer import GrantScope, Option, Widest
 from models.pure.policy import Effect
 from models.workspace import agent as rows
 
@@ -76,8 +75,7 @@ class AnsweredLevel(Answer):
 
 
 class AnsweredDefaults(Answer):
-    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels, and
-    only an answer that all levels offer is offered."""
+    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels."""
 
     timeout_seconds: float | None = None
     on_timeout: Literal["deny", "end_run", "escalate"] | None = None
@@ -88,10 +86,6 @@ class AnsweredDefaults(Answer):
     four_eyes: bool | None = None
     escalate_to: list[AnsweredLevel] | None = None
     then: Literal["deny", "end_run"] | None = None
-    options: list[Option] | None = None
-    """The answers that people get, beside `deny`."""
-    default_scope: GrantScope | None = None
-    widest_match: Widest | None = None
 
 
 class AnsweredApproval(AnsweredDefaults):
@@ -217,6 +211,8 @@ class AgentBody(Answer):
     max_turns: int | None
     disable_parallel_tool_use: bool = False
     """Whether the model calls at most one tool per turn."""
+    completion_approvals: Literal["text", "tools"] = "text"
+    """How clients of `/v1/chat/completions` are asked for approvals."""
     mcp_servers: SerializeAsAny[list[AnsweredServer]]
     skills: Empty
     multiagent: None

@@ -1,22 +1,25 @@
 """The effect of a request, in one transaction: a new session or changes to one, and the messages and results that it brings."""
 
+from collections.abc import Iterator
+
 from pydantic import BaseModel
 
 from api import parsing, queue
 from api.approvers import check_agent_approvers
-from api.chat import translating
-from api.chat.requests import MODEL, ChatCreate
+from api.chat import asking, deciding, translating
+from api.chat.requests import MODEL, ChatAssistantMessage, ChatCreate
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid, NotFound
+from models.session.event import Event
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
 from models.workspace.environment import BUILT_IN
 from models.workspace.workspace import Workspace
 
-OURS = frozenset({"session_id", "environment_id", "on_behalf_of"})
+OURS = frozenset({"approvals", "session_id", "environment_id", "on_behalf_of"})
 """Names in a request's metadata that the session's metadata does not get."""
 
 
@@ -40,6 +43,8 @@ class Place(BaseModel):
     added: bool
     """True if the request added something, so that its client does not know yet what the session waits for."""
     ignored: list[str]
+    approvals: asking.How = "text"
+    """How the client is asked for approvals."""
 
 
 def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Place:
@@ -47,16 +52,15 @@ def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Pl
     if not body.agent_id:
         raise UnknownModel("model", body.model[:80])
     session = _continued(db, principal, body, session_id) if session_id else _created(db, principal, body)
-    added = translating.news(body, new_session=not session_id)
+    how = _how(body, AgentVersion.of_session(db, session.agent_id, session.agent_version))
+    sentences = {} if session_id else asking.recognised(db, _earlier_answers(body))
+    added = translating.news(body, new_session=not session_id, sentences=sentences)
     after = rests_after = _position(db, session, principal)
-    if added.events:
-        try:
-            stored = flow.receive(db, session, principal, added.events)
-        except Invalid as refusal:
-            raise added.renamed(refusal) from None
+    # The event of an answer to an approval has no number while a halt withholds the event.
+    numbers = [event.seq for event in receive(db, session, principal, added) if event.seq]
+    if numbers:
         # A result that is sent again is stored already: its answer is given again.
-        after = min(after, *(event.seq for event in stored))
-        rests_after = max(event.seq for event in stored)
+        after, rests_after = min(after, *numbers), max(numbers)
     return Place(
         session_id=session.id,
         model=MODEL + session.agent_id,
@@ -65,7 +69,38 @@ def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Pl
         rests_after=rests_after,
         added=bool(added.events),
         ignored=[*body.ignored(), *added.ignored],
+        approvals=how,
     )
+
+
+def receive(db: Db, session: Session, principal: Principal, added: translating.News) -> list[Event]:
+    """Add messages to a locked session. Returns their stored events. Raises Invalid, which names the message, and Conflict."""
+    events = [
+        deciding.event(db, session, event["message"], f"messages.{place}") if event["type"] == translating.ANSWER else event
+        for place, event in zip(added.places, added.events, strict=True)
+    ]
+    try:
+        return flow.receive(db, session, principal, events) if events else []
+    except Invalid as refusal:
+        raise added.renamed(refusal) from None
+
+
+def _how(body: ChatCreate, version: AgentVersion) -> asking.How:
+    """Return how the client is asked for approvals: as the request says, else as the agent does. Raises Invalid."""
+    requested = (body.metadata or {}).get("approvals")
+    if requested is None:
+        return version.body.get("completion_approvals") or "text"
+    how = next((known for known in asking.HOWS if known == requested), None)
+    if how is None:
+        raise Invalid("metadata.approvals", "must be tools, for calls of client_requestApproval, or text, for sentences.")
+    return how
+
+
+def _earlier_answers(body: ChatCreate) -> Iterator[str]:
+    """Yield the texts of the answers that a request repeats."""
+    for message in body.messages:
+        if isinstance(message, ChatAssistantMessage):
+            yield translating.text_of(message.content) or ""
 
 
 def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:

@@ -3,18 +3,20 @@
 import json
 from dataclasses import dataclass
 
-from api.answers.waiting import for_people
-from api.chat import answers
+from api.answers.sessions import Waiting
+from api.chat import answers, asking
+from api.chat.preview import APART
 from api.chat.waiting import Wait
 from api.errors import Denied
-from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.session.approval import Approval
 from models.session.call_input import CallInput
 from models.session.session import Session
 from models.session.stream_position import streamed
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.vote import Vote
 
 MODEL_FAILED = 502
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
@@ -25,25 +27,30 @@ class End:
     """The end of an answer."""
 
     finish_reason: answers.FinishReason
+    sentences: str
+    """Text that asks for approvals; empty for none. No event stores it."""
     tool_calls: list[answers.ToolCall]
+    """Calls of the client's tools, and calls that ask for approvals."""
     usage: answers.CompletionUsage
     assent: answers.OfAssent
 
 
-def end(wait: Wait, principal: Principal) -> End:
+def end(wait: Wait) -> End:
     """Return the results of the run, and record that this client knows all events so far.
 
     Raises Denied, with status 502, if the run ended because the model failed.
     """
-    with transaction(wait.workspace_id) as db:
+    with transaction(wait.principal.workspace_id) as db:
         session = db.get_one(Session, wait.place.session_id)
         stop_reason = wait.rest.body.get("stop_reason", {}) if wait.rest else session.stop_reason or {}
-        calls = _calls_of_client(db, session)
-        waiting = for_people(db, [session])[session.id]
+        asks = asking.asks(db, wait.principal, session, wait.place.approvals)
+        calls = [*_calls_of_client(db, session), *asks.calls]
+        approvals = Approval.pending(db, session.id)
+        votes = Vote.of(db, [approval.id for approval in approvals])
         turn = db.get(Turn, session.turn_id) if session.turn_id else None
         if not wait.reader.hung_up():
             ended = session.status == "idle" and stop_reason.get("type") != "requires_action"
-            streamed(db, session.id, principal.id, wait.reader.seq, ended=ended)
+            streamed(db, session.id, wait.principal.id, wait.reader.seq, ended=ended)
     if stop_reason.get("type") == "retries_exhausted" and wait.error and not wait.running:
         raise Denied(MODEL_FAILED, f"The model failed, so the run ended: {wait.error['message']}", **{"x-should-retry": "false"})
     cut = turn is not None and turn.stop_reason in _CUT
@@ -51,11 +58,12 @@ def end(wait: Wait, principal: Principal) -> End:
     assent = answers.OfAssent.from_row(
         None,
         session_id=session.id,
-        waiting_on=waiting,
+        waiting_on=[Waiting.of(db, approval, votes[approval.id]) for approval in approvals],
         running=wait.running,
         ignored=wait.place.ignored,
     )
-    return End("tool_calls" if calls else reason, calls, _usage(wait.usage), assent)  # type: ignore[arg-type]  # one of the literals
+    sentences = APART.join(asks.sentences)
+    return End("tool_calls" if calls else reason, sentences, calls, _usage(wait.usage), assent)  # type: ignore[arg-type]  # one of the literals
 
 
 def _calls_of_client(db: Db, session: Session) -> list[answers.ToolCall]:

@@ -1,7 +1,7 @@
 """A stored session as messages in OpenAI's format: prompts, replies with their calls, and a message for each call's result.
 
 Secrets are masked as in events. A call that waits for its result has no message of the role tool yet. A client's call that waits
-for an approval is left out, since clients run the calls that they see.
+for an approval is left out, since clients run the calls that they see. So is a model's attempt to call the tool that asks people.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from models.database.rows import Db
 from models.flow.history import edited_input
 from models.pure import words
 from models.pure.masking import Echoes
+from models.pure.naming import is_reserved
 from models.session import call_events
 from models.session.call_echoes import echoes_of
 from models.session.call_input import CallInput
@@ -65,7 +66,7 @@ def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -
     messages: list[Message] = []
     for turn in turns:
         messages += [partial(_prompt, event) for event in prompts if event.turn_id == turn.id]
-        of_turn = [call for call in calls if call.turn_id == turn.id]
+        of_turn = [call for call in calls if call.turn_id == turn.id and not is_reserved(call.name)]
         messages += _reply(replies.get(turn.id), of_turn, inputs, whole=whole)
         messages += [_result(db, call, inputs[call.id], results[call.id]) for call in of_turn if call.id in results]
     return messages

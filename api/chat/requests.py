@@ -83,11 +83,13 @@ class ChatAssistantMessage(BaseModel):
 
 
 class ToolMessage(Body):
-    """The result of a tool of the client's. `tool_call_id` is the call's id."""
+    """The result of a tool of the client's, or the answer to a call that asks for an approval. `tool_call_id` is the call's id."""
 
     role: Literal["tool"]
     tool_call_id: Annotated[str, StringConstraints(min_length=1, max_length=128)]
-    content: TextContent
+    content: TextContent | dict[str, Any]
+    """For an approval: JSON such as `{"decision": "approve"}`, as a text or as an object."""
+    assent: Any = Field(None, description="Ignored: the decisions that a list of messages has here.")
 
 
 Message = Annotated[InstructionMessage | ChatUserMessage | ChatAssistantMessage | ToolMessage, Field(discriminator="role")]
@@ -168,10 +170,11 @@ class ChatCreate(Body):
     tools: Annotated[list[FunctionTool], Field(max_length=256)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=19)] | None = Field(
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=20)] | None = Field(
         None,
         description="`session_id` names a session to continue, `environment_id` the environment of a new one, `on_behalf_of` the"
-        " person for whom the API key speaks. All other pairs become the session's metadata.",
+        " person for whom the API key speaks. With `approvals`: `tools`, approvals that the key may decide come as calls of"
+        " `client_requestApproval`; with `text` as sentences. All other pairs become the session's metadata.",
     )
 
     n: _One = None
@@ -206,6 +209,11 @@ class ChatCreate(Body):
     top_p: Ignored = None
     user: Ignored = None
     verbosity: Ignored = None
+
+    @property
+    def start(self) -> int:
+        """The index of the first message after the last answer."""
+        return 1 + max((index for index, each in enumerate(self.messages) if isinstance(each, ChatAssistantMessage)), default=-1)
 
     @property
     def agent_id(self) -> str:

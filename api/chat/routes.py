@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, g, request
 
 from api import auth, errors, parsing
-from api.chat import answers, listing
+from api.chat import answers, deciding, listing
 from api.chat.beginning import Place, begin
 from api.chat.ending import End, end
 from api.chat.preview import APART
@@ -63,10 +63,13 @@ def complete() -> Response:
     """Send messages to an agent in the format of Chat Completions of OpenAI.
 
     Without a session the request creates one. The response is sent when the run ends, or waits for an approval or for tools of
-    the client. Then `finish_reason` is `tool_calls`, or `assent.waiting_on` lists the approvals.
+    the client. Then `finish_reason` is `tool_calls`, or the content says what waits for approval, and `assent.waiting_on` lists
+    the approvals. A `tool` message that answers a call of `client_requestApproval` is a decision, and needs the scope `approvals`.
     """
     principal = auth.authenticate("sessions", "read")
     body, raw = parsing.body(ChatCreate)
+    if any(deciding.is_answer(message) for message in body.messages[body.start :]):
+        auth.require(principal, "approvals")
     session_id = _session_id(body)
     slip = slip_of(principal, raw + b"\n" + session_id.encode())
     if slip is not None and slip.anew:
@@ -74,7 +77,7 @@ def complete() -> Response:
     effect = take_effect(principal, slip, lambda db: begin(db, principal, body, session_id))
     place = Place.model_validate_json(effect.payload)
     wait = _wait(principal, place, effect.watched_id, deltas=bool(body.stream))
-    completion = Completion(wait, principal)
+    completion = Completion(wait)
     headers = {SESSION_HEADER: place.session_id} | ({"idempotent-replayed": "true"} if effect.replayed else {})
     if body.stream:
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
@@ -94,7 +97,7 @@ def _session_id(body: ChatCreate) -> str:
 
 def _wait(principal: Principal, place: Place, answer_id: str, *, deltas: bool) -> Wait:
     reader = Reader.of(principal, place.session_id, seq=place.after, deltas=deltas)
-    wait = Wait(reader, principal.workspace_id, place, answer_id)
+    wait = Wait(reader, principal, place, answer_id)
     try:
         hub().register(reader)
     except BaseException:
@@ -107,8 +110,8 @@ def _wait(principal: Principal, place: Place, answer_id: str, *, deltas: bool) -
 class Completion:
     """One answer, whole or as a stream of chunks."""
 
-    def __init__(self, wait: Wait, principal: Principal) -> None:
-        self.wait, self.principal, self.place = wait, principal, wait.place
+    def __init__(self, wait: Wait) -> None:
+        self.wait, self.place = wait, wait.place
         self.id = ids.new("chatcmpl")
         self.done = False
 
@@ -117,12 +120,14 @@ class Completion:
         try:
             for _ in self.wait:
                 pass
-            last = end(self.wait, self.principal)
+            last = end(self.wait)
         except BaseException:
             self.wait.give_up()
             raise
         finally:
             hub().unregister(self.wait.reader)
+        if last.sentences:
+            self.wait.say(last.sentences)
         text = APART.join(self.wait.texts)
         calls = {"tool_calls": last.tool_calls} if last.tool_calls else {}
         message = answers.AssistantReply(role="assistant", content=None if calls and not text else text, refusal=None, **calls)
@@ -169,9 +174,11 @@ class Completion:
             elif time.monotonic() > sent_at + settings().stream_comment_seconds:
                 yield COMMENT
                 sent_at = time.monotonic()
-        yield from self._last(end(self.wait, self.principal), include_usage)
+        yield from self._last(end(self.wait), include_usage)
 
     def _last(self, last: End, include_usage: bool) -> Iterator[bytes]:
+        if last.sentences:
+            yield self._chunk(answers.Delta(content=self.wait.say(last.sentences)))
         if last.tool_calls:
             calls = [answers.ToolCallDelta(index=index, **dict(call)) for index, call in enumerate(last.tool_calls)]
             yield self._chunk(answers.Delta(tool_calls=calls))

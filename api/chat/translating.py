@@ -1,10 +1,11 @@
 """A request's messages as events of a session, and its tools as client tools."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from api.chat import asking, deciding
 from api.chat.requests import (
     ChatAssistantMessage,
     ChatCreate,
@@ -12,11 +13,13 @@ from api.chat.requests import (
     FunctionTool,
     ImagePart,
     InstructionMessage,
+    Message,
     TextPart,
     ToolMessage,
 )
 from api.requests.toolsets import MAX_TOOLS
 from models.errors import Invalid
+from models.pure.naming import RESERVED, is_reserved
 from models.settings import settings
 from models.workspace.agent import BUILTIN_TOOLS
 
@@ -29,12 +32,15 @@ _QUOTED = (
 )
 
 
+ANSWER = "answer"
+
+
 @dataclass(frozen=True)
 class News:
     """What a request adds to a session."""
 
     events: list[Json]
-    """Events as `flow.receive` takes them."""
+    """Events as `flow.receive` takes them. An answer to an approval is an event `answer` with its message (`deciding.event`)."""
     places: list[int]
     """Of each event: the index of its message."""
     ignored: list[str]
@@ -49,15 +55,18 @@ class News:
         field = {"custom_tool_use_id": "tool_call_id"}.get(parts[2], parts[2])
         if field == "on_behalf_of":
             return Invalid("metadata.on_behalf_of", message)
+        if self.events[int(parts[1])]["type"] == ANSWER:
+            field = deciding.field_of(field)
         return Invalid(f"messages.{self.places[int(parts[1])]}.{field}", message)
 
 
-def news(body: ChatCreate, *, new_session: bool) -> News:
+def news(body: ChatCreate, *, new_session: bool, sentences: Mapping[str, str]) -> News:
     """Return the messages after the last answer as events. Raises Invalid.
 
-    For a new session, a text in front of the first message quotes the messages up to the last answer.
+    For a new session, a text in front of the first message quotes the messages up to the last answer, without questions for an
+    approval, of which `sentences` are those in texts, and their answers.
     """
-    start = 1 + max((index for index, message in enumerate(body.messages) if isinstance(message, ChatAssistantMessage)), default=-1)
+    start = body.start
     latest = list(enumerate(body.messages))[start:]
     instructions = [index for index, message in latest if isinstance(message, InstructionMessage)]
     added = [(index, message) for index, message in latest if isinstance(message, ChatUserMessage | ToolMessage)]
@@ -72,8 +81,9 @@ def news(body: ChatCreate, *, new_session: bool) -> News:
         return News(events, [index for index, _ in added], ignored)
     _check_beginning(added)
     earlier = [*body.messages[:start], *(body.messages[index] for index in instructions)]
-    if earlier:
-        quoted = "\n".join(_quoted(message) for message in earlier)
+    lines = [line for message in earlier if (line := _quoted(message, sentences))]
+    if lines:
+        quoted = "\n".join(lines)
         events[0]["content"].insert(0, {"type": "text", "text": _QUOTED + quoted})
     return News(events, [index for index, _ in added], ignored)
 
@@ -91,6 +101,10 @@ def _check_beginning(added: list[tuple[int, ChatUserMessage | ToolMessage]]) -> 
 def _event(message: ChatUserMessage | ToolMessage, field: str, person: Json) -> Json:
     if isinstance(message, ChatUserMessage):
         return {"type": "user.message", "content": _content(message, f"{field}.content"), **person}
+    if deciding.is_answer(message):
+        return {"type": ANSWER, "message": message}
+    if isinstance(message.content, dict):
+        raise Invalid(f"{field}.content", "must be a text, or a list of texts.")
     return {"type": "user.custom_tool_result", "custom_tool_use_id": message.tool_call_id, "content": _result(message)}
 
 
@@ -108,6 +122,8 @@ def merged_tools(own: list[Json], present: list[Json], tools: Iterable[FunctionT
             raise Invalid(
                 field, f"{function.name!r} is a tool of the agent's, or appears twice: leave it out, or choose another name."
             )
+        if is_reserved(function.name):
+            raise Invalid(field, RESERVED)
         taken.add(function.name)
         schema = function.parameters or _ANY_PARAMETERS
         added.append({"type": "custom", "name": function.name, "description": function.description or "", "input_schema": schema})
@@ -127,6 +143,8 @@ def _content(message: ChatUserMessage, field: str) -> list[Json]:
     )
     if any(part["type"] == "text" and not part["text"].strip() for part in parts):
         raise Invalid(field, "must hold more than white space: models refuse it.")
+    if any(part["type"] == "text" and deciding.is_envelope(part["text"]) for part in parts):
+        raise Invalid(field, "is the answer to a call: send it as a message of the role tool, with its tool_call_id.")
     return parts
 
 
@@ -143,21 +161,37 @@ def _image(part: ImagePart) -> Json:
 
 
 def _result(message: ToolMessage) -> list[Json]:
-    texts = [message.content] if isinstance(message.content, str) else [part.text for part in message.content]
+    content = message.content
+    texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextPart)]
     return [{"type": "text", "text": text} for text in texts if text]
 
 
-def _quoted(message: InstructionMessage | ChatUserMessage | ChatAssistantMessage | ToolMessage) -> str:
-    """Return a message in one line of JSON, without images and foreign fields."""
+def _quoted(message: Message, sentences: Mapping[str, str]) -> str:
+    """Return a message in one line of JSON, without images and foreign fields.
+
+    Empty for an answer to an approval, and for a message that does nothing but ask for approvals, some of them by `sentences`.
+    """
+    if deciding.is_answer(message):
+        return ""
     role = "system" if isinstance(message, InstructionMessage) else message.role
-    quoted: Json = {"role": role, "content": _text_of(message.content)}
-    if isinstance(message, ChatAssistantMessage) and message.tool_calls:
-        calls = [call.get("function") for call in message.tool_calls if isinstance(call, dict)]
+    quoted: Json = {"role": role, "content": text_of(message.content)}
+    if not isinstance(message, ChatAssistantMessage):
+        return json.dumps(quoted, ensure_ascii=False)
+    whole = quoted["content"] or ""
+    text = asking.without_sentences(whole, sentences)
+    called = [call for call in message.tool_calls or () if not asking.is_ask(call)]
+    if not text and not called and (whole or message.tool_calls):
+        return ""
+    if text != whole:
+        quoted["content"] = text or None
+    calls = [call.get("function") for call in called if isinstance(call, dict)]
+    if calls:
         quoted["called"] = [{name: call.get(name) for name in ("name", "arguments")} for call in calls if isinstance(call, dict)]
     return json.dumps(quoted, ensure_ascii=False)
 
 
-def _text_of(content: Any) -> Any:
+def text_of(content: Any) -> Any:
+    """Return the text of a message's content; None if it has none."""
     if isinstance(content, list):
         return "\n\n".join(_text_of_part(part) for part in content)
     return content if isinstance(content, str) else None

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from api.chat import asking
 from api.chat.beginning import Place
 from api.chat.preview import APART, Preview
 from api.errors import Denied
 from api.streams.reader import Reader
 from api.streams.stream import RESTS, following
+from models.audit.principal import Principal
 from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
 from models.pure.usage import SPAN
@@ -35,7 +37,7 @@ class Wait:
     """One client's wait for a run. Iterate over it; then its fields say how the run ended."""
 
     reader: Reader
-    workspace_id: str
+    principal: Principal
     place: Place
     answer_id: str = ""
     """Of the stored answer that a retry would get, if only its delivery tells a retry from a new request."""
@@ -81,6 +83,11 @@ class Wait:
             self.reader.look = False
             yield from self._stored()
 
+    def say(self, text: str) -> str:
+        """Add a text that is no event to the answer. Returns the piece of a stream that brings the text."""
+        self.texts.append(text)
+        return self._preview.rest("", text)
+
     def give_up(self) -> None:
         """Let a retry take the place of this request at once."""
         self._hold(-idempotency.ON_ITS_WAY_SECONDS)
@@ -98,14 +105,14 @@ class Wait:
         if not self.answer_id:
             return
         try:
-            with transaction(self.workspace_id) as db:
+            with transaction(self.principal.workspace_id) as db:
                 idempotency.hold(db, self.answer_id, seconds)
         except ERRORS as error:
             log.warning("answer %s: %s", self.answer_id, type(error).__name__)
 
     def _stored(self) -> Iterator[str]:
         try:
-            with transaction(self.workspace_id) as db:
+            with transaction(self.principal.workspace_id) as db:
                 page, more = following(db, self.place.session_id, self.reader.seq)
                 session = db.get(Session, self.place.session_id)
         except ERRORS as error:
@@ -130,8 +137,11 @@ class Wait:
         return session.status == "waiting" and (self.place.added or self._needs_client(session))
 
     def _needs_client(self, session: Session) -> bool:
-        with transaction(self.workspace_id) as db:
-            return bool(db.rows(_OPEN, session=session.id, turn=session.turn_id))
+        """True if the client has to send a result or a decision."""
+        with transaction(self.principal.workspace_id) as db:
+            if db.rows(_OPEN, session=session.id, turn=session.turn_id):
+                return True
+            return bool(asking.asks(db, self.principal, session, self.place.approvals).calls)
 
     def _take(self, event: Event) -> Iterator[str]:
         match event.type:

@@ -50,6 +50,11 @@ class AgentFields(Body):
     approval: ApprovalDefaults | None = None
     max_turns: MaxTurns | None = None
     disable_parallel_tool_use: bool | None = Field(None, description="Whether the model calls at most one tool per turn.")
+    completion_approvals: Literal["text", "tools"] | None = Field(
+        None,
+        description="How clients of `/v1/chat/completions` are asked for approvals: by sentences (the default), or by calls of"
+        " `client_requestApproval`. A request's `metadata.approvals` has precedence.",
+    )
 
     def fields(self) -> dict[str, Any]:
         """Return the shared fields in normal form."""
@@ -61,6 +66,7 @@ class AgentFields(Body):
             "approval": self.approval.normal() if self.approval else None,
             "max_turns": self.max_turns,
             "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
+            "completion_approvals": self.completion_approvals or "text",
             "mcp_servers": normal_servers(self.mcp_servers),
         }
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from api.requests.approval_settings import ApprovalConfig
 from api.requests.base import YEAR, Body, twice
 from api.requests.policy import Policy
 from api.requests.schemas import InputSchema
 from api.requests.toolsets import MAX_TOOLS, ServerToolset, Toolset
+from models.pure.naming import RESERVED, is_reserved
 from models.workspace.agent import TOOLSET
 
 
@@ -25,6 +26,13 @@ class Custom(Body):
     result_timeout_seconds: Annotated[float, Field(gt=0, le=YEAR)] | None = Field(
         None, description="The time that the client has for a call. After it the run continues without a result. Default: a day."
     )
+
+    @field_validator("name")
+    @classmethod
+    def _not_reserved(cls, name: str) -> str:
+        if is_reserved(name):
+            raise ValueError(RESERVED)
+        return name
 
     def normal(self) -> dict[str, Any]:
         """Return the normal form: the fields that the request sets."""

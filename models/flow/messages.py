@@ -32,7 +32,8 @@ def receive(db: Db, session: Session, principal: Principal, events: list[dict[st
     """Take a client's events in order, all or none. Returns the stored events: for a repeated decision or result, the first one.
 
     `events` have valid shapes: those of `api.requests.events`, except that a `user.tool_confirmation` carries its `Decision` as
-    `decision`. Raises Conflict if the session is archived or a different decision came first, and Invalid with the field.
+    `decision`, and may name its approval by `approval_id` instead of its call by `tool_use_id`. Raises Conflict if the session is
+    archived or a different decision came first, and Invalid with the field.
     """
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and takes no more events.")
@@ -88,6 +89,11 @@ def _take_interrupt(db: Db, session: Session, principal: Principal, event: dict[
 
 
 def _take_confirmation(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if "approval_id" in event:
+        approval = db.get(Approval, event["approval_id"])
+        if approval is None or approval.session_id != session.id:
+            raise Invalid("approval_id", f"session {session.id} has no approval {event['approval_id']!r}.")
+        return _stored(db, session, approval, decide(db, session, principal, approval, event["decision"]))
     call = _call(db, session, "tool_use_id", event["tool_use_id"])
     approvals, _ = db.read(Approval.about(call.id), CallInput.about(call.id))  # a decision reads the input, too
     approvals.sort(key=Approval.age)

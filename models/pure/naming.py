@@ -7,7 +7,16 @@ OURS = "assent:"
 """Prefix of the addresses of the operator's toolsets. Every other address is a URL."""
 MAX_NAME = 64
 """Characters: the lowest limit among the models' APIs."""
+APPROVAL_TOOL = "client_requestApproval"
+"""The tool by whose calls clients of OpenAI's format are asked for approval. No agent has it: only Assent itself calls it."""
+RESERVED = f"is reserved, as {APPROVAL_TOOL} asks people for approval; choose another name."
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]")
+_PUNCTUATION = re.compile(r"[^a-z0-9]")
+
+
+def is_reserved(tool: str) -> bool:
+    """True if a tool's name is APPROVAL_TOOL, or so similar that people may take it for that. Ignores case and punctuation."""
+    return _PUNCTUATION.sub("", tool.lower()) == _PUNCTUATION.sub("", APPROVAL_TOOL.lower())
 
 
 def full_name(server: str, tool: str) -> str:

@@ -9,7 +9,7 @@ import redis
 from doors.served import good
 from hypothesis import given
 from hypothesis import strategies as st
-from rows.stage import Stage, call, say
+from rows.stage import Stage, say
 from wire.talking import Talk, talking, user
 
 from api.chat.preview import APART, Preview
@@ -62,7 +62,7 @@ def test_text_comes_while_the_model_writes(talk: Talk, redis_url: str) -> None:
         client.publish(f"assent:session:{session_id}", json.dumps({"frames": notes[3:]}))  # "lo" is lost
     texts = (chunk.choices[0].delta.content for chunk in stream)
     assert next(text for text in texts if text) == "Hel"
-    talk.stage.reply(session_id, say("Other."), call(), turn=turn)
+    talk.stage.reply(session_id, say("Other."), turn=turn)
     rest = "".join(text or "" for text in texts)
     assert rest == f"{APART}Other.", "an attempt that did not end is followed by the one that did"
     [event] = talk.stage.events(session_id, "agent.message")

@@ -11,6 +11,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from models.pure.naming import RESERVED, is_reserved
 from models.pure.tool_schema import schema_fault
 from models.settings import settings
 from workers.tools import clean
@@ -92,6 +93,8 @@ def _entries(server: Server, tools: list[types.Tool]) -> list[dict[str, Any]]:
 def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
     if not _NAME.fullmatch(tool.name):
         raise _Unusable("its name must be 1 to 128 visible characters of ASCII")
+    if is_reserved(tool.name):
+        raise _Unusable(f"its name {RESERVED}")
     hints = tool.annotations or types.ToolAnnotations()
     reads = server.trusted and hints.read_only_hint is True
     annotations = hints.model_dump(by_alias=True, exclude_none=True)
@@ -108,7 +111,6 @@ def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
         "prompt": None,
         "cache": None,
         "policy": None,
-        "approval": None,
         "queue": None,
         "workdir": False,
         "annotations": {key: _line(value) if isinstance(value, str) else value for key, value in annotations.items()},

@@ -3,11 +3,14 @@
 from typing import Any
 
 from models.pure.fitting import unusable_pattern
+from models.pure.naming import RESERVED, is_reserved
 from models.pure.policy import policy_of
 
 
 def fault(entry: dict[str, Any]) -> str | None:
     """The first fault of a listed tool, with its remedy; None for none."""
+    if is_reserved(entry["name"]):
+        return f"its name {RESERVED}"
     if pattern := unusable_pattern(entry["input_schema"]):
         return f"the pattern {pattern!r} has look-around or back-references; write it without, or check it inside"
     try:
