@@ -58,7 +58,8 @@ def a_value(column: sa.ColumnElement[Any], number: int) -> Any:
 def a_row(table: sa.Table) -> dict[str, Any]:
     """A row without defaults. Its foreign keys name the rows of the other tables."""
     values = {column.key: a_value(column, number) for number, column in enumerate(table.columns)}
-    foreign_keys = {column.key: f"{key.column.table.name}'s" for column in table.columns for key in column.foreign_keys}
+    keys = [(column.key, key.column) for column in table.columns for key in column.foreign_keys]
+    foreign_keys = {name: a_row(column.table)[column.key] for name, column in keys}
     own = {"id": f"{table.name}'s", "workspace_id": "workspace's"}
     return values | {name: value for name, value in own.items() if name in table.columns} | foreign_keys
 
