@@ -28,6 +28,9 @@ __all__ = ["Cache", "Context", "Document", "Image", "ToolError", "Toolset"]
 _TOOLSET = re.compile(r"[a-z](_?[a-z0-9-])*")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_OPTIONS = ("once", "session", "always", "edit", "answer")
+_SCOPES = ("session", "always")
+_MATCHES = ("tool", "exact")
 _RESERVED = frozenset({"builtin", "git", "session"})
 
 P = ParamSpec("P")
@@ -101,6 +104,9 @@ class Declaration:
     prompt: str
     masked: tuple[str, ...]
     policy: str | Mapping[str, Any] | None
+    options: tuple[str, ...] | None
+    default_scope: str | None
+    widest_match: str | None
     queue: str | None
     workdir: bool
 
@@ -114,6 +120,17 @@ class Declaration:
         """The function's place in the code, for error messages."""
         return f"{getattr(self.function, '__module__', '?')}.{getattr(self.function, '__qualname__', self.name)}"
 
+    @property
+    def approval(self) -> dict[str, Any] | None:
+        """The answers that people get, as the settings of an agent have them; None for all."""
+        fields = {"options": self.options and list(self.options), "default_scope": self.default_scope}
+        fields |= {"widest_match": self.widest_match}
+        return {name: value for name, value in fields.items() if value is not None} or None
+
+    def _has_good_scope(self) -> bool:
+        options = self.options if _are_options(self.options) and self.options is not None else _OPTIONS
+        return self.default_scope is None or (self.default_scope in _SCOPES and self.default_scope in options)
+
     def fault(self) -> str | None:
         """The first fault of the declaration with its remedy, None for none."""
         faults = {
@@ -126,6 +143,10 @@ class Declaration:
             "retry_on calls the function again; write idempotent=True if a second run does no harm": (
                 self.retry_on and not self.idempotent
             ),
+            f"options is {self.options!r}; write a tuple of {', '.join(map(repr, _OPTIONS))}, each once, or leave it out for all; "
+            "people may always deny": not _are_options(self.options),
+            f"default_scope is {self.default_scope!r}; use 'session' or 'always', one of the options": not self._has_good_scope(),
+            f"widest_match is {self.widest_match!r}; use 'tool' or 'exact'": self.widest_match not in (None, *_MATCHES),
             f"queue {self.queue!r}: use up to 64 of a-z, 0-9, -, _ and .": not _is_queue(self.queue),
             f"masked is a text; write a tuple, as in masked=({self.masked!r},)": isinstance(self.masked, str),
         }
@@ -159,6 +180,9 @@ class Toolset:
         prompt: str = "",
         masked: tuple[str, ...] = (),
         policy: str | Mapping[str, Any] | None = None,
+        options: tuple[Literal["once", "session", "always", "edit", "answer"], ...] | None = None,
+        default_scope: Literal["session", "always"] | None = None,
+        widest_match: Literal["tool", "exact"] | None = None,
         queue: str | None = None,
         workdir: bool = False,
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -175,6 +199,10 @@ class Toolset:
             masked: Parameters whose values nobody is shown.
             policy: `always_allow`, `always_ask` or `always_deny`, or rules as agents have them about arguments of this tool. The
                 policy applies where neither the agent nor the workspace has one.
+            options: The answers that people get: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the
+                tool's place. People may always deny. No agent and no workspace adds to them. Default: all.
+            default_scope: The scope that a form suggests for a grant. Default: `session`.
+            widest_match: `exact` if a grant may cover one exact input only. Default: `tool`, every call.
             queue: The Celery queue whose workers run the tool. Default: all workers that have the toolset.
             workdir: Whether the function needs the session's files (`context.workdir`).
         """
@@ -182,7 +210,20 @@ class Toolset:
         def declare(function: Callable[P, R]) -> Callable[P, R]:
             repeatable = effect == "read" if idempotent is None else idempotent
             declaration = Declaration(
-                function, effect, repeatable, seconds, cache, retry_on, prompt, masked, policy, queue, workdir
+                function,
+                effect,
+                repeatable,
+                seconds,
+                cache,
+                retry_on,
+                prompt,
+                masked,
+                policy,
+                options,
+                default_scope,
+                widest_match,
+                queue,
+                workdir,
             )
             if fault := declaration.fault():
                 raise ValueError(f"{declaration.where}: {fault}")
@@ -204,6 +245,14 @@ def _is_cache(cache: object) -> bool:
 
 def _are_exceptions(kinds: object) -> bool:
     return isinstance(kinds, tuple) and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds)
+
+
+def _are_options(options: object) -> bool:
+    if options is None:
+        return True
+    if not isinstance(options, tuple) or not options:
+        return False
+    return all(option in _OPTIONS and options.count(option) == 1 for option in options)
 
 
 def _is_queue(queue: str | None) -> bool:

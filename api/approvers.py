@@ -1,4 +1,4 @@
-"""Checks that the people who must approve an agent's calls exist, and are enough."""
+"""Checks that the people who must approve an agent's calls exist, are enough, and have an answer that allows."""
 
 from collections.abc import Container, Mapping
 from typing import Any
@@ -35,6 +35,15 @@ def _check(db: Db, levels: list[Mapping[str, Any]], path: str, *, own: Mapping[s
             f"{path}.on_timeout",
             "allow would let the call run without the people whom approvers, required_approvals or four_eyes demand at some level: "
             "use deny, end_run or escalate.",
+        )
+    if not quorum.offer.options:
+        by = "; ".join(f"{option}, by {settings}" for option, settings in quorum.offer.left_out.items())
+        raise Invalid(
+            f"{path}.options", f"all levels together leave nothing but deny (left out: {by}): name an answer that all have."
+        )
+    if levels[-1].get("on_timeout") == "allow" and not quorum.offer.has("once"):
+        raise Invalid(
+            f"{path}.on_timeout", "allow is an answer that options leave out: add once, or use deny, end_run or escalate."
         )
     if quorum.needs_people:
         _check_number(db, quorum, path)

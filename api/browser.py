@@ -18,10 +18,11 @@ from flask import Response, g, request
 
 from api import client
 from api.errors import Denied
+from models.database.transactions import transaction
 from models.errors import Invalid
-from models.people import arrival, sign_in
+from models.people import sign_in
 from models.people.issuer import PROXY
-from models.people.person import normalized
+from models.people.person import Identity, normalized
 from models.people.principal import PersonPrincipal
 from models.settings import settings
 
@@ -61,7 +62,10 @@ def _proxy_agrees(session: sign_in.OpenSignIn) -> bool:
     if session.method != PROXY:
         return True
     email = proxy_email()
-    return email is not None and arrival.person_of(PROXY, email) == session.person.person_id
+    if email is None:
+        return False
+    with transaction(session.person.workspace_id) as db:
+        return Identity.find(db, PROXY, email) == session.person.person_id
 
 
 def sign_in_secret() -> str:

@@ -69,6 +69,7 @@ def get_order(order_id: str) -> Row:
     prompt="Refund {amount_cents} cents of order {order_id}: {reason}",
     masked=("iban",),
     policy=REFUNDS,
+    options=("once", "session", "edit", "answer"),
 )
 def refund(order_id: str, amount_cents: Annotated[int, Field(gt=0)], reason: str, context: Context, iban: str | None = None) -> Row:
     """Pay back all or a part of an order.

@@ -27,6 +27,9 @@ _FAILURES = (redis.RedisError, OperationalError, OSError)
 _MOST_WAITING = 10_000
 """Most publications of each lane that wait for the thread. Further ones are dropped."""
 
+_publishing = threading.Lock()
+"""Held during a publication, at most for the time limits of Redis."""
+
 _GO_FIRST = {"turn.run", "tool.run"}
 """The tasks whose hints go before all others."""
 
@@ -108,8 +111,10 @@ class Publisher:
 
     def _run(self) -> None:
         while True:
+            publication = self._next()
             try:
-                self._publish(*self._next())
+                with _publishing:
+                    self._publish(*publication)
             except Exception as error:  # noqa: BLE001 - without this thread, the process publishes nothing any more
                 log.error("a message was not published (%s): the sweeps send hints later", type(error).__name__)
 
@@ -147,6 +152,12 @@ def publisher() -> Publisher:
     return Publisher()
 
 
-os.register_at_fork(after_in_child=publisher.cache_clear)  # neither threads nor connections survive a fork
+def _after_fork() -> None:
+    _publishing.release()
+    publisher.cache_clear()  # neither threads nor connections survive a fork
+
+
+# A fork in the middle of a publication would leave the child with modules that are half imported.
+os.register_at_fork(before=_publishing.acquire, after_in_parent=_publishing.release, after_in_child=_after_fork)
 
 transactions.on_commit(send)

@@ -55,13 +55,18 @@ def notify(notification_id: str, workspace_id: str) -> None:
 
 
 def attempt(notification_id: str, workspace_id: str) -> None:
-    """Claim a notification, send it, and record the receipt or the error."""
+    """Claim a notification and send it."""
     message: notifying.Message | None = None
     with bounded("deliver.notify", Row(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
         message = notifying.prepare(db, notification_id)
-    if message is None:
-        return
-    outcome = _send(message)
+    if message is not None:
+        send(message)
+
+
+def send(message: notifying.Message) -> None:
+    """Send a notification whose lease the caller has, and record the receipt or the error."""
+    notification_id, workspace_id = message.notification.id, message.notification.workspace_id
+    outcome = _call(message)
     try:
         with transaction(workspace_id) as db:
             if message.notice.stage == "test":
@@ -74,11 +79,12 @@ def attempt(notification_id: str, workspace_id: str) -> None:
                 row.refuse(db, str(outcome))
             else:
                 row.fail(db, str(outcome), retry_after=outcome.after)
-    except Stale:
-        return  # the attempt took longer than its lease: another attempt has the notification
+    except Stale:  # the attempt took longer than its lease: another attempt has the notification
+        with transaction(workspace_id) as db:
+            notifying.resolve_again(db, message)
 
 
-def _send(message: notifying.Message) -> Receipt | Gone | Retry:
+def _call(message: notifying.Message) -> Receipt | Gone | Retry:
     """Call the notifier, and return its receipt or its error."""
     channel = message.channel
     try:

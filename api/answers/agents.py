@@ -8,6 +8,7 @@ from api.answers.base import AgentId, Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
 from api.requests.models import Level
 from api.requests.toolsets import BuiltIn
+from models.pure.offer import GrantScope, Option, Widest
 from models.pure.policy import Effect
 from models.workspace import agent as rows
 
@@ -75,7 +76,8 @@ class AnsweredLevel(Answer):
 
 
 class AnsweredDefaults(Answer):
-    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels."""
+    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels, and
+    only an answer that all levels offer is offered."""
 
     timeout_seconds: float | None = None
     on_timeout: Literal["deny", "end_run", "escalate"] | None = None
@@ -86,6 +88,10 @@ class AnsweredDefaults(Answer):
     four_eyes: bool | None = None
     escalate_to: list[AnsweredLevel] | None = None
     then: Literal["deny", "end_run"] | None = None
+    options: list[Option] | None = None
+    """The answers that people get, beside `deny`."""
+    default_scope: GrantScope | None = None
+    widest_match: Widest | None = None
 
 
 class AnsweredApproval(AnsweredDefaults):

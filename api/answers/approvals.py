@@ -16,6 +16,7 @@ from api.requests.blocks import Result
 from models.database.rows import Db
 from models.pure import policy
 from models.pure.canonical import spelled
+from models.pure.offer import Offer
 from models.session import approval as rows
 from models.session.approval_events import requirements
 from models.session.grant import rule_for
@@ -46,17 +47,18 @@ class MadeDecision(Answer):
 class Covers(Answer):
     """The calls that a grant would cover, in words."""
 
-    tool: str
-    """The calls that the default, `match: tool`, covers."""
+    tool: str | None
+    """The calls that `match: tool` covers. Null if the tool offers grants for one exact input only."""
     exact: str
     """The calls that `match: exact` covers."""
 
     @classmethod
-    def of(cls, row: rows.Approval) -> "Covers | None":
-        """Return the calls that a grant would cover. None for other kinds of approvals, which create no grants."""
-        if row.kind != "tool_call":
+    def of(cls, row: rows.Approval, offer: Offer) -> "Covers | None":
+        """Return the calls that a grant would cover. None if no grant is offered, as for other kinds of approvals than calls."""
+        if row.kind != "tool_call" or not offer.scopes:
             return None
-        return cls(tool=policy.covers(rule_for(row, None)), exact=policy.covers(rule_for(row, "exact")))
+        every = policy.covers(rule_for(row, "tool")) if offer.widest == "tool" else None
+        return cls(tool=every, exact=policy.covers(rule_for(row, "exact")))
 
 
 class FormQuestion(Answer):
@@ -188,7 +190,7 @@ class Approval(Standing, Question):
             leads_to=row.leads_to if reveal else row.shown("leads_to"),
             questions=row.questions if reveal else row.shown("questions"),
             attempt=row.attempt_told if reveal else row.shown("attempt_told"),
-            covers=Covers.of(row),
+            covers=Covers.of(row, row.offer),
             **required,
             votes=[AnsweredVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),

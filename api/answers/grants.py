@@ -7,6 +7,7 @@ from pydantic import Field
 
 from api.answers.base import AgentId, Answer, ApprovalId, GrantId, SessionId, Time
 from api.examples import IDS
+from models.pure.offer import Offer
 from models.session import grant as rows
 
 
@@ -35,13 +36,16 @@ class Grant(Answer):
     revoked_by: str | None
     """The principal that revoked the grant. `session` if the grant ended with its session."""
     live: bool = Field(examples=[True])
-    """Whether the grant still allows calls."""
+    """False once the grant is revoked, expired or used up."""
+    not_offered: str | None = Field(examples=[None])
+    """Why a live grant allows nothing at present: its tool no longer offers grants of this scope or match. Null if it does."""
 
     @classmethod
-    def of(cls, row: rows.Grant, now: datetime) -> Self:
-        """Return a grant as it is at `now`."""
+    def of(cls, row: rows.Grant, now: datetime, offer: Offer) -> Self:
+        """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
         ended = row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
-        return cls.from_row(row, live=not ended and (row.max_uses is None or row.uses < row.max_uses))
+        live = not ended and (row.max_uses is None or row.uses < row.max_uses)
+        return cls.from_row(row, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None)
 
 
 class GrantRevoked(Answer):

@@ -9,7 +9,9 @@ from api.answers.base import Answer, EventId, GrantId, SessionId, Time
 from models.flow.explanations import Explanation
 from models.flow.past_calls import Then
 from models.flow.simulations import Example, Outcome, Side, Trial
+from models.pure.offer import Offer
 from models.pure.policy import Effect, Rule, Source, covers, spelled_rule
+from models.session.grant import Grant
 from models.workspace.workspace import Workspace
 
 
@@ -72,6 +74,13 @@ class ExplainedGrant(Answer):
     expires_at: Time | None
     decides: bool
     """Whether the grant contributed to the verdict."""
+    not_offered: str | None
+    """Why the grant allows nothing: the tool no longer offers such a grant. Null if the tool does."""
+
+    @classmethod
+    def of(cls, row: Grant, offer: Offer, *, decides: bool) -> Self:
+        """Return a grant about a tool with this offer."""
+        return cls.from_row(row, decides=decides, not_offered=row.why_not_offered(offer) or None)
 
 
 class PolicyExplanation(Answer):
@@ -113,7 +122,7 @@ class PolicyExplanation(Answer):
             commands=[
                 ExplainedLine.from_row(line, path=path, commands=[list(words) for words in line.commands]) for path, line in lines
             ],
-            grants=[ExplainedGrant.from_row(grant, decides=grant.id in deciding) for grant in explanation.grants],
+            grants=[ExplainedGrant.of(grant, explanation.offer, decides=grant.id in deciding) for grant in explanation.grants],
         )
 
 

@@ -1,20 +1,16 @@
 """Answers about sessions."""
 
-from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, ApprovalId, Empty, EnvironmentId, EventId, Metadata, Page, SessionId, Time
+from api.answers.base import Answer, Empty, EnvironmentId, Metadata, Page, SessionId, Time
 from api.answers.events import StopReason
 from api.answers.spending import ActiveUsage, Budget, Stats
-from api.answers.votes import AnsweredVote, Standing
-from api.requests.approvals import ApprovalKind
+from api.answers.waiting import Waiting
 from models.database.rows import Db
-from models.session import approval, session
-from models.session.approval_events import requirements
-from models.session.vote import Vote
+from models.session import session
 
 STATUSES = {
     "idle": "idle",
@@ -27,34 +23,6 @@ STATUSES = {
 """The API's status for each status of a session. A waiting session is idle, with the stop reason `requires_action`."""
 
 
-class WaitingCall(Answer):
-    """The call that an approval is about."""
-
-    approval_id: ApprovalId
-    tool_use_id: EventId
-    tool: str = Field(examples=["bash"])
-
-
-class Waiting(Standing, WaitingCall):
-    """One approval that a session waits for."""
-
-    kind: ApprovalKind
-    since: Time
-    expires_at: Time
-
-    @classmethod
-    def of(cls, db: Db, row: approval.Approval, votes: Sequence[Vote]) -> Self:
-        """Return a pending approval with the votes that stand."""
-        return cls.from_row(
-            row,
-            approval_id=row.id,
-            tool_use_id=row.tool_call_id,
-            **requirements(db, row),
-            votes=[AnsweredVote.of(vote) for vote in votes],
-            since=row.created_at,
-        )
-
-
 class Session(Answer):
     """A durable conversation with one agent."""
 
@@ -65,6 +33,7 @@ class Session(Answer):
     status: Literal["idle", "running", "rescheduling", "terminated"]
     stop_reason: SerializeAsAny[StopReason | None]
     waiting_on: list[Waiting] = Field(examples=[[]])
+    """The calls that wait for somebody, oldest first within each kind: first for people, then for the client or its worker."""
     title: str | None = Field(examples=["Order 1042"])
     metadata: Metadata
     max_turns: int
@@ -84,7 +53,7 @@ class Session(Answer):
 
     @classmethod
     def of(cls, db: Db, row: session.Session, waiting_on: list[Waiting]) -> Self:
-        """Return a session with the approvals that it waits for."""
+        """Return a session with the calls that wait for somebody."""
         return cls.from_row(
             row,
             agent=SessionAgent.stored(**row.agent(db)),

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from api.answers.base import Answer, Time
 from api.requests.base import Sha256
+from models.pure.offer import GrantScope, Option, Widest
 from models.pure.quorum import Escalation
 from models.session import approval, vote
 
@@ -59,7 +60,7 @@ class Escalated(Answer):
 
 
 class Demands(Answer):
-    """Who may decide."""
+    """Who may decide, and by which answers."""
 
     required_approvals: int = Field(examples=[1])
     """The number of people who must approve. One denial decides."""
@@ -75,6 +76,15 @@ class Demands(Answer):
     links that they used."""
     shortage: str | None = Field(examples=[None])
     """While the approval waits: why nobody, or too few people, may allow the call, and the remedy. Null if enough people may."""
+    options: list[Option | Literal["deny"]] | None = Field(examples=[["once", "session", "always", "edit", "answer", "deny"]])
+    """The answers that people may give: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the tool's
+    place, `deny`. Null for other kinds than `tool_call`, whose answers no setting narrows."""
+    not_offered: dict[Option, str] = Field(examples=[{}])
+    """The answers that are not offered, each with the settings that leave it out."""
+    default_scope: GrantScope | None = Field(examples=["session"])
+    """The scope that a form suggests for a grant. Null if no grant is offered."""
+    widest_match: Widest | None = Field(examples=["tool"])
+    """The widest `match` of a grant, and the match of a grant whose decision names none. Null if no grant is offered."""
 
 
 class Standing(Demands):

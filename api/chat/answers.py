@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from api.answers.base import Answer, EventId, SessionId
-from api.answers.sessions import Waiting
+from api.answers.waiting import WaitingForPerson
 from api.chat.requests import MODEL
 from api.examples import IDS
 
@@ -75,7 +75,7 @@ class OfAssent(Answer):
     """The part of an answer that OpenAI's format does not have."""
 
     session_id: SessionId
-    waiting_on: list[Waiting] | None = Field(None, description="The approvals that the session waits for.", examples=[[]])
+    waiting_on: list[WaitingForPerson] | None = Field(None, description="The approvals that the session waits for.", examples=[[]])
     running: bool | None = Field(None, description="True if the time of the request was over before the run ended.")
     ignored: list[str] | None = Field(None, description="Fields of the request without an effect.")
 

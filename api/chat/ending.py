@@ -3,20 +3,18 @@
 import json
 from dataclasses import dataclass
 
-from api.answers.sessions import Waiting
+from api.answers.waiting import for_people
 from api.chat import answers, asking
 from api.chat.preview import APART
 from api.chat.waiting import Wait
 from api.errors import Denied
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.session.approval import Approval
 from models.session.call_input import CallInput
 from models.session.session import Session
 from models.session.stream_position import streamed
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
-from models.session.vote import Vote
 
 MODEL_FAILED = 502
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
@@ -45,8 +43,7 @@ def end(wait: Wait) -> End:
         stop_reason = wait.rest.body.get("stop_reason", {}) if wait.rest else session.stop_reason or {}
         asks = asking.asks(db, wait.principal, session, wait.place.approvals)
         calls = [*_calls_of_client(db, session), *asks.calls]
-        approvals = Approval.pending(db, session.id)
-        votes = Vote.of(db, [approval.id for approval in approvals])
+        waiting = for_people(db, [session])[session.id]
         turn = db.get(Turn, session.turn_id) if session.turn_id else None
         if not wait.reader.hung_up():
             ended = session.status == "idle" and stop_reason.get("type") != "requires_action"
@@ -58,7 +55,7 @@ def end(wait: Wait) -> End:
     assent = answers.OfAssent.from_row(
         None,
         session_id=session.id,
-        waiting_on=[Waiting.of(db, approval, votes[approval.id]) for approval in approvals],
+        waiting_on=waiting,
         running=wait.running,
         ignored=wait.place.ignored,
     )

@@ -51,13 +51,15 @@ PROMPTS = {
     ("unknown_outcome", "1"): ("result", "The result:"),
 }
 EDIT = "7"
+OPTIONS = {"1": "once", "2": "session", "3": "always", "7": "edit", "8": "answer"}
+"""The option of each choice about a call that a tool may leave out. A choice keeps its number if others are left out."""
 
 
 def ask(inbox: Inbox, approval: Approval) -> bool:
     """Show one approval and carry out the person's choice. Returns False if the person quits."""
     for line in describe(approval):
         click.echo(line)
-    choices = CHOICES[approval["kind"]]
+    choices = _choices(approval)
     while True:
         for number, (words, _) in choices.items():
             click.echo(f"  {number}  {words}")
@@ -74,6 +76,14 @@ def ask(inbox: Inbox, approval: Approval) -> bool:
     except KeyboardInterrupt:
         click.echo("Stopped watching. The session continues.")
     return True
+
+
+def _choices(approval: Approval) -> Choices:
+    """Return the choices that the approval offers."""
+    choices, offered = CHOICES[approval["kind"]], approval["options"]
+    if offered is None:
+        return choices
+    return {number: choice for number, choice in choices.items() if OPTIONS.get(number, "deny") in offered}
 
 
 def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
@@ -131,12 +141,7 @@ def _editing(approval: Approval, decision: Decision) -> Decision | None:
 def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision | None:
     """Ask which calls the grant covers, and show them before the decision."""
     scope = decision["scope"]
-    click.echo(f"Which calls to allow, {REACHES[scope]}?")
-    click.echo(f"  1  {visible(approval['covers']['tool'])}")
-    click.echo(f"  2  {visible(approval['covers']['exact'])}")
-    click.echo("  3  calls that match a rule, such as bash(git status *)")
-    which = click.prompt("Your choice", type=click.Choice(["1", "2", "3"]), show_choices=False)
-    match = {"1": "tool", "2": "exact"}.get(which) or click.prompt("The rule:", prompt_suffix=" ")
+    match = "exact" if approval["covers"]["tool"] is None else _match(approval, scope)
     try:
         preview = inbox.preview(approval["id"], scope, match)
     except Refused as refused:
@@ -146,3 +151,13 @@ def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision 
     if waiting := preview["waiting"]:
         click.echo(f"It also allows {waiting} other waiting call{'' if waiting == 1 else 's'}.")
     return decision | {"match": match} if click.confirm("Give this grant?") else None
+
+
+def _match(approval: Approval, scope: str) -> str:
+    """Ask which calls the grant covers."""
+    click.echo(f"Which calls to allow, {REACHES[scope]}?")
+    click.echo(f"  1  {visible(approval['covers']['tool'])}")
+    click.echo(f"  2  {visible(approval['covers']['exact'])}")
+    click.echo("  3  calls that match a rule, such as bash(git status *)")
+    which = click.prompt("Your choice", type=click.Choice(["1", "2", "3"]), show_choices=False)
+    return {"1": "tool", "2": "exact"}.get(which) or str(click.prompt("The rule:", prompt_suffix=" "))

@@ -45,6 +45,10 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     yield f"  asked     {since(approval['created_at'])}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
     yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at']}), {then}"
+    for option, settings in approval["not_offered"].items():
+        yield f"  no answer {option}: {visible(settings)} leave it out"
+    if approval["widest_match"] == "exact":
+        yield "  grants    cover one exact input only"
     yield from approvers(approval)
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
@@ -112,7 +116,8 @@ def grant_line(grant: dict[str, Any]) -> str:
     ended = "" if grant["live"] else f", revoked by {visible(grant['revoked_by'])}" if grant["revoked_at"] else ", over"
     reach = f"in session {grant['session_id']}" if grant["scope"] == "session" else f"in every session of {grant['agent_id']}"
     terms = ", ".join([visible(grant["covers"]), visible(reach), *limits])
-    return f"{grant['id']}  {terms}{ended}"
+    idle = f", allows nothing now: {visible(grant['not_offered'])}" if grant["not_offered"] else ""
+    return f"{grant['id']}  {terms}{ended}{idle}"
 
 
 def narrate(event: dict[str, Any]) -> Iterator[str]:

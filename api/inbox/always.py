@@ -12,12 +12,14 @@ from api.inbox.list import agent_name
 from api.queue import find, locked
 from api.routes.grants import would_release
 from models.database.rows import Db
-from models.errors import Invalid, NotFound, Refusal
+from models.errors import Forbidden, Invalid, NotFound, Refusal
+from models.flow.offers import offer_now
 from models.people.principal import PersonPrincipal
 from models.pure import policy
+from models.pure.offer import SCOPES, Offer
 from models.session import sentences
 from models.session.approval import Approval
-from models.session.grant import rule_for
+from models.session.grant import is_exact, rule_for
 from models.session.session import Session
 
 
@@ -28,14 +30,17 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
     if approval.kind != "tool_call":
         raise NotFound("grant", "of a call that has begun")
     session = db.get_one(Session, approval.session_id)
-    known = ["exact", *patterns.suggested(approval), "tool"]
+    offer = offer_now(db, session, approval)
+    if not offer.scopes:
+        raise Forbidden(offer.why_not(approval.tool, *SCOPES))
+    known = ["exact"] if offer.widest == "exact" else ["exact", *patterns.suggested(approval), "tool"]
     own = match if match and match not in known else None
     fault = ""
     options = []
     for spelled in [*([own] if own else []), *known]:
         try:
-            options.append(_option(db, approval, spelled))
-        except Invalid as problem:
+            options.append(_option(db, approval, spelled, offer))
+        except (Invalid, Forbidden) as problem:
             fault = str(problem)
     return shows(
         "always.html",
@@ -45,6 +50,8 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
         options=options,
         chosen=match if match in {option["match"] for option in options} else options[0]["match"],
         own=own or "",
+        offer=offer,
+        scope=request.form.get("scope") or offer.scope,
         fault=fault,
         refusal=str(refusal) if refusal and not fault else "",
         form=request.form,
@@ -61,9 +68,14 @@ def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     return onwards(db, person, approval)
 
 
-def _option(db: Db, approval: Approval, match: str) -> dict[str, Any]:
-    """Return one pattern with its coverage, and the number of waiting calls that it releases here and in all sessions."""
+def _option(db: Db, approval: Approval, match: str, offer: Offer) -> dict[str, Any]:
+    """Return one pattern with its coverage, and the number of waiting calls that it releases here and in all sessions.
+
+    Raises Invalid for a faulty pattern, Forbidden for one that is not offered.
+    """
     rule = rule_for(approval, match)
+    if why := offer.why_no_grant(approval.tool, offer.scopes[0], exact=is_exact(rule)):
+        raise Forbidden(why)
     return {
         "match": match,
         "spelled": policy.spelled_rule(rule)["match"],

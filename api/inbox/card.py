@@ -26,12 +26,14 @@ from models.database.rows import Db
 from models.errors import Refusal
 from models.flow.approvers import described
 from models.flow.names import Names
+from models.flow.offers import offer_now
 from models.people.principal import PersonPrincipal
+from models.pure import policy
 from models.pure.quorum import Quorum
 from models.session import sentences
 from models.session.approval import Approval
 from models.session.event import Event
-from models.session.grant import Grant
+from models.session.grant import Grant, rule_for
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.vote import Vote
@@ -115,9 +117,11 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     shown = answers.Approval.of(db, approval, _grant(db, approval, clock.now(db)), reveal=revealed)
-    agent = agent_name(db, session)
+    agent, offer = agent_name(db, session), offer_now(db, session, approval)
     return {
         "approval": approval,
+        "offer": offer,
+        "covers": policy.covers(rule_for(approval, offer.widest)) if approval.kind == "tool_call" else "",
         "shown": shown,
         "headline": sentences.headline(approval, agent),
         "agent": agent,
@@ -155,7 +159,7 @@ def _grant(db: Db, approval: Approval, now: Any) -> grants.Grant | None:
     if not (approval.decision or {}).get("scope"):
         return None
     grant = db.first(Grant, "WHERE approval_id = %(id)s AND created_at = %(at)s", id=approval.id, at=approval.decided_at)
-    return grants.Grant.of(grant, now) if grant else None
+    return grants.Grant.of(grant, now, approval.offer) if grant else None
 
 
 def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list[Approval]:

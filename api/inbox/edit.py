@@ -12,7 +12,8 @@ from api.inbox.list import agent_name
 from api.inbox.rendering import fields
 from api.queue import find, locked
 from models.database.rows import Db
-from models.errors import Invalid, Refusal
+from models.errors import Forbidden, Invalid, Refusal
+from models.flow.offers import offer_now
 from models.people.principal import PersonPrincipal
 from models.session import sentences
 from models.session.approval import Approval
@@ -24,6 +25,8 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
     """Show the input as a form, or as JSON."""
     approval = find(db, person, approval_id)
     session = db.get_one(Session, approval.session_id)
+    if why := offer_now(db, session, approval).why_not(approval.tool, "edit"):
+        raise Forbidden(why)
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     as_json = (request.form.get("as") or wants("as")) == "json"
     parts = card.edited_fields(approval)

@@ -1,12 +1,10 @@
 """Grants: the list, and revoking a grant."""
 
-from api.answers.grants import Grant as AnsweredGrant
 from api.inbox.door import Page, action, page, shows, wants
 from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import only_own
-from api.routes.grants import LIVE, NEWEST
-from models.database import clock
+from api.routes.grants import LIVE, NEWEST, answered
 from models.database.rows import Db
 from models.flow.names import Names
 from models.people.principal import PersonPrincipal
@@ -28,10 +26,11 @@ def grants(db: Db, person: PersonPrincipal) -> Page:
         selection = selection.where(LIVE)
     rows, after = page_of(db, selection, NEWEST, _PAGE, wants("page"))
     names = Names.of(db, [name for row in rows for name in (row.given_by, row.revoked_by)])
-    now = clock.now(db)
     agents: dict[str, str] = dict(db.rows(_AGENTS, ids=list({row.agent_id for row in rows})))
-    live = {row.id for row in rows if AnsweredGrant.of(row, now).live}
-    lines = [(row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], row.id not in live) for row in rows]
+    lines = [
+        (row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], not shown.live, shown.not_offered)
+        for row, shown in zip(rows, answered(db, rows), strict=True)
+    ]
     return shows("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 
 

@@ -48,6 +48,8 @@ class Line:
     """How many of the required people have voted; empty if one is enough."""
     may_decide: bool
     """True if the person may decide, and the kind of approval needs only yes or no."""
+    may_allow: bool
+    """True if the row shows the whole call, and the approval offers to allow it once."""
 
 
 @page("/inbox", "inbox", "own or read")
@@ -109,10 +111,11 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
     return [
         Line(
             row,
-            Face.of(row, ROW),
+            face := Face.of(row, ROW),
             agent=agent_name(db, sessions[row.session_id]),
             session=sessions[row.session_id].title or "",
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
+            may_allow=face.is_whole and row.offer.has("once"),
             may_decide=row.kind in ("tool_call", "budget") and row.id in may,
             votes=sentences.votes(row, votes[row.id]),
         )

@@ -26,7 +26,7 @@ _AGENTS = """
 _NAMES = f"SELECT id, email FROM person WHERE id = ANY(%(ids)s) UNION ALL {_AGENTS} WHERE id = ANY(%(ids)s)"  # noqa: S608 - text of our own
 _NEWEST_AGENTS = f"{_AGENTS} WHERE archived_at IS NULL ORDER BY id DESC LIMIT %(most)s"
 _PEOPLE = """
-    SELECT id, email FROM person JOIN member ON person_id = id WHERE workspace_id = %(workspace)s AND deactivated_at IS NULL
+    SELECT id, email FROM person JOIN member ON person_id = id WHERE member.workspace_id = %(workspace)s AND deactivated_at IS NULL
     ORDER BY email LIMIT %(most)s
 """
 

@@ -67,7 +67,7 @@ def _decline(approval: Approval) -> dict[str, Any]:
 
 VERBS: dict[str, Callable[[Approval], dict[str, Any]]] = {
     "allow": lambda _approval: {"result": "allow"},
-    "session": lambda _approval: {"result": "allow", "scope": "session", "match": "tool"},
+    "session": lambda _approval: {"result": "allow", "scope": "session", "match": request.form.get("match") or "tool"},
     "deny": _deny,
     "end": _end,
     "respond": _respond,

@@ -4,11 +4,14 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from contextvars import copy_context
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
+from threading import Lock
 from typing import Any
 
+import gevent
 from flask import Flask
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -65,6 +68,7 @@ _REQUEST_HEADERS: dict[str, Json] = {
     },
     "anthropic-workspace-id": {"description": "The workspace's id. It must be the key's own workspace.", "schema": _TEXT},
 }
+_generating = Lock()
 _SECURITY = {
     "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -72,10 +76,15 @@ _SECURITY = {
 
 
 def document(app: Flask) -> Json:
-    """Return the document of all routes of `app` that have a door. Generates the document once per app."""
-    cached: Json | None = app.extensions.get("openapi")
-    if cached is None:
-        cached = app.extensions["openapi"] = _document(app)
+    """Return the document of all routes of `app` that have a door. Generates the document once per app.
+
+    A thread of its own generates the document, which takes about a second of CPU time: other requests go on meanwhile, and the
+    request that happens to be the first is not ended for it.
+    """
+    with _generating:
+        cached: Json | None = app.extensions.get("openapi")
+        if cached is None:
+            cached = app.extensions["openapi"] = gevent.get_hub().threadpool.apply(copy_context().run, (_document, app))
     return cached
 
 

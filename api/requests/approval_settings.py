@@ -1,17 +1,24 @@
-"""The settings of approvals in requests: the deadline, its effect, and the people who must approve."""
+"""The settings of approvals in requests: the deadline, its effect, the people who must approve, and their answers."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
-from api.requests.base import YEAR, Body
+from api.requests.base import YEAR, Body, twice
+from models.pure.offer import OPTIONS, GrantScope, Option, Widest
 from models.pure.quorum import combined
 
 MAX_APPROVERS = 100
 MAX_REQUIRED = 20
 MAX_LEVELS = 3
 """Of an escalation."""
+
+
+def _no_denying(value: Any) -> Any:
+    if value == "deny":
+        raise ValueError("people may always deny: leave deny out.")
+    return value
 
 
 def _no_wide_allow(value: Any) -> Any:
@@ -56,6 +63,35 @@ class _ApprovalSettings(Body):
         None, description="With `on_timeout` `escalate`: the effect of the last level's deadline. Left out: `deny`."
     )
 
+    options: Annotated[list[Annotated[Option, BeforeValidator(_no_denying)]], Field(min_length=1)] | None = Field(
+        None,
+        description="The answers that people get: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the "
+        "tool's place. `deny` is always offered. Left out: all.",
+    )
+    default_scope: GrantScope | None = Field(None, description="The scope that a form suggests for a grant. Left out: `session`.")
+    widest_match: Widest | None = Field(
+        None,
+        description="The widest match of a grant, and the match of a grant whose decision names none: `exact` or `tool`. Left out: "
+        "`tool`.",
+    )
+
+    @field_validator("options")
+    @classmethod
+    def _each_once(cls, value: list[Option] | None) -> list[Option] | None:
+        if value and (option := twice(value)):
+            raise ValueError(f"{option!r} appears twice; write each answer once.")
+        return value and [option for option in OPTIONS if option in value]
+
+    @field_validator("default_scope")
+    @classmethod
+    def _is_offered(cls, value: GrantScope | None, info: ValidationInfo) -> GrantScope | None:
+        options = info.data.get("options")
+        if value and options and value not in options:
+            raise ValueError(
+                f"{value!r} is none of the options, {', '.join(options)}: add it to options, or leave default_scope out."
+            )
+        return value
+
     @field_validator("remind_after_seconds")
     @classmethod
     def _before_deadline(cls, value: float | None, info: ValidationInfo) -> float | None:
@@ -92,12 +128,14 @@ class _ApprovalSettings(Body):
         return value
 
     def normal(self) -> dict[str, Any]:
-        """Return the settings as they are stored: without empty demands on the approvers."""
+        """Return the settings as they are stored: without empty demands on the approvers and their answers."""
         fields = self.model_dump()
         return {name: value for name, value in fields.items() if value or name not in _DEMANDS}
 
 
-_DEMANDS = frozenset({"approvers", "required_approvals", "four_eyes", "escalate_to", "then"})
+_DEMANDS = frozenset(
+    {"approvers", "required_approvals", "four_eyes", "escalate_to", "then", "options", "default_scope", "widest_match"}
+)
 
 
 class ApprovalConfig(_ApprovalSettings):
@@ -107,6 +145,7 @@ class ApprovalConfig(_ApprovalSettings):
 
 
 class ApprovalDefaults(_ApprovalSettings):
-    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels."""
+    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels, and
+    only an answer that all levels offer is offered."""
 
     on_timeout: Annotated[Literal["deny", "end_run", "escalate"], BeforeValidator(_no_wide_allow)] | None = None

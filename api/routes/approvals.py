@@ -15,11 +15,13 @@ from api.routes.grants import grants_by_approval, would_release
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.errors import Invalid
+from models.errors import Forbidden, Invalid
+from models.flow.offers import offer_now
 from models.pure import policy
 from models.session import approval_deadline
 from models.session.approval import Approval
-from models.session.grant import rule_for
+from models.session.grant import is_exact, rule_for
+from models.session.session import Session
 from models.session.vote import Vote
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
@@ -115,12 +117,16 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
     """Preview the grant that a decision would create.
 
-    The response names the covered calls, and the number of waiting calls that the grant would release.
+    The response names the covered calls, and the number of waiting calls that the grant would release. It is a 403 if
+    the tool offers no such grant.
     """
     approval = queue.find(db, principal, approval_id)
     if approval.kind != "tool_call":
         raise Invalid("scope", "only an approval of the kind tool_call can create a grant; send a decision without scope.")
-    rule = rule_for(approval, body.match)
+    offer = offer_now(db, db.get_one(Session, approval.session_id), approval)
+    rule = rule_for(approval, body.match or offer.widest)
+    if why := offer.why_no_grant(approval.tool, body.scope, exact=is_exact(rule)):
+        raise Forbidden(why)
     return answers.GrantPreview(
         type="grant_preview",
         scope=body.scope,

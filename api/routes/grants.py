@@ -14,11 +14,12 @@ from api.requests.grants import GrantList
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
+from models.flow.offers import offers_of
 from models.policy.session_policies import SessionPolicies
 from models.pure.policy import Granted, Rule
 from models.session.approval import Approval
 from models.session.approval_deadline import OVERDUE
-from models.session.grant import Grant
+from models.session.grant import Grant, is_exact
 from models.session.session import Session
 from models.workspace.toolset import listed
 from models.workspace.workspace import Workspace
@@ -39,15 +40,14 @@ def index(db: Db, _principal: Principal, query: GrantList) -> Page[answers.Grant
     if query.live is not None:
         selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    now = clock.now(db)
-    return Page[answers.Grant](data=[answers.Grant.of(row, now) for row in rows], next_page=after)
+    return Page[answers.Grant](data=answered(db, rows), next_page=after)
 
 
 @grants.get("/<grant_id>")
 @reads(NoQuery, answer=answers.Grant)
 def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> answers.Grant:
     """Get a grant: the calls that it covers, the person who gave it, and the number of its uses."""
-    return answers.Grant.of(Grant.find(db, grant_id), clock.now(db))
+    return answered(db, [Grant.find(db, grant_id)])[0]
 
 
 @grants.delete("/<grant_id>")
@@ -59,6 +59,12 @@ def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answe
     """
     Grant.find(db, grant_id).revoke(db, principal)
     return answers.GrantRevoked(id=grant_id, type="grant_revoked")
+
+
+def answered(db: Db, rows: Sequence[Grant]) -> list[answers.Grant]:
+    """Return the answers for grants."""
+    now, offers = clock.now(db), offers_of(db, rows)
+    return [answers.Grant.of(row, now, offers[row.id]) for row in rows]
 
 
 def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
@@ -74,12 +80,11 @@ def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answe
         moments=list({row.decided_at for row in creators}),
         approvals=[row.id for row in creators],
     )
-    now = clock.now(db)
-    return {row.approval_id: answers.Grant.of(row, now) for row in rows}
+    return {row.approval_id: answer for row, answer in zip(rows, answered(db, rows), strict=True)}
 
 
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
-    """Return the number of other waiting calls that a grant with this `rule` would allow.
+    """Return the number of other waiting calls that a grant with this `rule` would allow, where their tool offers such a grant.
 
     The rule is matched against inputs with masked secrets, since the caller could otherwise guess secrets by patterns. A rule about
     one exact input is matched against the real inputs, since hashes are no secrets.
@@ -99,6 +104,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.shown
         agent = other.agent(db)
         rules = SessionPolicies.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
-        if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
+        is_offered = rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule))
+        if is_offered and rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"
     return released

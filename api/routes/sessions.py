@@ -1,11 +1,10 @@
 """Routes of sessions."""
 
-from collections.abc import Sequence
-
 from flask import Blueprint
 
 from api import loosening
 from api.answers import sessions as answers
+from api.answers.waiting import waiting_on
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
 from api.paging import Order, Selection, both_ways
@@ -20,9 +19,7 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
-from models.session.approval import Approval
 from models.session.session import Session
-from models.session.vote import Vote
 from models.settings import settings
 from models.workspace.agent import AgentVersion
 
@@ -71,15 +68,15 @@ def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionP
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
     rows, after, before = both_ways(db, _selection(query), order, query.limit, query.page)
-    waiting = _waiting_on(db, rows)
-    data = [answers.Session.of(db, row, waiting.get(row.id, [])) for row in rows]
+    waiting = waiting_on(db, rows)
+    data = [answers.Session.of(db, row, waiting[row.id]) for row in rows]
     return answers.SessionPage(data=data, next_page=after, prev_page=before)
 
 
 @sessions.get("/<session_id>")
 @reads(NoQuery, "read or own", answer=answers.Session)
 def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
-    """Get a session with the approvals that it waits for."""
+    """Get a session with the calls that wait for somebody."""
     return _answer(db, find_session(db, principal, session_id))
 
 
@@ -146,15 +143,4 @@ def _selection(query: SessionList) -> Selection[Session]:
 
 
 def _answer(db: Db, session: Session) -> answers.Session:
-    return answers.Session.of(db, session, _waiting_on(db, [session]).get(session.id, []))
-
-
-def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[answers.Waiting]]:
-    """Return the pending approvals of each session, oldest first."""
-    waiting = [row.id for row in rows if row.status == "waiting"]
-    by_session: dict[str, list[answers.Waiting]] = {}
-    approvals = Approval.pending(db, *waiting)
-    votes = Vote.of(db, [row.id for row in approvals])
-    for approval in approvals:
-        by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(db, approval, votes[approval.id]))
-    return by_session
+    return answers.Session.of(db, session, waiting_on(db, [session])[session.id])

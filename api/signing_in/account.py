@@ -1,5 +1,6 @@
 """A person's own page: their sign-ins, passkeys and password, and their other workspaces."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from api import browser, pages
 from api.errors import Denied
 from api.inbox import viewing
 from api.pages import SIGN_IN, page
-from api.signing_in.adding import ACCOUNT, check_can_add, is_recent
+from api.signing_in.adding import ACCOUNT, can_add, check_can_add
 from api.signing_in.blueprint import let_in, signing_in, start
 from api.signing_in.passwords import check_allowed
 from models.database import clock
@@ -18,10 +19,9 @@ from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
 from models.flow.names import Names
 from models.people import password
-from models.people.arrival import workspaces_of
 from models.people.confirming import confirm, makers_of
 from models.people.delegation import Delegation
-from models.people.issuer import PROXY, Source, issuers, source_of
+from models.people.issuer import PROXY, issuers, source_of
 from models.people.member import Member
 from models.people.passkey import Passkey
 from models.people.person import Identity, Person
@@ -49,15 +49,14 @@ def show_account(person: PersonPrincipal) -> Response:
             "passkeys": Passkey.of_member(db, person.person_id),
             "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
-            "can_add": person.limit is None and is_recent(db, person),
+            "can_add": can_add(db, person),
             "delegations": [_delegation(row, person, names) for row in delegations],
             "makers": [names[f"user:{maker}"] for maker in makers],
             "section": "account",
             **viewing.frame(db, person),
         }
-        source = _source(db, person)
         values["connectable"] = _connectable(db, person) if values["can_add"] and not person.makers else []
-    others = {id_: name for id_, (name, _limit) in _other_workspaces(person, source).items()}
+    others = {id_: name for id_, (name, _person, _limit) in _other_workspaces(person).items()}
     values |= {"passwords": settings().passwords, "shortest": password.SHORTEST, "new": "new" in request.args, "others": others}
     return pages.html("account.html", person, **values)
 
@@ -138,14 +137,15 @@ def set_password(person: PersonPrincipal) -> Response:
 def move(person: PersonPrincipal) -> Response:
     """Go to another workspace of the person. The sign-in must come from an issuer or the proxy."""
     workspace_id = request.form.get("workspace_id", "")
-    with transaction(person.workspace_id) as db:
-        method, source = SignIn.method_of(db, person.sign_in_id), _source(db, person)
-    others = _other_workspaces(person, source)
+    others = _other_workspaces(person)
     if workspace_id not in others:
         raise Denied(403, "Sign in to that workspace by itself: a link, a passkey or a password opens one workspace.")
+    with transaction(person.workspace_id) as db:
+        method = SignIn.method_of(db, person.sign_in_id)
+    _name, person_id, limit = others[workspace_id]
     with transaction(workspace_id) as db:
-        there = Member.find(db, person.person_id).principal(db)
-        secret = start(db, replace(there, address=person.address), method, others[workspace_id][1])
+        there = Member.find(db, person_id).principal(db)
+        secret = start(db, replace(there, address=person.address), method, limit)
     return let_in(secret, None)
 
 
@@ -156,21 +156,23 @@ def _delegation(row: Delegation, person: PersonPrincipal, names: Names) -> dict[
     return {"row": row, "gives": gives, "other": other, "waits": row.accepted_at is None}
 
 
-def _source(db: Db, person: PersonPrincipal) -> Source | None:
-    """Return the issuer or proxy by which the person signed in, which all workspaces trust. None for another way."""
-    return source_of(SignIn.method_of(db, person.sign_in_id))
+def _other_workspaces(person: PersonPrincipal) -> dict[str, tuple[str, str, Role]]:
+    """Return the workspaces to which this sign-in can go: the other workspaces of the person's account at the sign-in's source.
 
-
-def _other_workspaces(person: PersonPrincipal, source: Source | None) -> dict[str, tuple[str, Role]]:
-    """Return the name of each workspace to which a sign-in by this source can go, and its strongest role there, by id."""
-    others: dict[str, tuple[str, Role]] = {}
-    for workspace_id in workspaces_of(person.person_id) if source else ():
-        if source and workspace_id != person.workspace_id:
-            with transaction(workspace_id) as db:
-                member = Member.find(db, person.person_id)
-                limit = source.limit(cast("Role", member.role) if member.source == source.name else None)
-                if limit is not None:
-                    others[workspace_id] = db.get_one(Workspace, workspace_id).name, limit
+    By id, each with its name, the person's id there, and the strongest role that the source lets the person use there.
+    """
+    with transaction(person.workspace_id) as db:
+        source = source_of(SignIn.method_of(db, person.sign_in_id))
+        if source is None:
+            return {}
+        people = Identity.elsewhere(db, person.person_id, source.issuer)
+    others: dict[str, tuple[str, str, Role]] = {}
+    for workspace_id, person_id in people.items():
+        with suppress(NotFound), transaction(workspace_id) as db:  # deactivated there
+            member = Member.find(db, person_id)
+            limit = source.limit(cast("Role", member.role) if member.source == source.name else None)
+            if limit is not None:
+                others[workspace_id] = db.get_one(Workspace, workspace_id).name, person_id, limit
     return others
 
 

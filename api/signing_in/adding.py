@@ -24,6 +24,11 @@ def check_can_add(person: PersonPrincipal) -> None:
             raise Denied(403, f"This needs a sign-in of the last {minutes} minutes. Sign out, sign in again, and repeat this.")
 
 
+def can_add(db: Db, person: PersonPrincipal) -> bool:
+    """True if the person's sign-in is younger than RECENT, and no issuer limits the role."""
+    return person.limit is None and is_recent(db, person)
+
+
 def is_recent(db: Db, person: PersonPrincipal) -> bool:
     """True if the person's sign-in is younger than RECENT."""
     return clock.now(db) - db.get_one(SignIn, person.sign_in_id).created_at < RECENT

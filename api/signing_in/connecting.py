@@ -11,23 +11,24 @@ from api.errors import Denied
 from api.inbox import viewing
 from api.pages import page
 from api.signing_in import ceremonies
-from api.signing_in.adding import ACCOUNT, check_can_add
+from api.signing_in.adding import ACCOUNT, can_add, check_can_add
 from api.signing_in.blueprint import signing_in
 from models.database.transactions import transaction
 from models.people import arrival
-from models.people.arrival import Arrival, NotConnected
+from models.people.arrival import Arrival
 from models.people.principal import PersonPrincipal
 
 _KIND = "connect"
 
 
-def offer(arrived: Arrival, refusal: NotConnected) -> Response:
-    """Return the page on which the person confirms the account. Raises the refusal unless the person is signed in here."""
+def offer(arrived: Arrival) -> Response | None:
+    """Return the page on which the person who is signed in here confirms the account. None if nobody here can connect it now."""
     person = browser.current_person()
-    if person is None or person.person_id != refusal.person_id:
-        raise refusal
-    check_can_add(person)
+    if person is None or not arrival.connectable(arrived, person):
+        return None
     with transaction(person.workspace_id) as db:
+        if not can_add(db, person):
+            return None
         frame = viewing.frame(db, person)
     response = pages.html("connect.html", person, arrived=arrived, section="account", **frame)
     account = {"issuer": arrived.issuer, "subject": arrived.subject, "source": arrived.source.name}

@@ -15,7 +15,7 @@ from api.signing_in import ceremonies
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.connecting import offer
 from models.errors import NotFound
-from models.people.arrival import Arrival, NotConnected, admit
+from models.people.arrival import Arrival, admit
 from models.people.issuer import Issuer, issuers
 from models.people.person import MAX_NAME, normalized
 
@@ -56,11 +56,9 @@ def callback(name: str) -> Response:
 
     claims = openid.claims_of(issuer, request.args.get("code", ""), begun)
     arrival = _arrival(issuer, claims)
-    try:
+    response = offer(arrival)
+    if response is None:
         person, limit = admit(arrival)
-    except NotConnected as refusal:
-        response = offer(arrival, refusal)
-    else:
         response = enter(person, f"oidc:{name}", begun["next"], limit)
     limits.give_attempt_back()
     return response
@@ -80,7 +78,6 @@ def _arrival(issuer: Issuer, claims: Json) -> Arrival:
     groups = claims.get(issuer.groups_claim)
     return Arrival(
         source=issuer,
-        issuer=issuer.issuer_url,
         subject=str(claims["sub"])[:255],
         email=normalized(email),
         is_verified=claims.get("email_verified") is True or issuer.trusts_emails,

@@ -5,7 +5,7 @@ from flask import Response, request
 from api import browser, client
 from api.signing_in.blueprint import enter as enter_person
 from api.signing_in.connecting import offer
-from models.people.arrival import Arrival, NotConnected, admit
+from models.people.arrival import Arrival, admit
 from models.people.issuer import PROXY, proxy
 from models.settings import settings
 
@@ -19,7 +19,6 @@ def enter(place: str) -> Response | None:
         return None
     arrival = Arrival(
         source=source,
-        issuer=PROXY,
         subject=email,
         email=email,
         is_verified=True,
@@ -27,10 +26,9 @@ def enter(place: str) -> Response | None:
         groups=frozenset(_groups()),
         address=client.address(),
     )
-    try:
-        person, limit = admit(arrival)
-    except NotConnected as refusal:
-        return offer(arrival, refusal)
+    if (offered := offer(arrival)) is not None:
+        return offered
+    person, limit = admit(arrival)
     return enter_person(person, PROXY, place, limit)
 
 

@@ -38,6 +38,8 @@ def take_word(db: Db, session: Session, principal: Principal, event: dict[str, A
         _ask_back(db, session, about)
     elif of_people := _of_people(db, session, about):
         _ask_back(db, session, f"Words in a chat do not decide {of_people.tool}. {described(db, of_people)} Nothing was decided.")
+    elif word.result == "allow" and (why := _not_offered(about)):
+        _ask_back(db, session, f"{why} Nothing was decided.")
     elif word.result == "allow" and len(about) > 1 and not word.all:
         tools = ", ".join(sorted({approval.tool for approval in about}))
         _ask_back(
@@ -79,6 +81,11 @@ def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | No
     return next((approval for approval in about if Quorum.of(approval.quorum).needs_people), None)
 
 
+def _not_offered(about: list[Approval]) -> str:
+    """Return a sentence for the first of these approvals that does not offer to allow once; empty if all do."""
+    return next(filter(None, (approval.offer.why_not(approval.tool, "once") for approval in about)), "")
+
+
 def _changed_just_now(db: Db, session: Session) -> bool:
     since, calls = session.now - timedelta(seconds=QUIET_SECONDS), ToolCall.of_turn(db, session)
     if db.rows(_MOVED, calls=[call.id for call in calls], since=since):
@@ -98,13 +105,15 @@ _MOVED = """
 def _decide(db: Db, session: Session, principal: Principal, word: chat.Word, about: list[Approval]) -> None:
     granted: dict[str, str] = {}
     for approval in about:
-        scope = "session" if word.all and approval.tool not in granted else "once"
+        scope = "session" if word.all and approval.tool not in granted and approval.offer.has("session") else "once"
         if scope == "session":
             granted[approval.tool] = policy.covers(rule_for(approval, None))
         decide(db, session, principal, approval, Decision(word.result, deny_message=word.reason, scope=scope))  # type: ignore[arg-type]  # one of the two
-    if granted:
-        covered = "; ".join(granted.values())
-        session.emit(db, "agent.message", {"content": text(f"Allowed, and from now on in this session: {covered}.")})
+    if word.all and word.result == "allow":
+        covered = f"Allowed, and from now on in this session: {'; '.join(granted.values())}." if granted else "Allowed once."
+        single = ", ".join(sorted({approval.tool for approval in about} - granted.keys()))
+        limit = f" Every call of {single} is asked about: no grant for the session is offered." if single else ""
+        session.emit(db, "agent.message", {"content": text(covered + limit)})
         if session.status == "waiting":
             session.rest_again(db)
 

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.errors import Conflict, Invalid
+from models.errors import Conflict, Forbidden, Invalid
 from models.flow import limits, votes
 from models.flow.budgets import raise_by
 from models.flow.edits import check_runs, take_edit
@@ -13,13 +14,14 @@ from models.flow.grants import identity_of, session_policies
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
 from models.pure import words
+from models.pure.offer import Option
 from models.session import call_edits
 from models.session.approval import Approval
 from models.session.approval_deadline import DeadlinePassed, overdue
 from models.session.call_input import CallInput
 from models.session.call_result import text
 from models.session.decision import Decision
-from models.session.grant import Grant, rule_for
+from models.session.grant import Grant, is_exact, rule_for
 from models.session.session import Session
 from models.session.tool_call import BUDGET, ToolCall
 
@@ -29,8 +31,8 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
 
     A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. An equal
     decision changes nothing and gets the same id. Raises Conflict for a different decision, or if the person was shown an input
-    that would not run; Forbidden for a principal that may not decide; DeadlinePassed; Invalid for a decision or an answer that does
-    not fit.
+    that would not run; Forbidden for a principal that may not decide, and for an answer that is not offered; DeadlinePassed;
+    Invalid for a decision or an answer that does not fit.
     """
     decision = named(approval, decision)
     if approval.status != "pending":
@@ -40,9 +42,11 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     approval.tighten(db, session_policies(db, session).quorum(approval.tool, approval.level))
     right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
+    _check_offered(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
     if decision.updated_input is not None and approval.kind in {"tool_call", BUDGET}:
         take_edit(db, session, principal, approval, call, decision.updated_input)
+        _check_offered(approval, replace(decision, updated_input=None))
     if right is not None:
         _check_vote(db, session, approval, call, decision)
         agreed, event_id = votes.cast(db, session, principal, right, approval, decision)
@@ -110,6 +114,20 @@ def _check(approval: Approval, decision: Decision) -> None:
             raise Invalid("result", "outcome happened needs the result, as text or as content blocks.")
     elif decision.outcome is not None:
         raise Invalid("outcome", "is for a call whose outcome is unknown; this one has not run: decide it by result allow or deny.")
+
+
+def _check_offered(approval: Approval, decision: Decision) -> None:
+    """Raise Forbidden if the approval does not offer this answer, Invalid for a faulty match. Denying is always offered."""
+    if approval.kind != "tool_call" or decision.result != "allow":
+        return
+    edits = decision.updated_input is not None or approval.decided_sha256 is not None
+    options: list[Option] = ["answer"] if decision.respond else ["edit"] if edits else ["once"] if decision.scope == "once" else []
+    why = approval.offer.why_not(approval.tool, *options)
+    if decision.scope != "once":
+        exact = is_exact(rule_for(approval, decision.match))
+        why = why or approval.offer.why_no_grant(approval.tool, decision.scope, exact=exact)
+    if why:
+        raise Forbidden(f"{why} Nothing was decided.")
 
 
 def _check_budget(decision: Decision) -> None:

@@ -26,7 +26,7 @@ def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> Non
     """Pass an approval to its next level: more approvers, and a deadline from now on. Votes stay valid."""
     escalation, present = Escalation.of(approval.escalation or {}), Quorum.of(approval.quorum)
     quorum, seconds = escalation.quorums[approval.level], escalation.seconds[approval.level]
-    quorum = replace(quorum, required=max(quorum.required, present.required), four_eyes=quorum.four_eyes or present.four_eyes)
+    quorum = quorum.and_also(replace(present, approvers=()))
     remind = settings().remind_after_seconds
     approval.level += 1
     approval.require(db, quorum)

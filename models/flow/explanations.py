@@ -8,6 +8,7 @@ from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
 from models.pure import shell
 from models.pure.masking import mask
+from models.pure.offer import Offer
 from models.pure.policy import Granted, Verdict
 from models.pure.policy.conditions import look_up, pointer
 from models.pure.policy.rules import COMMAND_PATHS
@@ -27,6 +28,8 @@ class Explanation:
     """The command lines in the input, by JSON Pointer."""
     grants: list[Grant]
     """The session's live grants for this tool."""
+    offer: Offer
+    """The tool's offer. A grant that is not offered allows nothing."""
 
 
 def explain(
@@ -40,7 +43,7 @@ def explain(
 ) -> Explanation:
     """Return the verdict on a call of `tool` with `tool_input`. `agent` is an agent's body, or a session's.
 
-    The live grants of `session` count. `proposed` is a policy that replaces the tool's own.
+    The live grants of `session` count that the tool still offers. `proposed` is a policy that replaces the tool's own.
     """
     policies = Workspace.policies(db)
     one = with_tool(agent, tool, proposed)
@@ -49,8 +52,10 @@ def explain(
     grants = Grant.live(db, session, {tool}) if session else []
     texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
-    granted = Granted(tuple(grant.rule for grant in grants), mask(dict(tool_input)).shown) if grants else None
-    return Explanation(applied.judge(tool, tool_input, granted), lines, grants)
+    offer = applied.quorum(tool).offer
+    counted = tuple(grant.rule for grant in grants if grant.is_offered(offer))
+    granted = Granted(counted, mask(dict(tool_input)).shown) if counted else None
+    return Explanation(applied.judge(tool, tool_input, granted), lines, grants, offer)
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -193,11 +193,13 @@ def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Gran
 
 
 def counting(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], askers: Collection[str]) -> list[Grant]:
-    """Return the grants that cover exactly the session's tools and were given by as many people as must approve now.
+    """Return the grants that cover exactly the session's tools, that these tools still offer, and that were given by as many people
+    as must approve now.
 
     `askers` are the people who asked for the calls.
     """
     about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
+    about = [g for g in about if g.is_offered(rules.quorum(g.tool).offer)]
     return [g for g in about if _given_by_enough(db, askers, rules.quorum(g.tool), g)]
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 from models.database.rows import Db
 from models.flow.names import Names
+from models.flow.offers import offer_now
 from models.outbox.channel import Channel
 from models.outbox.link import issue
 from models.outbox.notification import Notification
 from models.people.delegation import Delegation
 from models.pure.line_diff import hunks
 from models.pure.notice import Notice, Stage
+from models.pure.offer import Offer
 from models.pure.quorum import Quorum
 from models.pure.slack_button import Result
 from models.pure.visible import visible
@@ -36,7 +38,8 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
     session = db.get_one(Session, approval.session_id)
     agent = _agent(db, session)
     waits = stage != "decided"
-    shown, buttons = _question(db, approval) if waits else ("", ())
+    offer = offer_now(db, session, approval) if waits else approval.offer
+    shown, buttons = _question(db, approval, offer) if waits else ("", ())
     url, code = _link(db, approval, channel) if waits else (page_of(approval.id), None)
     return Notice(
         approval_id=approval.id,
@@ -47,7 +50,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         evidence=shown,
         agent=agent,
         deadline=approval.expires_at if waits else None,
-        afterwards=sentences.afterwards(approval) if waits else "",
+        afterwards=" ".join([sentences.afterwards(approval), *offer.limits]) if waits else "",
         outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
         url=url,
         code=code,
@@ -83,10 +86,10 @@ def page_of(approval_id: str) -> str:
     return f"{_public_url()}/inbox/approvals/{approval_id}"
 
 
-def _question(db: Db, approval: Approval) -> tuple[str, tuple[Result, ...]]:
+def _question(db: Db, approval: Approval, offer: Offer) -> tuple[str, tuple[Result, ...]]:
     """Return what a message shows of a pending approval, and the answers for which it may have buttons."""
     face = Face.of(approval, MESSAGE)
-    buttons: tuple[Result, ...] = ("allow", "deny") if face.is_whole else ("deny",)
+    buttons: tuple[Result, ...] = ("allow", "deny") if face.is_whole and offer.has("once") else ("deny",)
     text = face.text if face.is_whole else ""
     return text or evidence(db, approval), buttons if _is_plain(approval) else ()
 

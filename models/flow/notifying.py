@@ -23,7 +23,7 @@ from models.session.vote import Vote
 MAIL_DELAY = timedelta(seconds=60)
 """Mail waits until an approval has waited for this long: chat and push come first."""
 _EDITED_IN_PLACE = frozenset({"slack"})
-"""Kinds that edit the message in place, so that quiet hours do not delay the outcome."""
+"""Kinds that edit the message in place, so that quiet hours do not delay the outcome. Nor do they where an incident is resolved."""
 _WITHOUT_CHANNEL = """
     SELECT m.person_id FROM member m WHERE m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL
         AND m.role = ANY(%(roles)s) AND NOT EXISTS (
@@ -76,9 +76,12 @@ def prepare(db: Db, notification_id: str) -> Message | None:
     if _is_needless(db, row, channel, approval, stage, now):
         row.cancel(db, now)
         return None
-    if not (stage == "decided" and channel.kind in _EDITED_IN_PLACE) and _is_postponed(row, channel, now):
+    is_silent = stage == "decided" and (channel.kind in _EDITED_IN_PLACE or channel.has_incidents)
+    if not is_silent and _is_postponed(row, channel, now):
         return None
     row.claim(db, now)
+    if channel.has_incidents and row.receipt is None:
+        row.receipt = {}
     return Message(row, channel, notice(db, row, channel, approval, stage), row.seq, row.receipt)
 
 
@@ -125,7 +128,7 @@ def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) ->
         if row.status == "queued":
             row.cancel(db, now)
         return
-    due_at = now if row.receipt else max(now, row.due_at)  # mail that waits for its minute goes on waiting
+    due_at = now if row.receipt is not None else max(now, row.due_at)  # mail that waits for its minute goes on waiting
     if row.follow(db, stage, seq, due_at, now) and due_at <= now:
         outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
 
@@ -187,12 +190,15 @@ def _voters(db: Db, approval: Approval) -> set[str]:
 
 
 def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage, now: datetime) -> bool:
-    """True if the channel is off, the person lost access or has voted, or the approval ended before anything was sent."""
+    """True if the channel is off, the person lost access or has voted, or the approval ended before anything was sent.
+
+    An incident is resolved also after its person lost access: PagerDuty gets the approval's id and nothing else.
+    """
     if channel.state != "enabled" or (stage == "decided" and row.receipt is None):
         return True
     if stage != "decided" and approval is not None and overdue(db, [approval], now):
         return True  # the sweep is about to expire or to escalate it, which is another change
-    if channel.person_id is None:
+    if channel.person_id is None or (stage == "decided" and channel.has_incidents):
         return False
     if _is_unlinked(db, channel):
         return True
@@ -213,6 +219,16 @@ def finish(db: Db, message: Message, receipt: Receipt) -> None:
     row = Notification.held(db, message.notification.id, message.notification.fence, lock=True)
     row.succeed(db, message.notice.stage, message.seq, receipt)
     if row.status == "queued":
+        outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
+
+
+def resolve_again(db: Db, message: Message) -> None:
+    """Resolve an incident once more, if a worker without its lease has just opened it again. No-op for other messages."""
+    row = db.get(Notification, message.notification.id, lock=True)
+    if row is None or not message.channel.has_incidents or row.stage != "decided" or message.notice.stage == "decided":
+        return
+    now = clock.now(db)
+    if row.follow(db, "decided", row.seq + 1, now, now):
         outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
 
 

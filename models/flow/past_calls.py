@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from models.database.rows import Db
-from models.pure.policy import Rule
 from models.session.grant import Grant
 
 Then = Literal[
@@ -95,10 +94,10 @@ def _calls(db: Db, looks: Mapping[str, str], since: datetime, tool: str | None, 
     return [PastCall(*row) for row in rows]
 
 
-def grants_of(db: Db, calls: list[PastCall]) -> dict[str, Rule]:
-    """Return the rules of the grants that allowed these calls, by id, revoked ones too."""
+def grants_of(db: Db, calls: list[PastCall]) -> dict[str, Grant]:
+    """Return the grants that allowed these calls, by id, revoked ones too."""
     ids = {grant_id for call in calls for grant_id in call.grants or ()}
-    return {grant.id: grant.rule for grant in db.find(Grant, "WHERE id = ANY(%(ids)s)", ids=list(ids))} if ids else {}
+    return {grant.id: grant for grant in db.find(Grant, "WHERE id = ANY(%(ids)s)", ids=list(ids))} if ids else {}
 
 
 def decided_how(db: Db, calls: list[PastCall]) -> dict[str, Then]:

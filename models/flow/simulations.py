@@ -1,8 +1,9 @@
 """Simulates a proposed rule or policy on past calls, and compares its verdicts with the past ones.
 
-All other rules of the sessions and the workspace apply as they do today. A grant that allowed a call then allows it again. Nothing
-is written. Inputs are judged with their secrets masked: otherwise callers could find out a secret, character by character, with
-rules of their own. `Trial.reveal` judges the real inputs. Calls are read in pages, for a bounded time.
+All other rules of the sessions and the workspace apply as they do today. A grant that allowed a call then allows it again, if the
+tool still offers such a grant. Nothing is written. Inputs are judged with their secrets masked: otherwise callers could find out a
+secret, character by character, with rules of their own. `Trial.reveal` judges the real inputs. Calls are read in pages, for a
+bounded time.
 """
 
 import time
@@ -119,13 +120,16 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
                 time.sleep(_PAUSE_AFTER / 10)
                 paused_at = time.monotonic()
             look = looks[call.session_id]
-            granted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
+            policies = trials.of(look, call)
+            offer = policies.quorum(call.name).offer
+            counted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
+            granted = [grant.rule for grant in counted if grant.is_offered(offer)]
             proposed, shown = call.input, call.shown_input
             if call.shown_input is not None and not trial.reveal:
                 proposed, shown, outcome.masked = call.shown_input, None, outcome.masked + 1
                 # The grants covered the real input, so the masked input need not match their hash or pattern.
                 granted = [replace(grant, match=Match(call.name)) for grant in granted]
-            outcome.add(call, trials.of(look, call).judge(call.name, proposed, Granted(tuple(granted), shown)), then[call.id])
+            outcome.add(call, policies.judge(call.name, proposed, Granted(tuple(granted), shown)), then[call.id])
         if time.monotonic() > until:
             return outcome
     outcome.complete = True

@@ -20,6 +20,8 @@ from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
 from models.pure.key_secret import sha256
 from models.pure.quiet_hours import QuietHours
+from models.pure.services import PAGERDUTY, SERVICES, scheme_of
+from models.settings import settings
 
 ABOUT = ("mine", "groups", "all")
 """Approvals of which a person's channel tells: those that name the person; also those that name a group of theirs; or all that they
@@ -161,6 +163,14 @@ class Channel(Base):
         if not self.quiet_from or not self.quiet_until:
             return None
         return QuietHours.of(self.quiet_from, self.quiet_until, self.time_zone)
+
+    @property
+    def has_incidents(self) -> bool:
+        """True if the destination shows an incident until it is told of the approval's end. For `deliver`, which has the URLs."""
+        if self.kind == "operator":
+            url = settings().notification_urls.get(self.address)
+            return url is not None and scheme_of(url.get_secret_value()) == PAGERDUTY
+        return self.kind == "apprise" and self.address == SERVICES[PAGERDUTY].name
 
     def check(self) -> None:
         """Raise Invalid for settings that are malformed or contradict each other."""

@@ -50,7 +50,7 @@ class Notification(Leased, Base):
     sent_stage: Mapped[str | None]
     """The last stage that was sent; null before the first success."""
     receipt: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """`Receipt` of the last success."""
+    """`Receipt` of the last success. Where a channel has incidents, also of a first attempt, which may have opened one."""
     status: Mapped[str] = mapped_column(default="queued")
     fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     attempt: Mapped[int] = mapped_column(default=0)
@@ -164,6 +164,7 @@ class Notification(Leased, Base):
             return False
         self.stage, self.seq = stage, seq
         if self.status == "running":
+            self.attempt = 0
             return False  # the worker queues the message again when it finishes
         self.queue_again(db, due_at, now)
         return True

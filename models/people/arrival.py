@@ -4,7 +4,6 @@ A source says who has an account there, and which roles its groups have. A new a
 known person's only by a confirmation of that person, in another sign-in: `connect`.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -32,8 +31,6 @@ class Arrival:
     """A source's statement about a person."""
 
     source: Source
-    issuer: str
-    """The issuer's URL, or `proxy`."""
     subject: str
     email: str
     is_verified: bool
@@ -43,17 +40,21 @@ class Arrival:
     address: str | None
     """The client's network address."""
 
+    @property
+    def issuer(self) -> str:
+        """The source as `Identity.issuer` names it."""
+        return self.source.issuer
+
 
 class NotConnected(NotAdmitted):
-    """The account is new, and its e-mail address is a person's who has not confirmed the account."""
+    """The account is new in a workspace, and its e-mail address is a person's there who has not confirmed the account."""
 
-    def __init__(self, arrival: Arrival, person_id: str) -> None:
+    def __init__(self, arrival: Arrival) -> None:
         name = arrival.source.name
         super().__init__(
             f"{arrival.email} is known here, and this account of {name} is not connected yet. Sign in as before, by a passkey, "
             f"a password, or a one-time link from an admin. Then press \u201cConnect {name}\u201d on the page of your account."
         )
-        self.person_id = person_id
 
 
 def admit(arrival: Arrival) -> tuple[PersonPrincipal, Role]:
@@ -68,20 +69,35 @@ def admit(arrival: Arrival) -> tuple[PersonPrincipal, Role]:
         raise NotAdmitted(f"{source.name} does not vouch for the address {arrival.email}: its email_domains lack the domain.")
     roles = source.roles_of(arrival.groups)
     with transaction() as db:
-        person_id = Identity.find(db, arrival.issuer, arrival.subject)
-        if person_id is None:
-            _check_new(db, arrival, roles)
-        workspaces = _workspaces(db, person_id) if person_id else []
-    for workspace_id in sorted({*roles, *workspaces}):
-        with transaction(workspace_id) as db:
-            person_id = person_id or _create(db, arrival)
-            _update(db, arrival, person_id, roles.get(workspace_id))
-    for workspace_id in workspaces_of(person_id) if person_id else ():
+        people = Identity.everywhere(db, arrival.issuer, arrival.subject)
+        homes = person.everywhere(db, arrival.email) if arrival.is_verified and source.direct_roles_up_to else {}
+    refusal = NotAdmitted(_NO_ROLE)
+    for workspace_id in sorted({*roles, *people, *homes}):
+        try:
+            with transaction(workspace_id) as db:
+                person_id = people.get(workspace_id) or _create(db, arrival)
+                _update(db, arrival, person_id, roles.get(workspace_id))
+                people[workspace_id] = person_id
+        except NotAdmitted as error:
+            refusal = error
+    for workspace_id, person_id in sorted(people.items()):
         limit = source.limit(roles.get(workspace_id))
         if limit is not None:
             with suppress(NotFound), transaction(workspace_id) as db:  # deactivated since
-                return replace(Member.find(db, str(person_id)).principal(db), address=arrival.address), limit
-    raise NotAdmitted(_NO_ROLE)
+                return replace(Member.find(db, person_id).principal(db), address=arrival.address), limit
+    raise refusal
+
+
+def connectable(arrival: Arrival, to: PersonPrincipal) -> bool:
+    """True if a signed-in person may connect the account: it has their e-mail address, is nobody's in the workspace, and lets the
+    person sign in there."""
+    source = arrival.source
+    limit = source.limit(source.roles_of(arrival.groups).get(to.workspace_id))
+    if limit is None or not (arrival.is_verified and source.vouches_for(arrival.email)):
+        return False
+    with transaction(to.workspace_id) as db:
+        known_id = Identity.find(db, arrival.issuer, arrival.subject)
+        return known_id is None and db.get_one(Person, to.person_id).email == arrival.email
 
 
 def connect(db: Db, issuer: str, subject: str, *, source: str, by: PersonPrincipal) -> None:
@@ -100,36 +116,18 @@ def connect(db: Db, issuer: str, subject: str, *, source: str, by: PersonPrincip
         acts.record(db, by, "person.account_connected", by.person_id, {"source": Text(source), "subject": Text(subject)})
 
 
-def person_of(issuer: str, subject: str) -> str | None:
-    """Return the id of the person with an account at a source, or None."""
-    with transaction() as db:
-        return Identity.find(db, issuer, subject)
+def _create(db: Db, arrival: Arrival) -> str:
+    """Create the person of an account that is new in the transaction's workspace, and return the id.
 
-
-def workspaces_of(person_id: str) -> list[str]:
-    """Return the ids of the workspaces in which a person has a role."""
-    with transaction() as db:
-        return _workspaces(db, person_id)
-
-
-def _check_new(db: Db, arrival: Arrival, roles: Mapping[str, Role]) -> None:
-    """Raise NotAdmitted for a new account without a role or a verified address; NotConnected for a known person's address."""
+    Raises NotAdmitted for an e-mail address that is not verified; NotConnected for the address of a person of the workspace.
+    """
     if not arrival.is_verified:
         raise NotAdmitted("The issuer has not verified the e-mail address of this account, which could be somebody else's.")
-    known_id = person.find(db, arrival.email)
-    if not roles and (known_id is None or arrival.source.limit(None) is None):
-        raise NotAdmitted(_NO_ROLE)
-    if known_id is not None:
-        raise NotConnected(arrival, known_id)
-
-
-def _create(db: Db, arrival: Arrival) -> str:
-    """Create the person of a new account and return the id. Raises NotConnected if somebody has just taken the e-mail address."""
     known_id = person.find(db, arrival.email, lock=True)
     if known_id is None:
         return Person.create(db, arrival.email, arrival.name)
     if Identity.find(db, arrival.issuer, arrival.subject) != known_id:
-        raise NotConnected(arrival, known_id)
+        raise NotConnected(arrival)
     return known_id
 
 
@@ -151,10 +149,6 @@ def _update(db: Db, arrival: Arrival, person_id: str, role: Role | None) -> None
     if member.deactivated_at is None:
         Group.mirror(db, person_id, name, arrival.source.groups_of(arrival.groups), by=by)
     Identity.add(db, arrival.issuer, arrival.subject, person_id)
-
-
-def _workspaces(db: Db, person_id: str) -> list[str]:
-    return [workspace_id for (workspace_id,) in db.rows("SELECT * FROM assent_workspaces_of(%(id)s)", id=person_id)]
 
 
 _NO_ROLE = (

@@ -55,6 +55,11 @@ class Source(BaseModel):
     direct_roles_up_to: Role | None = None
     """The strongest role given by an admin that a sign-in by this source can use. None: only what the source's groups give."""
 
+    @property
+    def issuer(self) -> str:
+        """The source as `Identity.issuer` names it: the issuer's URL, or `proxy`."""
+        return PROXY
+
     def vouches_for(self, email: str) -> bool:
         """True if the domain of this normalized e-mail address is one of the source's."""
         return not {"*", email.rpartition("@")[2]}.isdisjoint(self.email_domains)
@@ -106,6 +111,11 @@ class Issuer(Source):
         if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
             raise ValueError("must begin with https://")
         return value
+
+    @property
+    def issuer(self) -> str:
+        """The issuer's URL."""
+        return self.issuer_url
 
     @property
     def client(self) -> str:

@@ -38,7 +38,7 @@ class Member(Base):
     __tablename__ = "member"
 
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"), primary_key=True)
-    person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"), primary_key=True)
+    person_id: Mapped[str] = mapped_column(primary_key=True)
     role: Mapped[str]
     """`admin`, `developer`, `approver` or `viewer`."""
     source: Mapped[str] = mapped_column(default=DIRECT, server_default=DIRECT)
@@ -49,7 +49,7 @@ class Member(Base):
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     deactivated_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
-    __table_args__ = (sa.Index("member_of_person", "person_id"),)
+    __table_args__ = (sa.ForeignKeyConstraint(["workspace_id", "person_id"], ["person.workspace_id", "person.id"]),)
 
     @classmethod
     def find(cls, db: Db, person_id: str, *, lock: bool = False) -> "Member":

@@ -1,4 +1,4 @@
-"""The organization: the installation itself, to which all people belong. The migration inserts its only row."""
+"""The organization: the installation itself, which webhooks name. The migration inserts its only row."""
 
 from datetime import datetime
 

@@ -12,7 +12,6 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid
 from models.people import person
-from models.people.arrival import workspaces_of
 from models.people.member import Member
 from models.people.principal import PersonPrincipal
 
@@ -48,13 +47,13 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
     members: list[tuple[PersonPrincipal | None, str]] = []
     try:
         with transaction() as db:
-            person_id = person.find(db, email)
+            people = person.everywhere(db, email)
     except Invalid:
-        person_id = None
-    for workspace_id in workspaces_of(person_id) if person_id else ():
+        people = {}
+    for workspace_id, person_id in people.items():
         with transaction(workspace_id) as db:
-            member = db.get(Member, workspace_id, str(person_id))
-            if member and member.password_hash:  # none of a member who was deactivated since
+            member = db.get(Member, workspace_id, person_id)
+            if member and member.password_hash:  # a deactivated member has none
                 members.append((member.principal(db, member.password_makers), member.password_hash))
     return members or [(None, _unusable_hash())]
 

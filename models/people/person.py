@@ -1,6 +1,7 @@
-"""People who sign in. A person belongs to the organization; roles, groups and sign-ins are per workspace.
+"""People who sign in. A person belongs to one workspace.
 
-A transaction sees the people that have, or had, a role in its workspace.
+A human being who is in two workspaces is a person of each, with an id, a name and ways to sign in of each. So no workspace learns
+from an e-mail address or an id whether another workspace knows the human being.
 """
 
 import re
@@ -22,65 +23,112 @@ _EMAIL = re.compile(r"[^\s@<>\"',;:\\]+@[^\s@<>\"',;:\\]+")
 
 
 class Person(Base):
-    """A human being who signs in."""
+    """A human being who signs in to a workspace."""
 
     __tablename__ = "person"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    email: Mapped[str] = mapped_column(unique=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    email: Mapped[str]
     """As `normalized` returns it. Never changes."""
     name: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
+    __table_args__ = (
+        sa.UniqueConstraint("workspace_id", "email"),
+        sa.UniqueConstraint("workspace_id", "id"),
+        sa.Index("person_of_email", "email"),
+    )
+
     @classmethod
     def of_email(cls, db: Db, email: str, name: str = "") -> str:
-        """Return the id of the person with this e-mail address. Creates the person if there is none. Raises Invalid."""
+        """Return the id of the workspace's person with this e-mail address. Creates the person if there is none. Raises Invalid."""
         return find(db, email, lock=True) or cls.create(db, email, name)
 
     @classmethod
     def create(cls, db: Db, email: str, name: str = "") -> str:
-        """Create a person and return the id. Raises Invalid. Only after `find` with a lock returned None for the address."""
+        """Create a person of the transaction's workspace and return the id. Raises Invalid.
+
+        Only after `find` with a lock returned None for the address.
+        """
         email = normalized(email)
-        row = cls(id=ids.new("user"), email=email, name=name or email.partition("@")[0], created_at=clock.now(db))
+        name = name or email.partition("@")[0]
+        row = cls(id=ids.new("user"), workspace_id=db.workspace_id, email=email, name=name, created_at=clock.now(db))
         db.insert(row)
         return row.id
 
 
 class Identity(Base):
-    """A person's account at an issuer of OpenID Connect, or the person's name at the authenticating proxy."""
+    """A person's account at an issuer of OpenID Connect, or the person's name at the authenticating proxy.
+
+    One account can be connected in several workspaces, to one person of each.
+    """
 
     __tablename__ = "identity"
 
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"), primary_key=True)
     issuer: Mapped[str] = mapped_column(primary_key=True)
     """The issuer's URL, or `proxy`."""
     subject: Mapped[str] = mapped_column(primary_key=True)
     """The claim `sub`, which the issuer never gives to another account. E-mail addresses can be reassigned."""
-    person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
+    person_id: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
+    __table_args__ = (
+        sa.ForeignKeyConstraint(["workspace_id", "person_id"], ["member.workspace_id", "member.person_id"]),
+        sa.Index("identity_of_account", "issuer", "subject"),
+    )
+
+    @classmethod
+    def find(cls, db: Db, issuer: str, subject: str) -> str | None:
+        """Return the id of the workspace's person with this account, or None."""
+        row = db.get(cls, db.workspace_id, issuer, subject)
+        return row.person_id if row else None
+
     @staticmethod
-    def find(db: Db, issuer: str, subject: str) -> str | None:
-        """Return the id of the person with this account, in any workspace, or None."""
-        person_id: str | None = db.value("SELECT assent_find_identity(%(issuer)s, %(subject)s)", issuer=issuer, subject=subject)
-        return person_id
+    def everywhere(db: Db, issuer: str, subject: str) -> dict[str, str]:
+        """Return the id of the person with this account in each workspace, by the workspace's id.
+
+        The issuer has authenticated the account.
+        """
+        return dict(db.rows("SELECT * FROM assent_find_identity(%(issuer)s, %(subject)s)", issuer=issuer, subject=subject))
+
+    @classmethod
+    def elsewhere(cls, db: Db, person_id: str, issuer: str) -> dict[str, str]:
+        """Return the person with an account of this person's at an issuer, in each other workspace, by the workspace's id."""
+        people: dict[str, str] = {}
+        for row in db.find(cls, "WHERE person_id = %(person)s AND issuer = %(issuer)s", person=person_id, issuer=issuer):
+            people |= cls.everywhere(db, issuer, row.subject)
+        people.pop(db.workspace_id, None)
+        return people
 
     @classmethod
     def add(cls, db: Db, issuer: str, subject: str, person_id: str) -> None:
         """Store that the account is the person's. The person is a member of the transaction's workspace. Idempotent."""
         if cls.find(db, issuer, subject) is None:
-            db.insert(cls(issuer=issuer, subject=subject, person_id=person_id, created_at=clock.now(db)))
+            account = {"workspace_id": db.workspace_id, "issuer": issuer, "subject": subject}
+            db.insert(cls(**account, person_id=person_id, created_at=clock.now(db)))
 
 
 def find(db: Db, email: str, *, lock: bool = False) -> str | None:
-    """Return the id of the person with this e-mail address, in any workspace, or None. Raises Invalid.
+    """Return the id of the workspace's person with this e-mail address, or None. Raises Invalid.
 
-    `lock`: keeps everybody else from creating a person with this address until the transaction ends.
+    `lock`: keeps everybody else from creating a person with this address in the workspace until the transaction ends.
     """
     email = normalized(email)
     if lock:
-        db.write("SELECT pg_advisory_xact_lock(hashtextextended('person ' || %(email)s, 0))", email=email)
-    person_id: str | None = db.value("SELECT assent_find_person(%(email)s)", email=email)
-    return person_id
+        db.write("SELECT pg_advisory_xact_lock(hashtextextended('person ' || %(at)s, 0))", at=f"{db.workspace_id} {email}")
+    row = db.first(Person, "WHERE email = %(email)s", email=email)
+    return row.id if row else None
+
+
+def everywhere(db: Db, email: str) -> dict[str, str]:
+    """Return the id of the person with this e-mail address in each workspace, by the workspace's id. Raises Invalid.
+
+    For signing in alone, before the workspace is known.
+    """
+    email = normalized(email)
+    return dict(db.rows("SELECT * FROM assent_find_person(%(email)s)", email=email))
 
 
 def spelled(email: str) -> str:

@@ -7,7 +7,8 @@ Settings = Mapping[str, Any]
 
 
 def approval_levels(agent: Settings, workspace: Settings) -> Iterator[tuple[str, list[Settings]]]:
-    """Yield the path of every place in `agent` that may have an `approval`, with all levels that hold there, the nearest last.
+    """Yield the path of every place in `agent` that may have an `approval`, with all levels that hold there, in the order of
+    `models.pure.offer.LEVELS`.
 
     `workspace` is `{"policy": ..., "approval": ...}`.
     """
@@ -15,7 +16,7 @@ def approval_levels(agent: Settings, workspace: Settings) -> Iterator[tuple[str,
     yield "approval", over
     for index, tool in enumerate(agent.get("tools") or ()):
         if tool["type"] == "custom":
-            yield f"tools.{index}.approval", [*over, tool.get("approval") or {}]
+            yield f"tools.{index}.approval", [*over, {}, tool.get("approval") or {}]
             continue
         toolset = [*over, tool["default_config"].get("approval") or {}]
         yield f"tools.{index}.default_config.approval", toolset

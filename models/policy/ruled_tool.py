@@ -55,7 +55,7 @@ def ruled_tool(tool: EffectiveTool, over: list[Policy | None], approvals: list[M
         # Only a tool's own configuration, which names the tool, can let a deadline allow a call.
         timeouts |= {key: value for key, value in level.items() if value is not None and value != "allow"}
     timeouts |= {key: value for key, value in tool.approval.items() if value is not None}
-    quorum, escalation = combined([*approvals, tool.toolset_approval, tool.approval])
+    quorum, escalation = combined([*approvals, tool.toolset_approval, tool.approval, _declared_approval(tool)])
     return RuledTool(
         rules, _identity(tool), tool.address, default, reason, tool.approval.get("prompt"), timeouts, quorum, escalation
     )
@@ -78,6 +78,12 @@ def _declared(tool: EffectiveTool) -> Policy | None:
         replace(rule, match=replace(rule.match, tool=tool.name)) if rule.match.tool in own else rule for rule in declared.rules
     ]
     return Policy(tuple(named), declared.default)
+
+
+def _declared_approval(tool: EffectiveTool) -> Mapping[str, Any]:
+    """Return the approval settings that the author of an operator's toolset declared for the tool."""
+    ours = tool.entry is not None and (tool.address or "").startswith(OURS)
+    return (tool.entry or {}).get("approval") or {} if ours else {}
 
 
 def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None], last: Effect) -> tuple[Effect, str]:

@@ -119,8 +119,10 @@ class SessionPolicies:
     def lets_on_timeout(self, tool: str, verdict: Verdict) -> bool:
         """True if a passed deadline allows a call with this verdict: the tool's own configuration says so, and no rule asks."""
         ruled = self._tools.get(tool)
-        configured = ruled is not None and ruled.timeouts.get("on_timeout") == "allow" and not ruled.quorum.needs_people
-        return configured and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
+        if ruled is None or ruled.timeouts.get("on_timeout") != "allow":
+            return False
+        may = not ruled.quorum.needs_people and ruled.quorum.offer.has("once")
+        return may and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
 
     def asking(self, tool: str, shown: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
         """Return how people are asked about a call. `shown` is its masked input; `entry` describes its tool, as in
@@ -163,7 +165,7 @@ class SessionPolicies:
         )
 
     def quorum(self, tool: str, level: int = 0) -> Quorum:
-        """Return who must approve a call of the tool. `level`: how often its approval was escalated."""
+        """Return who must approve a call of the tool, and their answers. `level`: how often its approval was escalated."""
         configured = self._tools.get(tool)
         if configured is None:
             return Quorum()

@@ -1,8 +1,11 @@
-"""Who must approve: which people, how many of them, and whether a person may approve what they asked for themselves."""
+"""Who must approve: which people, how many of them, whether a person may approve what they asked for themselves, and by which
+answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from models.pure.offer import EVERYTHING, LEVELS, Offer
 
 Settings = Mapping[str, Any]
 """The `approval` settings of one level: workspace, agent, toolset or tool."""
@@ -10,7 +13,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Quorum:
-    """What a call needs before it may run."""
+    """What a call needs before it may run, and the answers that people may give."""
 
     approvers: tuple[tuple[str, ...], ...] = ()
     """Sets of `user:ID` and `group:ID`. An approver is in every set. Without a set, everybody may decide whose role or key may."""
@@ -18,6 +21,7 @@ class Quorum:
     """The number of people who must approve."""
     four_eyes: bool = False
     """True if whoever started the run, or sent a message to it, may not decide."""
+    offer: Offer = EVERYTHING
 
     @property
     def needs_people(self) -> bool:
@@ -29,23 +33,26 @@ class Quorum:
         return all(not names.isdisjoint(one) for one in self.approvers)
 
     def and_also(self, other: "Quorum") -> "Quorum":
-        """Return the quorum that satisfies both: the larger number, four eyes if either says so, and the sets of both."""
+        """Return the quorum that satisfies both: the larger number, four eyes if either says so, the sets of both, and the
+        answers that both offer."""
         sets = tuple(dict.fromkeys((*self.approvers, *other.approvers)))
-        return Quorum(sets, max(self.required, other.required), self.four_eyes or other.four_eyes)
+        return Quorum(sets, max(self.required, other.required), self.four_eyes or other.four_eyes, self.offer.and_also(other.offer))
 
     @property
     def kept(self) -> dict[str, Any] | None:
-        """The quorum as JSON; None if it demands nothing."""
-        if not self.needs_people:
+        """The quorum as JSON; None if it demands nothing and offers every answer."""
+        offer = self.offer.kept
+        if not self.needs_people and offer is None:
             return None
-        return {"approvers": [list(one) for one in self.approvers], "required": self.required, "four_eyes": self.four_eyes}
+        demands = {"approvers": [list(one) for one in self.approvers], "required": self.required, "four_eyes": self.four_eyes}
+        return demands if offer is None else demands | {"offer": offer}
 
     @classmethod
     def of(cls, kept: Mapping[str, Any] | None) -> "Quorum":
         """Return the quorum of `kept`."""
         if kept is None:
             return cls()
-        return cls(tuple(tuple(one) for one in kept["approvers"]), kept["required"], kept["four_eyes"])
+        return cls(tuple(tuple(one) for one in kept["approvers"]), kept["required"], kept["four_eyes"], Offer.of(kept.get("offer")))
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,9 @@ class Escalation:
 
 
 def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
-    """Return the quorum of `levels`, the nearest last, and the escalation of the nearest level with `on_timeout`, if it escalates.
+    """Return the quorum of `levels`, and the escalation of the nearest level with `on_timeout`, if it escalates.
 
+    `levels` are in the order of `LEVELS`, the nearest last.
     An escalation adds its approvers to those of its own level. The approvers of the other levels hold as before.
     """
     escalates = max((at for at, level in enumerate(levels) if level.get("on_timeout") is not None), default=None)
@@ -94,8 +102,9 @@ def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
 
 def _quorum(levels: Sequence[Settings]) -> Quorum:
     quorum = Quorum()
-    for level in levels:
+    for name, level in zip(LEVELS, levels, strict=False):
         named = level.get("approvers")
-        one = Quorum(required=level.get("required_approvals") or 1, four_eyes=bool(level.get("four_eyes")))
-        quorum = quorum.and_also(replace(one, approvers=(tuple(named),) if named else ()))
+        sets = (tuple(named),) if named else ()
+        required = level.get("required_approvals") or 1
+        quorum = quorum.and_also(Quorum(sets, required, bool(level.get("four_eyes")), Offer.at(name, level)))
     return quorum

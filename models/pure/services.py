@@ -43,7 +43,14 @@ SERVICES = {
     ),
 }
 """By the scheme of the URL."""
+PAGERDUTY = "pagerduty"
+"""The scheme of the service that shows an incident for an approval until it is told of the approval's end."""
 MOST_CHARACTERS = 500
+
+
+def scheme_of(url: str) -> str:
+    """Return the scheme of a URL of the package apprise, which ignores its case."""
+    return url.partition("://")[0].lower()
 
 
 def service_of(url: str) -> Service:

@@ -20,6 +20,7 @@ from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.canonical import digest, spelled
+from models.pure.offer import EVERYTHING, Offer
 from models.pure.quorum import Quorum
 from models.session import approval_events, confirmation
 from models.session.approver_set import ANYBODY, ApproverSet
@@ -71,7 +72,7 @@ class Approval(Base):
     on_timeout: Mapped[str] = mapped_column(default="deny")
     """Effect of the deadline: `deny`, `end_run`, `escalate` or `allow`."""
     quorum: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Who must approve: `Quorum.kept`. Null: one person or API key."""
+    """Who must approve, and by which answers: `Quorum.kept`. Null: one person or API key, by any answer."""
     approver_set: Mapped[str] = mapped_column(default=ANYBODY, server_default=ANYBODY)
     """The quorum's first set of approvers: `ApproverSet.of`."""
     escalation: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -125,7 +126,7 @@ class Approval(Base):
             tool=call.name,
             prompt=asking.prompt,
             input=spelled(CallInput.of(db, call.id).input),
-            shown_input=cls._shown_input_of(db, call),
+            shown_input=cls.shown_input_of(db, call),
             input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
             rule=call.rule,
@@ -206,6 +207,11 @@ class Approval(Base):
         """Hash of the input that may run once the approval is allowed."""
         return self.decided_sha256 or self.input_sha256
 
+    @property
+    def offer(self) -> Offer:
+        """The answers that people may give. `tighten` narrows the offer. Settings narrow the answers about a tool's call alone."""
+        return Quorum.of(self.quorum).offer if self.kind == "tool_call" else EVERYTHING
+
     def excludes(self, people: Iterable[str]) -> bool:
         """True if the call needs four eyes, and one of these people asked for it."""
         return Quorum.of(self.quorum).four_eyes and not set(people).isdisjoint(self.started_by)
@@ -236,7 +242,7 @@ class Approval(Base):
         self.shown_fields = {**(self.shown_fields or {}), **masked} or None
 
     @classmethod
-    def _shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
+    def shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
         """Return the input that the call would run, with its secrets masked; None if it has none."""
         call_input = CallInput.of(db, call.id)
         edits = cls.of_call(db, call.id) if call_input.proposed_input is not None else []

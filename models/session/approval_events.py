@@ -53,7 +53,7 @@ def closed(db: Db, approval: "Approval", principal: Principal) -> Body:
 
 
 def requirements(db: Db, approval: "Approval") -> Body:
-    """Return who may decide, how many must agree, and whether they are too few, as events and responses have it."""
+    """Return who may decide, how many must agree, whether they are too few, and their answers, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
         "required_approvals": quorum.required,
@@ -62,7 +62,17 @@ def requirements(db: Db, approval: "Approval") -> Body:
         "people_only": quorum.needs_people,
         "started_by": [f"user:{person_id}" for person_id in approval.started_by],
         "shortage": shortage(db, quorum, approval.started_by) if approval.status == "pending" else None,
+        **answers(approval),
     }
+
+
+def answers(approval: "Approval") -> Body:
+    """Return the answers that people may give, as events and responses have them."""
+    if approval.kind != "tool_call":
+        return {"options": None, "not_offered": {}, "default_scope": None, "widest_match": None}
+    offer = approval.offer
+    grants = {"default_scope": offer.scope, "widest_match": offer.widest if offer.scopes else None}
+    return {"options": [*offer.options, "deny"], "not_offered": offer.left_out, **grants}
 
 
 def voting(db: Db, approval: "Approval") -> Body:

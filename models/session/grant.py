@@ -17,6 +17,7 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Conflict, Invalid, NotFound
 from models.pure import policy
+from models.pure.offer import Offer
 from models.pure.policy import Rule
 from models.session.approval import Approval
 from models.session.decision import Decision
@@ -177,6 +178,14 @@ class Grant(Base):
         rule = {"effect": "allow", "match": self.match}
         return policy.rule_of(rule, where="grant", source="grant", id=self.id)
 
+    def is_offered(self, offer: Offer) -> bool:
+        """True if the tool, whose present offer this is, still offers such a grant. A grant that is not offered allows nothing."""
+        return offer.gives(self.scope, exact=is_exact(self.rule))
+
+    def why_not_offered(self, offer: Offer) -> str:
+        """Return a sentence that says why the tool no longer offers such a grant; empty if it does."""
+        return offer.why_no_grant(self.tool, self.scope, exact=is_exact(self.rule))
+
     @property
     def hint(self) -> Hint:
         """The queue message that says waiting calls may be released."""
@@ -229,9 +238,17 @@ _LIVE = f"""
 _STANDING = f"WHERE id = ANY(%(ids)s) AND {_STANDS.format(now='%(now)s')} ORDER BY id FOR SHARE"
 
 
+def is_exact(rule: Rule) -> bool:
+    """True if the rule covers one exact input only."""
+    return rule.match.input_sha256 is not None
+
+
 def rule_for(approval: Approval, match: str | None) -> Rule:
-    """Return the rule of a grant with this `match`, created by the approval's decision. Raises Invalid."""
+    """Return the rule of a grant with this `match`, created by the approval's decision. Raises Invalid.
+
+    Without a match, the grant covers as much as the approval offers.
+    """
     try:
-        return policy.grant(approval.tool, match or "tool", approval.input_sha256, id="")
+        return policy.grant(approval.tool, match or approval.offer.widest, approval.input_sha256, id="")
     except ValueError as error:
         raise Invalid("match", str(error).removeprefix("match: ")) from None

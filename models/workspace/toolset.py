@@ -6,8 +6,8 @@
 | `listing` | the URL of an MCP server that a client named, per workspace | turns that list its tools |
 
 Each tool is an entry: `{"name", "description", "input_schema", "effect", "idempotent", "seconds", "prompt", "cache", "policy",
-"queue", "workdir", "annotations"}`, optionally with `title` and `output_schema`. An agent names only the server. Every transaction
-that judges a call reads the server's tools here.
+"approval", "queue", "workdir", "annotations"}`, optionally with `title` and `output_schema`. An agent names only the server.
+Every transaction that judges a call reads the server's tools here.
 """
 
 import json

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from flask import Flask
 from rows.stage import Stage
 
 from api.serving import watchdog
@@ -94,3 +95,10 @@ def test_time_in_which_a_request_waits_does_not_count(serve: Any) -> None:
         return [b"done"]
 
     assert serve(waiting) == [b"done"]
+
+
+def test_the_first_reader_of_the_document_is_not_ended_for_its_generation(serve: Any, flask_app: Flask) -> None:
+    """The generation takes longer than the limit here, and no client chose its cost."""
+    flask_app.extensions.pop("openapi", None)
+    [document] = serve(lambda: [flask_app.test_client().get("/openapi.json").data])
+    assert document.startswith(b'{"openapi"')

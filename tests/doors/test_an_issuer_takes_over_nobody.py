@@ -175,6 +175,24 @@ def test_an_issuer_without_groups_lets_people_use_the_roles_of_admins_as_far_as_
         bad(ask(browser, "GET", "/v1/organizations/users"), 403, "no more than the role developer")
 
 
+def test_a_person_of_two_workspaces_connects_the_account_in_each_and_goes_from_one_to_the_other(
+    house: str, anna: Somebody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with browser_of(anna, house) as browser:
+        connected(browser, "login")
+        assert "Your other workspaces" not in browser.get("/inbox/account").text
+    monkeypatch.undo()  # from here on, workspaces have ids of their own
+    elsewhere = Stage()
+    there = member(elsewhere, "viewer", email=anna.email)
+    with browser_of(there, house) as browser:
+        assert "Connect login" in browser.get("/inbox/account").text, "no workspace knows of the other's account"
+        connected(browser, "login")
+        assert "anna@example.com, admin in" in browser.get("/inbox/account").text
+        browser.submit("/inbox/account", "/inbox/account/workspace", workspace_id=elsewhere.workspace_id)
+        assert "anna@example.com, viewer in" in browser.get("/inbox/account").text
+        assert acts_of(elsewhere)[-1] == (f"user:{there.person_id}", "person.signed_in")
+
+
 def test_an_issuer_vouches_only_for_its_domains(house: str, provider: str, stage: Stage) -> None:
     account(provider, "ben-1", email="ben@partners.example.evil.example", groups=["staff"])
     account(provider, "cara-1", email="cara@EXAMPLE.com", groups=["staff"])
@@ -200,18 +218,20 @@ def test_of_two_accounts_that_arrive_at_once_with_one_address_one_is_the_new_per
 
     def arrive(subject: str) -> str:
         try:
-            return admit(Arrival(source, source.issuer_url, subject, "new@example.com", True, "", frozenset({"staff"}), None))[0].id
-        except NotConnected as refusal:
-            return f"refused for {refusal.person_id}"
+            return admit(Arrival(source, subject, "new@example.com", True, "", frozenset({"staff"}), None))[0].id
+        except NotConnected:
+            return "refused"
 
     def waiting() -> bool:
         with transaction() as db:
             return bool(db.value("SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
 
     with ThreadPoolExecutor(2) as pool:
-        with transaction() as db:
+        with transaction(stage.workspace_id) as db:
             person.find(db, "new@example.com", lock=True)
             arrivals = [pool.submit(arrive, subject) for subject in ("one", "two")]
             wait_for("both accounts wait for the address", waiting)
-        refused, admitted = sorted((arrival.result() for arrival in arrivals), key=lambda each: each.startswith("user_"))
-    assert refused == f"refused for {admitted}"
+        refused, admitted = sorted(arrival.result() for arrival in arrivals)
+    assert (refused, admitted[:5]) == ("refused", "user_")
+    with transaction(stage.workspace_id) as db:
+        assert person.find(db, "new@example.com") == admitted

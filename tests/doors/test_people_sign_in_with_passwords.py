@@ -10,6 +10,7 @@ from own_database import Clock
 from people import Somebody, Visitor, acts_of, invited, member
 from rows.stage import Stage
 
+from api.signing_in.passwords import SECONDS
 from models.database.transactions import transaction
 
 PASSWORD = "correct horse battery"
@@ -52,6 +53,14 @@ def test_a_person_signs_in_by_address_and_password(house: str, stage: Stage, ann
         assert enter(browser, " Anna@EXAMPLE.com", PASSWORD) == 303
         assert enter(browser, "anna@example.com", PASSWORD + "!") == 403
     assert acts_of(stage)[-1] == (f"user:{anna.person_id}", "person.signed_in")
+
+
+def test_no_attempt_is_fast_enough_to_tell_how_many_passwords_were_compared(house: str, anna: Somebody) -> None:
+    with visitor(house, "198.51.100.3") as browser:
+        for attempt in (PASSWORD, "wrong"):
+            begun = time.monotonic()
+            enter(browser, "anna@example.com", attempt)
+            assert time.monotonic() - begun >= SECONDS
 
 
 def test_an_unknown_address_gets_the_response_of_a_wrong_password_and_as_slowly(house: str, anna: Somebody) -> None:

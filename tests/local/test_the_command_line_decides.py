@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from doors.served import Caller, good
-from doors.waiting import approval_of, asked, secretive
+from doors.waiting import agent_with, approval_of, asked, secretive
 from local.conftest import Assent
 from rows.stage import Stage, call
 
@@ -64,6 +65,16 @@ def test_each_choice_does_what_it_says(
     shown = assent("approvals", typed=f"{typed}q\n")
     assert status(stage, waiting[0]) == after
     assert text in shown
+
+
+def test_only_the_answers_that_a_tool_offers_are_choices(assent: Assent, caller: Caller, stage: Stage) -> None:
+    agent = agent_with(caller, options=["session", "answer"], widest_match="exact")
+    tool_call, _ = asked(caller, stage, call(command="git status"), call(command="git log"), agent=agent)
+    text = assent("approvals", typed="3\n1\n2\ny\nq\n")
+    assert "no answer always: the approval settings of the tool leave it out" in text
+    assert re.findall(r"^  (\w)  ", text.partition("Your choice")[0], re.MULTILINE) == [*"245689", "q"]
+    assert "The grant covers only this exact input of bash, for the rest of this session." in text
+    assert status(stage, tool_call) == "queued"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,24 @@ def test_a_click_decides_and_takes_the_buttons_away(api: str, stage: Stage, slac
     assert message.text.startswith("Allowed by anna")
 
 
+def test_a_message_has_no_button_that_a_tool_leaves_out_and_says_why(
+    api: str, stage: Stage, slack: FakeSlack, anna: Somebody
+) -> None:
+    channel(stage, **SLACK)
+    session = stage.session()
+    first = ask(stage, session)
+    notify(stage)
+    message = slack.message
+    stage.change_policies(approval={"options": ["session"]})
+    assert click(api, message, "Allow").status_code == 200
+    assert stage.get(Approval, first.id).status == "pending", "a button of an earlier message does not allow either"
+    slack.messages.clear()
+    ask(stage, stage.session())
+    notify(stage)
+    assert list(slack.message.buttons) == ["Deny"]
+    assert "Not offered by the approval settings of the workspace: allow once" in slack.message.shown
+
+
 def test_a_decision_elsewhere_and_a_deadline_edit_the_message_too(
     stage: Stage, slack: FakeSlack, anna: Somebody, clock: Clock
 ) -> None:

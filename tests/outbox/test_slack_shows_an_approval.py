@@ -45,7 +45,7 @@ def test_an_approval_that_needs_a_sign_in_has_a_link_and_no_buttons(slack: FakeS
 def test_a_message_without_all_that_would_run_has_no_allow_button(slack: FakeSlack) -> None:
     send(buttons=("deny",), evidence="a" * 4000)
     assert list(slack.message.buttons) == ["Deny"]
-    assert "Open in Assent> to read all that would run, and to allow it." in slack.message.shown
+    assert "Open in Assent> to read all that would run, and for other answers." in slack.message.shown
 
 
 @pytest.mark.parametrize("character", ["a", "&", "\U0001f600", "`", "\n", "\u202e"])

@@ -393,7 +393,16 @@ def test_all_that_is_declared_is_described_and_read_back(declared):
         "Pay."
 
     tool = declared(
-        pay, idempotent=False, seconds=3, cache=Cache(9, "workspace"), prompt="Pay {cents} {tool}", policy=rules, queue="heavy.1"
+        pay,
+        idempotent=False,
+        seconds=3,
+        cache=Cache(9, "workspace"),
+        prompt="Pay {cents} {tool}",
+        policy=rules,
+        options=("once", "session"),
+        default_scope="session",
+        widest_match="exact",
+        queue="heavy.1",
     )
     entry = json.loads(json.dumps(tool.described))
     assert entry == {
@@ -406,6 +415,7 @@ def test_all_that_is_declared_is_described_and_read_back(declared):
         "prompt": "Pay {cents} {tool}",
         "cache": {"seconds": 9, "scope": "workspace"},
         "policy": rules,
+        "approval": {"options": ["once", "session"], "default_scope": "session", "widest_match": "exact"},
         "queue": "heavy.1",
         "workdir": False,
         "annotations": {},
@@ -499,6 +509,12 @@ WRONG = {"effect": "deny"}
         (good, {"retry_on": [OSError]}, "good: retry_on must be a tuple of exceptions"),
         (good, {"retry_on": (KeyboardInterrupt,)}, "good: retry_on must be a tuple of exceptions"),
         (good, {"masked": "a"}, "good: masked is a text; write a tuple"),
+        (good, {"options": ("deny",)}, r"good: options is \('deny',\); write a tuple of 'once', .* people may always deny"),
+        (good, {"options": ()}, r"good: options is \(\); write a tuple"),
+        (good, {"options": "once"}, "good: options is 'once'; write a tuple"),
+        (good, {"default_scope": "once"}, "good: default_scope is 'once'; use 'session' or 'always'"),
+        (good, {"options": ("once",), "default_scope": "always"}, "good: default_scope is 'always'; .* one of the options"),
+        (good, {"widest_match": "all"}, "good: widest_match is 'all'; use 'tool' or 'exact'"),
         (good, {"queue": "no such"}, "good: queue 'no such': use up to 64"),
     ],
     ids=lambda value: getattr(value, "__name__", None) or "-".join(value if isinstance(value, dict) else ()) or "",

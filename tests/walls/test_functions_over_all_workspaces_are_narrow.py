@@ -26,7 +26,6 @@ FUNCTIONS = {
     "assent_listing_changed": ("'https://unknown.example'",),
     "assent_renew_leases": ("ARRAY['turn_unknown']", "ARRAY[1]", "interval '45 seconds'"),
     "assent_session_heads": ("ARRAY['sesn_unknown']",),
-    "assent_workspaces_of": ("'user_unknown'",),
 }
 """Every function that runs with other rights than its caller's, with arguments that find nothing."""
 
@@ -70,14 +69,14 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     assert readable == {
         "answer": {"id", "slip"},
         "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
-        "identity": {"issuer", "subject", "person_id"},
+        "identity": {"workspace_id", "issuer", "subject", "person_id"},
         "invitation": {"id", "workspace_id", "secret_sha256"},
         "link": {"id", "workspace_id", "token_sha256", "code_hmac", "tries", "used_at"},
         "listing": {"url"},
         "member": {"workspace_id", "person_id", "role", "source", "deactivated_at"},
         "membership": {"workspace_id", "person_id", "group_id"},
         "passkey": {"id", "workspace_id", "person_id", "credential_id"},
-        "person": {"id", "email"},
+        "person": {"id", "workspace_id", "email"},
         "session": {"id", "last_seq"},
         "sign_in": {"id", "workspace_id", "person_id", "method", "role_limit", "makers", "secret_sha256"}
         | {"seen_at", "idle_until", "expires_at", "ended_at"},

@@ -1,9 +1,9 @@
-"""People belong to the organization. A workspace sees and changes only people with a role in it."""
+"""A person belongs to one workspace, which alone sees and changes the person. Nothing tells it of people of other workspaces."""
 
 import pytest
 from own_database import DatabaseUrls
 from people import member
-from psycopg.errors import InsufficientPrivilege
+from psycopg.errors import ForeignKeyViolation, InsufficientPrivilege
 from walls.world import ORGANIZATION, World, rows
 
 from models.audit.principal import system
@@ -39,12 +39,20 @@ def test_a_workspace_sees_its_own_people_alone(theirs: World, ours: World, datab
         rows(database_urls.app, "DELETE FROM person", workspace=theirs.workspace_id)
 
 
-def test_an_account_at_an_issuer_can_only_be_given_to_own_people(theirs: World, ours: World, database_urls: DatabaseUrls) -> None:
-    add = "INSERT INTO identity VALUES ('https://issuer.example', 's', %s, now())"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO identity VALUES (%s, 'https://issuer.example', 's', %s, now())",
+        "INSERT INTO member (workspace_id, person_id, role, created_at) VALUES (%s, %s, 'admin', now())",
+    ],
+)
+def test_an_account_or_a_role_can_only_be_given_to_own_people(
+    theirs: World, ours: World, database_urls: DatabaseUrls, text: str
+) -> None:
+    with pytest.raises(ForeignKeyViolation):
+        rows(database_urls.app, text, ours.workspace_id, theirs.anna.person_id, workspace=ours.workspace_id)
     with pytest.raises(InsufficientPrivilege, match="row-level security"):
-        rows(database_urls.app, add, theirs.anna.person_id, workspace=ours.workspace_id)
-    rows(database_urls.app, add, theirs.anna.person_id, workspace=theirs.workspace_id)
-    assert rows(database_urls.app, "SELECT subject FROM identity", workspace=ours.workspace_id) == []
+        rows(database_urls.app, text, theirs.workspace_id, theirs.anna.person_id, workspace=ours.workspace_id)
 
 
 @pytest.mark.parametrize("table", sorted(ORGANIZATION))
@@ -53,9 +61,9 @@ def test_the_sweeps_see_nothing_of_people(clean_database: object, database_urls:
         rows(database_urls.system, f"SELECT * FROM {table}", workspace="")
 
 
-def test_a_person_of_two_workspaces_has_a_role_and_sign_ins_in_each(theirs: World, ours: World) -> None:
+def test_a_human_being_in_two_workspaces_is_a_person_of_each(theirs: World, ours: World) -> None:
     here = member(ours.stage, "admin", email=theirs.anna.email)
-    assert here.person_id == theirs.anna.person_id
+    assert here.person_id != theirs.anna.person_id
     there = sign_in.find(theirs.anna.secret)
     assert there
     assert (there.person.role, there.person.workspace_id) == ("approver", theirs.workspace_id)

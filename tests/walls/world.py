@@ -29,6 +29,7 @@ from models.outbox.slack_reply import SlackReply
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
+from models.people.person import Identity
 from models.people.slack_user import SlackUser
 from models.session import failure
 from models.session.evidence import Evidence
@@ -38,7 +39,7 @@ from models.workspace import toolset
 from models.workspace.api_key import ApiKey
 from models.workspace.provider_key import ProviderKey
 
-ORGANIZATION = {"organization", "person", "identity", "ceremony"}
+ORGANIZATION = {"organization", "ceremony"}
 """Tables without a workspace: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
 TABLES = sorted(set(Base.metadata.tables) - {"toolset"} - ORGANIZATION)
 """`toolset` belongs to the operator, and every workspace reads it."""
@@ -106,6 +107,7 @@ class World:
             Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
             slack_user = SlackUser.of(db, "T0TEAM", "U0ANNA", "anna")
             SlackUser.link(db, str(SlackUser.new_link(db, slack_user.id)), by)
+            Identity.add(db, "https://issuer.example", by.person_id, by.person_id)
             SlackReply.put(db, conversation_id="C0ROOM", slack_id="U0ANNA", slack_user_id=slack_user.id, text="No.")
             self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
 

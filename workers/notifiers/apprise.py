@@ -1,12 +1,16 @@
-"""Other services, by the package apprise: a text and a link. apprise cannot edit, so each stage is a separate message."""
+"""Other services, by the package apprise: a text and a link. apprise cannot edit, so each stage is a separate message.
+
+In PagerDuty all messages about an approval are one incident, which the last of them resolves.
+"""
 
 import logging
+from urllib.parse import urlencode
 
 import apprise
 
 from models.outbox.notification import Receipt
 from models.pure.notice import Notice
-from models.pure.services import SERVICES, service_of
+from models.pure.services import PAGERDUTY, SERVICES, scheme_of, service_of
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, texts
 from workers.notifiers.plain import plain
@@ -42,13 +46,31 @@ class OperatorUrl:
 
 
 def _notify(url: str, name: str, notice: Notice) -> Receipt:
+    scheme = scheme_of(url)
+    service = SERVICES.get(scheme)
+    notice = plain(notice, service.escaped if service else "")
+    urls = [url]
+    if scheme == PAGERDUTY:
+        actions = {"decided": ["resolve"], "test": ["trigger", "resolve"]}.get(notice.stage, ["trigger"])
+        urls = [_of_incident(url, notice, action) for action in actions]
+    for each in urls:
+        _send(each, name, notice)
+    return {"stage": notice.stage}
+
+
+def _send(url: str, name: str, notice: Notice) -> None:
     sender = apprise.Apprise(asset=_ASSET)
     if not sender.add(url):
         raise Gone(f"The package apprise cannot read the URL for {name}.")
-    service = SERVICES.get(url.partition("://")[0])
-    notice = plain(notice, service.escaped if service else "")
     if not sender.notify(
         title=texts.subject(notice), body=texts.body(notice, MOST_EVIDENCE), body_format=apprise.NotifyFormat.TEXT
     ):
         raise Retry(f"{name} did not take the message.")
-    return {"stage": notice.stage}
+
+
+def _of_incident(url: str, notice: Notice, action: str) -> str:
+    """Return PagerDuty's URL with the options for one incident per approval. They replace options of the operator's."""
+    base, _, query = url.partition("?")
+    own = {"action": action, "dedup": notice.approval_id, "overflow": "truncate"}
+    kept = [option for option in query.split("&") if option and option.partition("=")[0].lower() not in own]
+    return f"{base}?{'&'.join([*kept, urlencode(own)])}"

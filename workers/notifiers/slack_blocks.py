@@ -57,9 +57,9 @@ def link(notice: Notice) -> str:
     if notice.outcome or notice.stage in ALONE:
         return f"{place}."
     if "allow" in notice.buttons:
-        more = " to deny with a message, edit the input, or grant more."
+        more = " to deny with a message, and for further answers."
     else:
-        more = " to read all that would run, and to allow it." if notice.buttons else " to decide."
+        more = " to read all that would run, and for other answers." if notice.buttons else " to decide."
     code = f" Without a sign-in you need the code {escaped(notice.code)}." if notice.code else ""
     return f"{place}{more}{code}"
 

@@ -118,6 +118,8 @@ class Tool:
     cache: Cache | None = None
     policy: Mapping[str, Any] | None = None
     """The policy where neither the agent nor the workspace has one; None: ask."""
+    approval: Mapping[str, Any] | None = None
+    """The author's `options`, `default_scope` and `widest_match` of approvals; None: every answer."""
     queue: str | None = None
     """The Celery queue of the workers that run it; None: all workers that have its toolset."""
     workdir: bool = True
@@ -144,6 +146,7 @@ class Tool:
         return entry | {
             "cache": asdict(self.cache) if self.cache else None,
             "policy": dict(self.policy) if self.policy else None,
+            "approval": dict(self.approval) if self.approval else None,
             "annotations": dict(self.annotations),
         }
 

@@ -35,8 +35,9 @@ APP_RIGHTS = {
     "SELECT, INSERT, DELETE": """
         audit_text fold membership slack_reply stored_result
     """,
+    "SELECT, INSERT, UPDATE (name)": "person",
     "SELECT, INSERT": """
-        agent_version approver_set audit call_result reply seal
+        agent_version approver_set audit call_result identity reply seal
     """,
 }
 """Tables, by the rights of `assent_app` to the rows of one workspace. A policy hides the rows of all other workspaces."""
@@ -83,14 +84,14 @@ DEFINER_RIGHTS = {
     "answer": "SELECT (id, slip), DELETE",
     "api_key": "SELECT (id, workspace_id, scopes, secret_sha256, environment_id, allowed_cidrs, "
     "makers, expires_at, disabled_at, revoked_at)",
-    "identity": "SELECT (issuer, subject, person_id)",
+    "identity": "SELECT (workspace_id, issuer, subject, person_id)",
     "invitation": "SELECT (id, workspace_id, secret_sha256)",
     "link": "SELECT (id, workspace_id, token_sha256, code_hmac, tries, used_at)",
     "listing": "SELECT (url), UPDATE (changed_at)",
     "member": "SELECT (workspace_id, person_id, role, source, deactivated_at)",
     "membership": "SELECT (workspace_id, person_id, group_id)",
     "passkey": "SELECT (id, workspace_id, person_id, credential_id)",
-    "person": "SELECT (id, email)",
+    "person": "SELECT (workspace_id, id, email)",
     "session": "SELECT (id, last_seq)",
     "sign_in": "SELECT (id, workspace_id, person_id, method, role_limit, makers, secret_sha256, seen_at, idle_until, expires_at, "
     "ended_at)",
@@ -99,7 +100,7 @@ DEFINER_RIGHTS = {
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
 }
 """The rights of the functions below. No function returns content. Most find rows only by a value that no stranger knows: a secret's
-hash, an unguessable id, or an id with its fence. By an account or an e-mail address, a function returns only the person's id."""
+hash, an unguessable id, or an id with its fence. By an account or e-mail address, they return only ids of people and workspaces."""
 
 HELD = "status = 'running' AND (id, fence) IN (SELECT * FROM unnest(ids, fences))"
 GOOD_KEY = "revoked_at IS NULL AND disabled_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now())"
@@ -191,18 +192,15 @@ DEFINER_FUNCTIONS = {
     "assent_find_passkey(credential bytea)": """
         RETURNS TABLE (id text, workspace_id text) AS $$ SELECT id, workspace_id FROM passkey WHERE credential_id = credential $$
     """,
-    # The person with this account at this issuer. The issuer has authenticated the account in the same request.
+    # The person with this account at this issuer in each workspace. The issuer has authenticated the account.
     "assent_find_identity(of_issuer text, of_subject text)": """
-        RETURNS text AS $$ SELECT person_id FROM identity WHERE issuer = of_issuer AND subject = of_subject $$
+        RETURNS TABLE (workspace_id text, person_id text)
+        AS $$ SELECT workspace_id, person_id FROM identity WHERE issuer = of_issuer AND subject = of_subject ORDER BY 1 $$
     """,
-    # The person with this e-mail address.
+    # The person with this e-mail address in each workspace.
     "assent_find_person(of_email text)": """
-        RETURNS text AS $$ SELECT id FROM person WHERE email = of_email $$
-    """,
-    # The workspaces in which this person is an active member.
-    "assent_workspaces_of(of_person text)": """
-        RETURNS SETOF text
-        AS $$ SELECT workspace_id FROM member WHERE person_id = of_person AND deactivated_at IS NULL ORDER BY workspace_id $$
+        RETURNS TABLE (workspace_id text, id text)
+        AS $$ SELECT workspace_id, id FROM person WHERE email = of_email ORDER BY 1 $$
     """,
     # The link with this token, if nothing has used it up, or if a decision did within the last minute and the code is right.
     "assent_find_link(digest text, code text)": """
@@ -274,11 +272,6 @@ def grant_app_rights() -> None:
     # Toolsets belong to the operator. Workers announce them, and allowed workspaces read them.
     allowed = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"
     give_app("toolset", "SELECT", policy="allowed_workspaces", using=allowed)
-    # People belong to no workspace. Each workspace sees the people who have, or had, a role in it.
-    seen = "EXISTS (SELECT FROM member m WHERE m.person_id = {} AND m.workspace_id = current_setting('assent.workspace', true))"
-    new = "WITH CHECK (true)"  # the person's row is inserted before the row in `member`
-    give_app("person", "SELECT, INSERT, UPDATE (name)", policy="members", using=seen.format("person.id"), check=new)
-    give_app("identity", "SELECT, INSERT", policy="members", using=seen.format("identity.person_id"))
     # These rows belong to no workspace and no person.
     give_app("organization", "SELECT", policy="everybody", using="true")
     give_app("ceremony", "SELECT, INSERT, DELETE", policy="everybody", using="true")

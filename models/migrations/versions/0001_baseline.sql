@@ -133,31 +133,38 @@ CREATE TABLE organization (
 
 CREATE TABLE person (
     id varchar PRIMARY KEY,
-    email varchar NOT NULL UNIQUE,
+    workspace_id varchar NOT NULL REFERENCES workspace,
+    email varchar NOT NULL,
     name varchar NOT NULL,
-    created_at timestamptz NOT NULL
-);
-
-CREATE TABLE identity (
-    issuer varchar NOT NULL,
-    subject varchar NOT NULL,
-    person_id varchar NOT NULL REFERENCES person,
     created_at timestamptz NOT NULL,
-    PRIMARY KEY (issuer, subject)
+    UNIQUE (workspace_id, email),
+    UNIQUE (workspace_id, id)
 );
+CREATE INDEX person_of_email ON person (email);
 
 CREATE TABLE member (
     workspace_id varchar NOT NULL REFERENCES workspace,
-    person_id varchar NOT NULL REFERENCES person,
+    person_id varchar NOT NULL,
     role varchar NOT NULL,
     source varchar DEFAULT 'direct' NOT NULL,
     password_hash varchar,
     password_makers text[],
     created_at timestamptz NOT NULL,
     deactivated_at timestamptz,
-    PRIMARY KEY (workspace_id, person_id)
+    PRIMARY KEY (workspace_id, person_id),
+    FOREIGN KEY (workspace_id, person_id) REFERENCES person (workspace_id, id)
 );
-CREATE INDEX member_of_person ON member (person_id);
+
+CREATE TABLE identity (
+    workspace_id varchar NOT NULL REFERENCES workspace,
+    issuer varchar NOT NULL,
+    subject varchar NOT NULL,
+    person_id varchar NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (workspace_id, issuer, subject),
+    FOREIGN KEY (workspace_id, person_id) REFERENCES member (workspace_id, person_id)
+);
+CREATE INDEX identity_of_account ON identity (issuer, subject);
 
 CREATE TABLE person_group (
     id varchar PRIMARY KEY,

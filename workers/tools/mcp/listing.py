@@ -111,6 +111,7 @@ def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
         "prompt": None,
         "cache": None,
         "policy": None,
+        "approval": None,
         "queue": None,
         "workdir": False,
         "annotations": {key: _line(value) if isinstance(value, str) else value for key, value in annotations.items()},

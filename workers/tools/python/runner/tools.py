@@ -48,6 +48,7 @@ class RunnableTool:
             "prompt": declared.prompt,
             "cache": {"seconds": cache.seconds, "scope": cache.scope} if cache else None,
             "policy": {"type": policy} if isinstance(policy, str) else dict(policy) if policy is not None else None,
+            "approval": declared.approval,
             "queue": declared.queue,
             "workdir": declared.workdir,
             "annotations": {},
