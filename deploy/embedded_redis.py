@@ -14,6 +14,7 @@ from redis.retry import Retry
 
 from deploy.folder import Refused
 from deploy.supervisor import Child, shell
+from models import DISTRIBUTION
 
 _CONFIGURATION = """\
 port {port}
@@ -45,7 +46,7 @@ class Redis:
         in_wheel = [Path(p) / "bin" / "redis-server" for p in (spec.submodule_search_locations or [] if spec else [])]
         candidates = [*([Path(on_path)] if on_path else []), *(p for p in in_wheel if p.exists())]
         if not candidates and not find_spec("fakeredis"):
-            raise Refused("there is no Redis here: install redis-server, or pip install 'assent[local]', or set REDIS_URL")
+            raise Refused(f"there is no Redis here: install redis-server, or pip install '{DISTRIBUTION}[local]', or set REDIS_URL")
         return candidates[0] if candidates else None
 
     @property

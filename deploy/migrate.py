@@ -1,16 +1,16 @@
 """Migrates the schema to this release, and checks its version. Configures Alembic without a file at the root."""
 
-from pathlib import Path
-
+import psycopg
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-SCRIPTS = Path(__file__).parents[1] / "models" / "migrations"
+from deploy.folder import Refused
+from models.database import revisions
+from models.database.revisions import Schema
+
 _LOCK = 7_236_001
 """Advisory lock. Of several simultaneous starts, one migrates and the others wait."""
 
@@ -18,37 +18,44 @@ _LOCK = 7_236_001
 def configuration(url: str) -> Config:
     """Return Alembic's configuration for a database. `models/migrations/env.py` reads its main option `sqlalchemy.url`."""
     config = Config()
-    config.set_main_option("script_location", str(SCRIPTS))
+    config.set_main_option("script_location", str(revisions.SCRIPTS))
     config.set_main_option("sqlalchemy.url", _address(url).render_as_string(hide_password=False).replace("%", "%%"))
     return config
 
 
 def migrate(owner_url: str) -> None:
-    """Migrate the schema to this release, as the owner. Idempotent."""
+    """Migrate the schema to this release, as the owner. Idempotent. A newer schema that serves this release stays as it is.
+
+    Raises Refused if the schema has a revision that this release does not know, or if the database refuses a statement.
+    """
     engine = sa.create_engine(_address(owner_url), poolclass=NullPool)
-    with engine.connect() as guard:
-        guard.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
-        command.upgrade(configuration(owner_url), "head")
+    try:
+        with engine.connect() as guard:
+            guard.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
+            exists = sa.inspect(guard).has_table("alembic_version")
+            schema = Schema.of(guard.execute(sa.text(revisions.READ))) if exists else revisions.NONE
+            guard.commit()  # keeps the lock, which is the connection's
+            if not schema.is_unknown:
+                command.upgrade(configuration(owner_url), "head")
+            elif schema.fault:
+                raise Refused(schema.fault)
+    except DBAPIError as error:
+        raise Refused(f"the migration failed, and the schema is as before: {_line(error.orig)}") from error
 
 
 def check_current(url: str) -> str | None:
-    """Return the schema's fault, in one line with the remedy; None if this release can work with it.
-
-    A schema newer than this release is accepted: during a deployment the previous release still runs.
-    """
-    scripts = ScriptDirectory.from_config(configuration(url))
-    engine = sa.create_engine(_address(url), poolclass=NullPool)
+    """Return the schema's fault, in one line with the remedy; None if this release works with the schema."""
     try:
-        with engine.connect() as connection:
-            revisions = MigrationContext.configure(connection).get_current_heads()
-    except DBAPIError as error:
-        return f"the schema's version cannot be read ({str(error.orig).splitlines()[0]}): run `assent migrate` as the owner"
-    known = {script.revision for script in scripts.walk_revisions()}
-    if not revisions:
-        return "the database has no schema yet: run `assent migrate` with DATABASE_OWNER_URL, or set that variable for `assent up`"
-    if set(revisions) <= known and set(revisions) != set(scripts.get_heads()):
-        return "the database's schema is older than this release: run `assent migrate` with DATABASE_OWNER_URL"
-    return None
+        with psycopg.connect(url, connect_timeout=3) as db:
+            return Schema.of(db.execute(revisions.READ.encode()).fetchall()).fault
+    except psycopg.errors.UndefinedTable:
+        return revisions.NONE.fault
+    except psycopg.Error as error:
+        return f"the schema's version cannot be read ({_line(error)}): run `assent migrate` as the owner"
+
+
+def _line(error: BaseException | None) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _address(url: str) -> sa.URL:

@@ -33,10 +33,10 @@ class ShellProbe:
     """Checks during the start whether bubblewrap works here. It may be installed and yet forbidden."""
 
     def __init__(self) -> None:
-        # A process of its own keeps the tools' imports out of this one.
+        # A process of its own keeps the tools' imports out of this one. `-P`: the current folder may have packages of these names.
         program = "import sys; from workers.tools.sandbox.bubblewrap import shell_problem; sys.exit(shell_problem() is not None)"
         self._process = subprocess.Popen(  # noqa: S603 - no input in it
-            [sys.executable, "-c", program],
+            [sys.executable, "-P", "-c", program],
             env={**environment_of("tools", os.environ), "ASSENT_SHELL": "bubblewrap"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -14,7 +14,10 @@ class Alive(Answer):
 
 
 class Ready(Answer):
-    """Whether the process can serve requests. The other fields are only for keys with the scope `admin`."""
+    """Whether the process can serve requests. The other fields are only for keys with the scope `admin`.
+
+    A server that is not ready cannot look up keys: it says in `database`, to everybody, what is wrong and what to do.
+    """
 
     status: Literal["ok", "not ready"]
     database: str = ""

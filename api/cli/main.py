@@ -1,6 +1,5 @@
 """The command `assent`. Each command imports its modules when it runs, so that the others start quickly."""
 
-import getpass
 import json
 import os
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from models import DISTRIBUTION
 
 if TYPE_CHECKING:
     from models.audit.principal import Principal
@@ -54,7 +55,7 @@ class Main(click.Group):
 
 
 @click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="assent")
+@click.version_option(package_name=DISTRIBUTION, prog_name="assent")
 def main() -> None:
     """Runs AI agents that must ask a person before they act."""
 
@@ -73,15 +74,20 @@ def up(port: int, data_dir: Path) -> None:
 @data_dir
 def migrate(data_dir: Path) -> None:
     """Migrate the database's schema to this release (DATABASE_OWNER_URL)."""
+    from deploy.checks import check_owner
+    from deploy.folder import Refused
     from deploy.migrate import migrate as run
 
     use(data_dir)
     url = os.environ.get("DATABASE_OWNER_URL")
     if not url:
         raise click.ClickException("DATABASE_OWNER_URL is not set: set it to the URL of the role assent_owner")
-    with database_errors():
+    try:
+        check_owner("DATABASE_OWNER_URL", url)
         run(url)
-    click.echo("The schema is that of this release.")
+    except Refused as refused:
+        raise click.ClickException(str(refused)) from refused
+    click.echo("The schema is that of this release, or a newer one that serves it.")
 
 
 @main.group()
@@ -167,9 +173,9 @@ def find_workspace(name: str) -> str:
 
 def caller(workspace_id: str) -> "Principal":
     """Return the principal of the person at the terminal, for the audit."""
-    from models.audit.principal import Principal
+    from models.audit.principal import operating_person
 
-    return Principal("person", getpass.getuser(), workspace_id)
+    return operating_person(workspace_id)
 
 
 def in_workspace(command: Callable[..., str | tuple[str, str] | None]) -> Callable[..., None]:

@@ -22,6 +22,7 @@ from api.answers.base import Error
 from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
 from api.parsing import ID
 from api.reference.model_schemas import Schemas, query_parameter
+from models import DISTRIBUTION
 
 Json = dict[str, Any]
 
@@ -98,7 +99,7 @@ def _document(app: Flask) -> Json:
         paths.setdefault(path, {})[method] = _operation(rule, door, about, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Assent", "version": version("assent"), "description": _ABOUT},
+        "info": {"title": "Assent", "version": version(DISTRIBUTION), "description": _ABOUT},
         "tags": [{"name": name} for name in app.blueprints],
         "paths": paths,
         "components": {

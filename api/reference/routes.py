@@ -12,6 +12,7 @@ from flask import Blueprint, Response, current_app, request, send_file
 from api.answers.service import OpenApi, Service
 from api.door import HTML, JSON, Door, View, dumps, opens, respond
 from api.reference import openapi
+from models import DISTRIBUTION
 
 reference = Blueprint("reference", __name__)
 
@@ -37,7 +38,8 @@ def root() -> Response:
     if request.accept_mimetypes.best_match([JSON, HTML]) == HTML:
         return Response(status=303, headers=vary | {"location": "inbox"})
     return respond(
-        dumps(Service(name="assent", version=version("assent"), docs="/docs", openapi="/openapi.json", healthz="/healthz")), **vary
+        dumps(Service(name="assent", version=version(DISTRIBUTION), docs="/docs", openapi="/openapi.json", healthz="/healthz")),
+        **vary,
     )
 
 

@@ -1,5 +1,7 @@
 """The principal behind a request or an act. Every decision records its principal."""
 
+import getpass
+import os
 from dataclasses import dataclass, field
 
 
@@ -28,6 +30,18 @@ class Principal:
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}"
+
+
+def operating_person(workspace_id: str) -> Principal:
+    """Return the principal of the person at the operator's command line: the user name, or `uid:12345` of a user without one.
+
+    Containers often run under an id that the machine's list of users does not have.
+    """
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # OSError from Python 3.13 on
+        name = f"uid:{os.getuid()}"
+    return Principal("person", name, workspace_id)
 
 
 def system(actor: str, workspace_id: str) -> Principal:

@@ -1,4 +1,7 @@
-"""Connects alembic to the database as the owner. The time-outs keep a migration from blocking other work for long."""
+"""Connects alembic to the database as the owner. The time-outs keep a migration from blocking other work for long.
+
+The transaction of the migrations also stores which releases work with the new schema (`models.database.revisions`).
+"""
 
 from alembic import context
 from sqlalchemy import NullPool, create_engine, text
@@ -10,5 +13,8 @@ with create_engine(context.config.get_main_option("sqlalchemy.url") or "", poolc
     connection.execute(text("SET statement_timeout = '60s'"))
     connection.commit()
     context.configure(connection=connection, target_metadata=TABLES[0].metadata)
+    newest = context.script.get_revisions("head")[0]
     with context.begin_transaction():
         context.run_migrations()
+        served = " ".join([newest.revision, *newest.module.serves])
+        connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{served}'"))  # of our own scripts

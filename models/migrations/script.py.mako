@@ -7,6 +7,8 @@ revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = None
 depends_on = None
+serves = (${repr(down_revision)},)
+"""Revisions of earlier releases that work with the schema after this migration."""
 
 
 def upgrade() -> None:

@@ -53,6 +53,8 @@ class ToolSettings(BaseSettings):
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
     toolset_path: str = "."
     """Folders of a team's code, which only the processes of toolsets have on their module path, with `:` between."""
+    toolset_folder: Path | None = None
+    """The current folder of toolsets, and of the operator's MCP servers that Assent starts. By default the worker's."""
     toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
     """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. To others, a limited
     toolset or MCP server does not exist. One that is not named here is for all."""

@@ -46,6 +46,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
     "ASSENT_TOOLSET_PATH": ("tools",),
+    "ASSENT_TOOLSET_FOLDER": ("tools",),
     "ASSENT_TOOLSET_WORKSPACES": ("tools",),
     "FLOWER_*": ("flower",),
     "*_PROXY": ("turns", "tools"),  # a proxy's URL may hold a password

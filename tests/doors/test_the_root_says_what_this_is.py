@@ -13,7 +13,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,imag
 def test_a_program_gets_the_version_and_links_that_work(api: str, accept: str) -> None:
     with Caller(api, "") as nobody:
         root = good(nobody.get("/", headers={"accept": accept}))
-        assert (root["name"], root["version"]) == ("assent", version("assent"))
+        assert (root["name"], root["version"]) == ("assent", version("assent-server"))
         for link in ("docs", "openapi", "healthz"):
             assert nobody.get(root[link]).status_code == 200
 

@@ -1,17 +1,17 @@
 """A temporary fault is a 503 that says when to retry. `/healthz` and `/readyz` answer without a key."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import httpx2
+import psycopg
 import pytest
-from alembic.script import ScriptDirectory
 from doors.served import Caller, bad, good, key, message, served
+from own_database import DatabaseUrls
+from psycopg import sql
 from rows.stage import Stage
 
-import models
-from api.routes.health import _revisions
 from models import flow
+from models.database import revisions
 from models.database.transactions import transaction
 
 
@@ -45,14 +45,42 @@ def test_without_a_database_the_server_is_alive_and_not_ready(lost_api: str) -> 
     assert good(httpx2.get(f"{lost_api}/healthz")) == {"status": "ok"}
     answer = httpx2.get(f"{lost_api}/readyz")
     assert answer.status_code == 503
-    assert answer.json() == {"status": "not ready"}
+    database = "unreachable, or without a schema: run `assent migrate`"
+    assert answer.json() == {"status": "not ready", "database": database}
 
 
 def test_administrators_see_the_state_of_each_part(caller: Caller) -> None:
     assert good(caller.get("/readyz")) == {"status": "ok", "database": "ok", "redis": "ok", "audit": "ok", "held_back": []}
 
 
-def test_readiness_knows_every_migration_by_its_file_name() -> None:
-    scripts = ScriptDirectory(str(Path(models.__file__).with_name("migrations")))
-    assert _revisions() == {script.revision for script in scripts.walk_revisions()}
-    assert scripts.get_heads() == [max(_revisions())]
+@pytest.fixture
+def revised(database_urls: DatabaseUrls) -> Iterator[Callable[[str, str], None]]:
+    """Changes the schema's revision, and the revisions that it serves: `revised("0017", "0017 0016")`. Undone after the test."""
+    with psycopg.connect(database_urls.owner, autocommit=True) as db:
+        before = db.execute(revisions.READ.encode()).fetchone()
+        assert before
+
+        def change(revision: str, serves: str) -> None:
+            db.execute("UPDATE alembic_version SET version_num = %s", [revision])
+            db.execute(sql.SQL("COMMENT ON TABLE alembic_version IS {}").format(sql.Literal(serves)))
+
+        yield change
+        change(*before)
+
+
+@pytest.mark.parametrize("serves", ["", "0017", "0017 0016", "0001", "0002 0001"])
+def test_a_server_beside_a_schema_that_it_does_not_know_is_not_ready(
+    api: str, revised: Callable[[str, str], None], serves: str
+) -> None:
+    revised("0017", serves)
+    answer = httpx2.get(f"{api}/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["status"] == "not ready"
+    assert "has the revision 0017, which this release (revision " in answer.json()["database"]
+    assert "start the release that migrated this database" in answer.json()["database"]
+
+
+def test_a_server_stays_ready_beside_a_newer_schema_that_serves_it(api: str, revised: Callable[[str, str], None]) -> None:
+    """During a deployment the previous release still runs."""
+    revised("0017", f"0017 {max(revisions.SCRIPTS.glob('versions/[0-9]*.py')).name[:4]}")
+    assert good(httpx2.get(f"{api}/readyz")) == {"status": "ok"}

@@ -4,20 +4,23 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
 import pytest
+from alembic.script import ScriptDirectory
+from click.testing import CliRunner
 from own_database import DatabaseUrls, make_url
 from psycopg import sql
 
-import deploy.migrate
+from api.cli.main import main
 from deploy.checks import check_owner, check_running_role
 from deploy.folder import Refused, free_port
 from deploy.local import up
 from deploy.migrate import check_current, migrate
 from deploy.supervisor import Supervisor
+from models.database import revisions
 from models.database.roles import Facts, check_start, too_old, too_strong
 from models.settings import settings
 
@@ -42,6 +45,20 @@ def refusal(variable: str, url: str) -> str:
     message = str(refused.value)
     assert "\n" not in message
     return message
+
+
+def known() -> set[str]:
+    """The revisions of this release, by the names of their files."""
+    return {file.name[:4] for file in revisions.SCRIPTS.glob("versions/[0-9]*.py")}
+
+
+def add_migration(folder: Path, patch: pytest.MonkeyPatch, *, serves: Sequence[str] = (), does: str = "pass") -> None:
+    """Give the release one more migration, 9999."""
+    head = max(known())
+    scripts = shutil.copytree(revisions.SCRIPTS, folder / "migrations")
+    script = f'revision = "9999"\ndown_revision = "{head}"\nserves = {serves!r}\n\n\ndef upgrade() -> None:\n    {does}\n'
+    (scripts / "versions" / "9999_next.py").write_text(script)
+    patch.setattr(revisions, "SCRIPTS", scripts)
 
 
 def test_the_roles_of_roles_sql_are_right(database_urls: DatabaseUrls) -> None:
@@ -105,19 +122,68 @@ def test_a_database_without_a_schema_is_refused_until_it_is_migrated(bare_databa
 def test_an_older_schema_is_refused(bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release has one migration more than the database."""
     migrate(bare_database.owner)
-    scripts = shutil.copytree(deploy.migrate.SCRIPTS, tmp_path / "migrations")
-    next_one = 'revision = "next"\ndown_revision = "0001"\n\n\ndef upgrade() -> None:\n    pass\n'
-    (scripts / "versions" / "0002_next.py").write_text(next_one)
-    monkeypatch.setattr(deploy.migrate, "SCRIPTS", scripts)
+    add_migration(tmp_path, monkeypatch)
     assert "older than this release" in (check_current(bare_database.app) or "")
 
 
-def test_a_newer_schema_is_accepted(bare_database: DatabaseUrls) -> None:
-    """During a deploy the previous release runs beside the next one's schema."""
+@pytest.mark.parametrize("serves", [True, False])
+def test_a_newer_schema_is_accepted_if_its_release_says_that_it_serves_this_one(
+    bare_database: DatabaseUrls, tmp_path: Path, serves: bool
+) -> None:
+    """During a deployment the previous release runs beside the next one's schema."""
+    with pytest.MonkeyPatch.context() as next_release:
+        add_migration(tmp_path, next_release, serves=[max(known())] if serves else [])
+        migrate(bare_database.owner)
+        assert check_current(bare_database.app) is None
+    fault = check_current(bare_database.app)
+    if serves:
+        assert fault is None
+        migrate(bare_database.owner)  # changes nothing
+        assert check_current(bare_database.app) is None
+    else:
+        assert "has the revision 9999, which this release" in (fault or "")
+
+
+def test_a_schema_that_this_release_does_not_know_is_one_clear_line(
+    bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     migrate(bare_database.owner)
     with psycopg.connect(bare_database.owner, autocommit=True) as db:
-        db.execute("UPDATE alembic_version SET version_num = 'of the next release'")
-    assert check_current(bare_database.app) is None
+        db.execute("UPDATE alembic_version SET version_num = '0017'")
+    monkeypatch.setenv("DATABASE_OWNER_URL", bare_database.owner)
+    result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: the database's schema has the revision 0017, which this release (revision ")
+    assert result.output.endswith("start the release that migrated this database, or restore a backup from before\n")
+    assert result.output.count("\n") == 1
+
+
+def test_a_migration_that_fails_is_one_clear_line(
+    bare_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(bare_database.owner)
+    add_migration(tmp_path, monkeypatch, does="from alembic import op\n\n    op.execute('SELECT 1 / 0')")
+    monkeypatch.setenv("DATABASE_OWNER_URL", bare_database.owner)
+    result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
+    assert (result.exit_code, result.output) == (
+        1,
+        "Error: the migration failed, and the schema is as before: division by zero\n",
+    )
+
+
+def test_an_unreachable_database_is_one_clear_line_of_the_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_OWNER_URL", f"postgresql://assent_owner:hush@127.0.0.1:{free_port()}/assent")
+    result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: DATABASE_OWNER_URL: the database does not answer at 127.0.0.1:")
+    assert result.output.count("\n") == 1
+    assert "hush" not in result.output
+
+
+def test_every_migration_is_known_by_its_file_name() -> None:
+    scripts = ScriptDirectory(str(revisions.SCRIPTS))
+    assert known() == {script.revision for script in scripts.walk_revisions()}
+    assert scripts.get_heads() == [max(known())]
 
 
 @pytest.mark.parametrize(

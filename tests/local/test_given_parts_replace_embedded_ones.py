@@ -1,6 +1,7 @@
 """A database, a Redis or a model that the environment names is used, and nothing is embedded in its place."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from crashes.processes import wait_for
 from own_database import DatabaseUrls
 
 from deploy.folder import Folder, free_port
-from deploy.local import Local
+from deploy.local import Local, with_own_interpreter
 from deploy.probes import Workers
-from models.settings.variables import PROCESSES
+from deploy.supervisor import shell
+from models.settings.variables import PROCESSES, environment_of
 
 
 @pytest.fixture
@@ -55,3 +57,25 @@ def test_named_servers_and_a_model_embed_nothing_and_get_no_sample_session(
     with psycopg.connect(clean_database.admin) as db:
         assert db.execute("SELECT count(*) FROM workspace WHERE name = 'default'").fetchone() == (1,)
         assert db.execute("SELECT count(*) FROM session").fetchone() == (0,)
+
+
+def test_paths_of_settings_count_from_the_folder_where_a_person_starts_assent(
+    named_servers: dict[str, str], folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes themselves run in the folder of Assent's packages."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASSENT_MCP_CONFIG", "mcp.json")
+    monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", "/etc/assent/audit.key")
+    monkeypatch.setenv("ASSENT_TOOLSET_PATH", "tools:/srv/tools")
+    variables = environment_of("tools", Local(folder, free_port(), tmp_path).env)
+    assert variables["ASSENT_MCP_CONFIG"] == f"{tmp_path}/mcp.json"
+    assert variables["ASSENT_TOOLSET_PATH"] == f"{tmp_path}/tools:/srv/tools"
+    assert variables["ASSENT_TOOLSET_FOLDER"] == str(tmp_path)
+    assert Local(folder, free_port(), tmp_path).env["ASSENT_AUDIT_KEY_FILE"] == "/etc/assent/audit.key"
+    monkeypatch.delenv("ASSENT_TOOLSET_PATH")
+    assert Local(folder, free_port(), tmp_path).env["ASSENT_TOOLSET_PATH"] == str(tmp_path)
+
+
+def test_lines_of_the_procfile_run_by_the_python_of_assent_up() -> None:
+    assert with_own_interpreter("python -m celery -A workers") == f"{shell(sys.executable)} -m celery -A workers"
+    assert with_own_interpreter("sleep 1") == "sleep 1"

@@ -19,6 +19,7 @@ from written import Caller, House
 
 from api.cli.main import main
 from assent import ToolError
+from models.settings import settings
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import child, running
 
@@ -397,6 +398,14 @@ def test_a_tool_with_workdir_writes_to_the_sessions_files(kit, context, files):
     where = text(kit("keep", context(), name="a.txt"))
     assert (files / "a.txt").read_text() == "sevt_call"
     assert where == str(Path.cwd())
+
+
+def test_the_operator_can_choose_the_current_folder_of_toolsets(fresh_kit, context, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSENT_TOOLSET_FOLDER", str(tmp_path))
+    settings.cache_clear()
+    assert text(fresh_kit("keep", context(), name="a.txt")) == str(tmp_path)
+    settings.cache_clear()
+    running.end_idle()
 
 
 def test_a_toolset_that_cannot_start_is_an_error_not_an_unknown_outcome(house, changing, caplog):

@@ -4,7 +4,6 @@ The console script belongs to `api`, which must not import tools: it names this 
 are imported when a command runs, so that the other commands start at once.
 """
 
-import getpass
 import json
 import logging
 import sys
@@ -142,6 +141,7 @@ def _input(tool: "Tool", text: str) -> dict[str, Any]:
 
 
 def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
+    from models.audit.principal import operating_person
     from models.database import ids
     from workers.tools.kinds import ToolContext
 
@@ -152,7 +152,7 @@ def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
         session_id="sesn_here",
         root=root.resolve(),
         seconds=tool.time_limit,
-        principal=f"person:{getpass.getuser()}",
+        principal=str(operating_person("")),
     )
 
 

@@ -20,6 +20,8 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+serves: tuple[str, ...] = ()
+"""Revisions of earlier releases that work with the schema after this migration."""
 
 TABLES = Path(__file__).with_suffix(".sql")
 

@@ -27,6 +27,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 
+from models import DISTRIBUTION
 from models.settings import settings
 from workers.guarded_http import TooLong
 from workers.tools.mcp import launcher
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 FAILURES = (MCPError, ValidationError, RuntimeError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 """The exceptions of a request that failed."""
 
-_CLIENT = types.Implementation(name="assent", version=version("assent"))
+_CLIENT = types.Implementation(name="assent", version=version(DISTRIBUTION))
 # These loggers write addresses with their queries, ids of sessions, and whole messages.
 for _name in ("httpx2", "httpcore2", "mcp", "client"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)

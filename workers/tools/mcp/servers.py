@@ -128,10 +128,16 @@ def _server(path: Path, name: str, content: Any) -> Server:
         command=entry.command,
         args=tuple(entry.args),
         env=entry.env or {},
-        cwd=str(path.parent.absolute() / Path(entry.cwd).expanduser()) if entry.cwd else None,
+        cwd=_folder(path, entry.cwd),
         trusted=entry.trust_annotations,
         ours=True,
     )
+
+
+def _folder(path: Path, cwd: str | None) -> str | None:
+    """The current folder of a server's command; None: the worker's."""
+    configured = path.parent / Path(cwd).expanduser() if cwd else settings().toolset_folder
+    return str(configured.absolute()) if configured else None
 
 
 def _text(text: str) -> str:

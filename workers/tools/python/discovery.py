@@ -56,7 +56,9 @@ def path() -> list[str]:
 
 
 def folder() -> Path:
-    """The current folder of a toolset's process: the worker's."""
+    """The current folder of a toolset's process: ASSENT_TOOLSET_FOLDER, or else the worker's."""
+    if configured := settings().toolset_folder:
+        return configured.absolute()
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -1,0 +1,126 @@
+"""The package works without a checkout: its source distribution builds a wheel, which runs everything in any folder."""
+
+import json
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
+from typing import Any
+
+import httpx2
+import psutil
+import pytest
+from crashes.processes import wait_for
+from local.documents import ROOT
+
+from deploy.folder import free_port
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
+
+PACKAGES = ("api", "deploy", "models", "workers")
+BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
+WHERE = "import importlib, json, sys; print(json.dumps([importlib.import_module(name).__file__ for name in sys.argv[1:]]))"
+
+
+def build(kind: str, source: Path, target: Path) -> Path:
+    """Build a distribution by the development environment's setuptools. Returns its file."""
+    command = [sys.executable, "-c", BUILD, f"build_{kind}", target]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=True)
+    return target / done.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel, built from the source distribution of this checkout's files."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for name in ("LICENSE", "Procfile", "README.md", "assent.py", "pyproject.toml"):
+        copy(ROOT / name, source)
+    for name in PACKAGES:
+        copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
+    with tarfile.open(build("sdist", source, target)) as archive:
+        archive.extractall(target, filter="data")
+        (folder,) = {name.partition("/")[0] for name in archive.getnames()}
+    return build("wheel", target / folder, target)
+
+
+@pytest.fixture(scope="module")
+def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command `assent` in an environment with the wheel. Its dependencies come from the development environment."""
+    environment = tmp_path_factory.mktemp("environment") / "env"
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "venv", "--quiet", "--offline", "--python", sys.executable, environment], check=True)
+    python = environment / "bin" / "python"
+    options = ["--quiet", "--offline", "--no-deps", "--compile-bytecode", "--python", python]
+    subprocess.run([uv, "pip", "install", *options, wheel], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # A path in a .pth file is only appended: the development environment's own .pth files, with the checkout, are not read.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return environment / "bin" / "assent"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder of somebody whose packages have the names of Assent's, and fail if anybody imports them."""
+    for name in PACKAGES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the package {name} of the current folder was imported')")
+    return tmp_path
+
+
+@pytest.fixture
+def up(program: Path, elsewhere: Path) -> Iterator[dict[str, Any]]:
+    """The content of the `up.json` of a running `assent up`, started in that folder with no environment at all."""
+    log, ready = elsewhere / "log", elsewhere / ".assent" / "up.json"
+    with log.open("wb") as output:
+        process = subprocess.Popen([program, "up", "--port", str(free_port())], cwd=elsewhere, env={}, stdout=output, stderr=output)
+    try:
+        wait_for("everything is ready", lambda: ready.exists() or process.poll() is not None, 180)
+        assert ready.exists(), log.read_text()[-3000:]
+        yield json.loads(ready.read_text())
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+    files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()}
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        procfile = archive.read("deploy/Procfile")
+    assert names == {name for name in files if "__pycache__" not in name} | {"assent.py"}
+    assert procfile == (ROOT / "Procfile").read_bytes()
+
+
+def test_the_wheel_s_own_modules_are_imported(program: Path) -> None:
+    command = [program.with_name("python"), "-c", WHERE, "assent", *PACKAGES]
+    done = subprocess.run(command, cwd="/", env={}, capture_output=True, text=True, check=True)
+    environment = program.parents[1]
+    assert [path for path in json.loads(done.stdout) if not Path(path).is_relative_to(environment)] == []
+
+
+def test_the_command_says_its_version_in_any_folder(program: Path, elsewhere: Path) -> None:
+    done = subprocess.run([program, "--version"], cwd=elsewhere, env={}, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("assent, version ")
+
+
+def test_a_call_is_asked_about_allowed_and_run(up: dict[str, Any], program: Path, elsewhere: Path) -> None:
+    python, packages = str(program.with_name("python")), program.parents[1]
+    for name in ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower"):
+        process = psutil.Process(up["processes"][name])
+        assert process.cmdline()[0] == python, name
+        assert Path(process.cwd()).is_relative_to(packages), name
+    with httpx2.Client(base_url=up["url"], headers={"x-api-key": up["api_key"]}, timeout=20, trust_env=False) as http:
+        (approval,) = http.get("/v1/approvals", params={"status": "pending"}).raise_for_status().json()["data"]
+        http.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"}).raise_for_status()
+        session = f"/v1/sessions/{approval['session_id']}"
+        wait_for("the session is idle", lambda: http.get(session).raise_for_status().json()["status"] == "idle", 60)
+        events = http.get(f"{session}/events", params={"limit": 100}).raise_for_status().json()["data"]
+    (result,) = [event for event in events if event["type"] == "agent.tool_result"]
+    assert result["content"][0]["text"].startswith(f"stdout:\n{elsewhere}/.assent/workdirs/")
+    assert events[-1]["type"] == "session.status_idle"
+    assert events[-1]["stop_reason"] == {"type": "end_turn"}
