@@ -92,6 +92,13 @@ class Postgres:
 
     def _initialise(self) -> None:
         """Create the data folder under another name, then rename it, so that an incomplete one is never used."""
+        try:
+            pwd.getpwuid(os.geteuid())
+        except KeyError:
+            raise Refused(
+                f"Postgres needs a user with a name, and the user id {os.geteuid()} has none: "
+                "add it to /etc/passwd, run as another user, or set DATABASE_URL"
+            ) from None
         new = self.data.with_name(self.data.name + ".new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700, parents=True)
