@@ -219,6 +219,8 @@ class AgentBody(Answer):
     """Whether the model calls at most one tool per turn."""
     completion_approvals: Literal["text", "tools"] = "text"
     """How clients of `/v1/chat/completions` are asked for approvals."""
+    chat_approvals: bool = False
+    """Whether chat words decide approvals, in sessions that do not say so themselves."""
     mcp_servers: SerializeAsAny[list[AnsweredServer]]
     skills: Empty
     multiagent: None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel, SerializeAsAny
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, EventId, Metadata, Text, rfc3339
+from api.answers.base import Answer, ApprovalId, EventId, Metadata, Text, rfc3339
 from api.answers.calls import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -46,11 +46,22 @@ class StoredInterrupt(Fact):
     type: Literal["user.interrupt"]
 
 
+class OfApprovals(Answer):
+    """Marks a message about approvals, which the model did not write and never gets."""
+
+    kind: Literal["waiting", "decided"]
+    """`waiting`: the message lists what waits, or says why nothing was decided. `decided`: it names the grants of a word."""
+    approval_ids: list[ApprovalId]
+    shown_inputs: dict[str, str] = Field(default_factory=dict)
+    """The hashes of the inputs that the message shows whole, by approval: a chat word may allow these calls."""
+
+
 class AgentMessage(Fact):
-    """A message of the agent."""
+    """A message of the agent; with `assent`, a message about approvals."""
 
     type: Literal["agent.message"]
     content: list[Text]
+    assent: OfApprovals | None = None
 
 
 class AgentThinking(Fact):

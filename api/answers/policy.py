@@ -22,6 +22,14 @@ class AnsweredModelDefaults(Answer):
     exclude_providers: list[str] | None = None
 
 
+class AnsweredWords(Answer):
+    """The workspace's own chat words, in the form in which messages are compared with them."""
+
+    allow: list[str] | None = None
+    allow_all: list[str] | None = None
+    deny: list[str] | None = None
+
+
 class WorkspacePolicy(Answer):
     """The policy for all agents of the workspace."""
 
@@ -29,6 +37,7 @@ class WorkspacePolicy(Answer):
     permission_policy: SerializeAsAny[AnsweredPolicy | None]
     approval: SerializeAsAny[AnsweredDefaults | None]
     model: SerializeAsAny[AnsweredModelDefaults | None]
+    chat_words: SerializeAsAny[AnsweredWords | None]
 
     @classmethod
     def of(cls, row: Workspace) -> Self:

@@ -19,7 +19,7 @@ from models.workspace.agent import Agent, AgentVersion
 from models.workspace.environment import BUILT_IN
 from models.workspace.workspace import Workspace
 
-OURS = frozenset({"approvals", "session_id", "environment_id", "on_behalf_of"})
+OURS = frozenset({"approvals", "chat_approvals", "session_id", "environment_id", "on_behalf_of"})
 """Names in a request's metadata that the session's metadata does not get."""
 
 
@@ -123,8 +123,17 @@ def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:
         title=None,
         metadata={name: value for name, value in metadata.items() if name not in OURS},
         max_turns=version.body["max_turns"] or settings().max_turns,
+        chat_approvals=_chat_approvals(body, bool(version.body.get("chat_approvals"))),
         on_behalf_of=metadata.get("on_behalf_of"),
     )
+
+
+def _chat_approvals(body: ChatCreate, default: bool) -> bool:
+    """Return whether chat words decide in the session, by the request's metadata. Raises Invalid."""
+    value = (body.metadata or {}).get("chat_approvals")
+    if value not in {None, "true", "false"}:
+        raise Invalid("metadata.chat_approvals", 'must be "true" or "false"; leave it out for what the agent says.')
+    return default if value is None else value == "true"
 
 
 def _default_environment(db: Db) -> str:
@@ -146,6 +155,8 @@ def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) 
         )
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and takes no more messages.")
+    if _chat_approvals(body, session.chat_approvals) != session.chat_approvals:
+        raise Invalid("metadata.chat_approvals", "can only be set when the session begins; leave it out, or start another session.")
     changes: translating.Json = {}
     if body.tools is not None:
         own = AgentVersion.of_session(db, session.agent_id, session.agent_version).body["tools"]

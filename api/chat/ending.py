@@ -26,7 +26,7 @@ class End:
 
     finish_reason: answers.FinishReason
     sentences: str
-    """Text that asks for approvals; empty for none. No event stores it."""
+    """Text that asks for approvals; empty for none, and if a listing of the session asks already. No event stores it."""
     tool_calls: list[answers.ToolCall]
     """Calls of the client's tools, and calls that ask for approvals."""
     usage: answers.CompletionUsage
@@ -59,7 +59,7 @@ def end(wait: Wait) -> End:
         running=wait.running,
         ignored=wait.place.ignored,
     )
-    sentences = APART.join(asks.sentences)
+    sentences = "" if wait.listing else APART.join(asks.sentences)
     return End("tool_calls" if calls else reason, sentences, calls, _usage(wait.usage), assent)  # type: ignore[arg-type]  # one of the literals
 
 

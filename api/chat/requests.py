@@ -170,11 +170,12 @@ class ChatCreate(Body):
     tools: Annotated[list[FunctionTool], Field(max_length=256)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=20)] | None = Field(
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=21)] | None = Field(
         None,
         description="`session_id` names a session to continue, `environment_id` the environment of a new one, `on_behalf_of` the"
         " person for whom the API key speaks. With `approvals`: `tools`, approvals that the key may decide come as calls of"
-        " `client_requestApproval`; with `text` as sentences. All other pairs become the session's metadata.",
+        " `client_requestApproval`; with `text` as sentences. `chat_approvals`: `true` or `false`, for a new session, whether chat"
+        " words decide approvals. All other pairs become the session's metadata.",
     )
 
     n: _One = None

@@ -19,6 +19,7 @@ from api.chat.requests import (
 )
 from api.requests.toolsets import MAX_TOOLS
 from models.errors import Invalid
+from models.flow.listing import without_listings
 from models.pure.naming import RESERVED, is_reserved
 from models.settings import settings
 from models.workspace.agent import BUILTIN_TOOLS
@@ -178,7 +179,7 @@ def _quoted(message: Message, sentences: Mapping[str, str]) -> str:
     if not isinstance(message, ChatAssistantMessage):
         return json.dumps(quoted, ensure_ascii=False)
     whole = quoted["content"] or ""
-    text = asking.without_sentences(whole, sentences)
+    text = without_listings(asking.without_sentences(whole, sentences))
     called = [call for call in message.tool_calls or () if not asking.is_ask(call)]
     if not text and not called and (whole or message.tool_calls):
         return ""

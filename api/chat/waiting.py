@@ -18,6 +18,7 @@ from api.streams.stream import RESTS, following
 from models.audit.principal import Principal
 from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
+from models.flow.listing import OURS, QUIET
 from models.pure.usage import SPAN
 from models.session.event import Event
 from models.session.session import Session
@@ -51,6 +52,8 @@ class Wait:
     """The texts of the stored messages."""
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPAN, 0))
     """The tokens of the requests to the model that have ended."""
+    listing: str = ""
+    """The listing, if it is the newest that the conversation shows. It ends the answer."""
     _preview: Preview = field(default_factory=Preview)
     _over: bool = False
 
@@ -65,6 +68,8 @@ class Wait:
             self._check()
             yield from self._news()
             if self._over:
+                if self.listing:
+                    yield self.say(self.listing)
                 return
             yield from self._deltas()
             # A message that is half written is waited for, so that the next request need not repeat its beginning.
@@ -144,10 +149,15 @@ class Wait:
             return bool(asking.asks(db, self.principal, session, self.place.approvals).calls)
 
     def _take(self, event: Event) -> Iterator[str]:
+        if event.type not in QUIET:
+            self.listing = ""
         match event.type:
             case "agent.message":
                 self.error = None
                 text = APART.join(block["text"] for block in event.body["content"] if block["text"])
+                if event.body.get(OURS, {}).get("kind") == "waiting":
+                    self.listing = text
+                    return
                 if text:
                     self.texts.append(text)
                 if rest := self._preview.rest(event.id, text):

@@ -125,7 +125,8 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
     texts = [visible_lines(b.get("text", "")) for b in event.get("content") or [] if b.get("type") == "text"]
     match event["type"]:
         case "agent.message":
-            yield from (f"agent: {text}" for text in texts)
+            speaker = "assent" if "assent" in event else "agent"
+            yield from (f"{speaker}: {text}" for text in texts)
         case "agent.tool_use" | "agent.mcp_tool_use" | "agent.custom_tool_use":
             yield f"agent wants {visible(event['name'])} {spelled(event['input'])}"
         case "agent.tool_result" | "agent.mcp_tool_result":

@@ -55,6 +55,9 @@ class AgentFields(Body):
         description="How clients of `/v1/chat/completions` are asked for approvals: by sentences (the default), or by calls of"
         " `client_requestApproval`. A request's `metadata.approvals` has precedence.",
     )
+    chat_approvals: bool | None = Field(
+        None, description="Whether words such as `approve` in a message decide approvals. A session's own value comes first."
+    )
 
     def fields(self) -> dict[str, Any]:
         """Return the shared fields in normal form."""
@@ -67,6 +70,7 @@ class AgentFields(Body):
             "max_turns": self.max_turns,
             "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
             "completion_approvals": self.completion_approvals or "text",
+            "chat_approvals": bool(self.chat_approvals),
             "mcp_servers": normal_servers(self.mcp_servers),
         }
 

@@ -15,7 +15,7 @@ from api.examples import IDS
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import Body, Id, Sha256, Version, examples
 from api.requests.models import ModelDefaults
-from models.pure import policy
+from models.pure import chat, policy
 from models.pure.canonical import canonical
 from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
@@ -144,6 +144,29 @@ Policy = Annotated[
 Rule = Annotated[dict[str, Any], PlainValidator(_rule, json_schema_input_type=PolicyRule)]
 
 
+_OwnWords = list[Annotated[str, StringConstraints(min_length=1, max_length=chat.LONGEST_WORD)]] | None
+
+
+class ChatWords(Body):
+    """Words by which people decide calls in chats, beside the built-in ones. Case does not matter, and a word has one meaning."""
+
+    allow: _OwnWords = Field(None, description="Words that mean `approve`.", max_length=chat.MOST_WORDS)
+    allow_all: _OwnWords = Field(None, description="Words that mean `approve all`.", max_length=chat.MOST_WORDS)
+    deny: _OwnWords = Field(None, description="Words that mean `reject`.", max_length=chat.MOST_WORDS)
+
+    def normal(self) -> dict[str, list[str]]:
+        """Return the words as the workspace stores them. Raises ValidationError for a word with two meanings or none."""
+        try:
+            return chat.check(self.model_dump(exclude_none=True))
+        except ValueError as error:
+            raise _wrong(str(error), None) from None
+
+
+def _check_words(words: ChatWords) -> ChatWords:
+    words.normal()
+    return words
+
+
 class PolicyUpdate(Body):
     """Changes of the workspace's policy. A field that is left out is kept, and null clears a field."""
 
@@ -158,11 +181,13 @@ class PolicyUpdate(Body):
         },
         {"permission_policy": None},
         {"model": {"fallbacks": ["claude-sonnet-5-5"]}},
+        {"chat_words": {"allow": ["genehmigt"], "deny": ["abgelehnt"]}},
     )
 
     permission_policy: Policy | None = None
     approval: ApprovalDefaults | None = None
     model: ModelDefaults | None = None
+    chat_words: Annotated[ChatWords, AfterValidator(_check_words)] | None = None
 
     def changes(self) -> dict[str, Any]:
         """Return the new values of the workspace's columns, for the fields that were sent."""
@@ -170,6 +195,7 @@ class PolicyUpdate(Body):
             "policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
             "model": self.model.normal() if self.model else None,
+            "chat_words": self.chat_words.normal() if self.chat_words else None,
         }
         names = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
         return {name: value for name, value in columns.items() if name in names}

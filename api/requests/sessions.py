@@ -117,7 +117,9 @@ class SessionCreate(Body):
     metadata: Metadata | None = None
     initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None
     max_turns: MaxTurns | None = None
-    chat_approvals: bool | None = Field(None, description="Whether words such as `approve` in a message decide approvals.")
+    chat_approvals: bool | None = Field(
+        None, description="Whether words such as `approve` in a message decide approvals. Left out: as the agent says."
+    )
     on_ask: Literal["inbox", "deny"] | None = Field(
         None, description="`deny`: a call that would need an approval is denied at once. Left out: people are asked."
     )

@@ -34,14 +34,14 @@ _simulating = threading.Lock()
 @policy.get("")
 @reads(NoQuery, answer=answers.WorkspacePolicy)
 def show(db: Db, principal: Principal, _query: NoQuery) -> answers.WorkspacePolicy:
-    """Get the workspace's policy, its defaults for approvals, and its defaults for models."""
+    """Get the workspace's policy, its defaults for approvals and models, and its chat words."""
     return answers.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
 
 
 @policy.post("")
 @writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
 def update(db: Db, principal: Principal, body: PolicyUpdate) -> answers.WorkspacePolicy:
-    """Update the workspace's policy, or its defaults for approvals or models.
+    """Update the workspace's policy, its defaults for approvals or models, or its chat words.
 
     The change applies to all turns and calls from now on. A field that is left out is kept, and null clears a field.
     """

@@ -51,7 +51,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
         title=body.title or None,
         metadata=body.metadata or {},
         max_turns=body.max_turns or version.body["max_turns"] or settings().max_turns,
-        chat_approvals=bool(body.chat_approvals),
+        chat_approvals=bool(version.body.get("chat_approvals") if body.chat_approvals is None else body.chat_approvals),
         on_ask=body.on_ask or "inbox",
         on_behalf_of=body.on_behalf_of,
         max_list_cost=body.budget.dollars if body.budget else None,

@@ -13,6 +13,7 @@ from models.flow.edits import check_runs, take_edit
 from models.flow.grants import identity_of, session_policies
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
+from models.people.delegation import Right
 from models.pure import words
 from models.pure.offer import Option
 from models.session import call_edits
@@ -26,23 +27,22 @@ from models.session.session import Session
 from models.session.tool_call import BUDGET, ToolCall
 
 
-def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
+def decide(
+    db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision, *, carries_on: bool = True
+) -> str:
     """Decide an approval. The first decision wins. Returns the id of the `user.tool_confirmation` that stores it.
 
     A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. An equal
     decision changes nothing and gets the same id. Raises Conflict for a different decision, or if the person was shown an input
     that would not run; Forbidden for a principal that may not decide, and for an answer that is not offered; DeadlinePassed;
     Invalid for a decision or an answer that does not fit.
+
+    `carries_on`: False if the caller decides more in this transaction, and then calls `carry_on` itself.
     """
     decision = named(approval, decision)
     if approval.status != "pending":
         return _repeated(db, principal, approval, decision)
-    if overdue(db, [approval], session.now):
-        raise DeadlinePassed(approval)
-    approval.tighten(db, session_policies(db, session).quorum(approval.tool, approval.level))
-    right = votes.right_to_decide(db, session, principal, approval, decision)
-    _check(approval, decision)
-    _check_offered(approval, decision)
+    right = check(db, session, principal, approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
     if decision.updated_input is not None and approval.kind in {"tool_call", BUDGET}:
         take_edit(db, session, principal, approval, call, decision.updated_input)
@@ -58,9 +58,23 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
         session.stream_behind(principal, seq)
     if decision.interrupt:
         stop(db, session, principal, decision.deny_message)
-    else:
+    elif carries_on:
         carry_on(db, session)
     return event_id
+
+
+def check(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> Right | None:
+    """Return the right by which the principal decides a pending approval. None for an API key.
+
+    Raises the errors of `decide`, but for those of the input that would run: `models.flow.edits` has these.
+    """
+    if overdue(db, [approval], session.now):
+        raise DeadlinePassed(approval)
+    approval.tighten(db, session_policies(db, session).quorum(approval.tool, approval.level))
+    right = votes.right_to_decide(db, session, principal, approval, decision)
+    _check(approval, decision)
+    _check_offered(approval, decision)
+    return right
 
 
 def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decision) -> str:

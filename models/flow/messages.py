@@ -6,7 +6,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow import speakers
-from models.flow.chat_words import take_word
+from models.flow.chat_words import answer, take_word
 from models.flow.decisions import decide
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import named
@@ -64,6 +64,8 @@ def _take_message(db: Db, session: Session, principal: Principal, event: dict[st
         session.run_again(db)
         Turn.queue(db, session, 1)
         Work.want(db, session)
+    else:
+        answer(db, session)
     return stored
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.hosted_work import retire_work
+from models.flow.listing import is_stale, list_waiting
 from models.pure import words
 from models.pure.charges import Charge
 from models.pure.next_move import all_settled
@@ -110,9 +111,17 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
 
 
 def wait(db: Db, session: Session, reason: dict[str, Any]) -> None:
-    """Have the session wait for somebody, and emit the reason. No-op if the session waits for the same reason already."""
+    """Have the session wait for somebody, and emit the reason; with chat approvals, after a listing.
+
+    No-op if the session waits for the same reason already, unless its listing is stale.
+    """
     if session.status == "waiting" and session.stop_reason == reason:
+        if session.chat_approvals and is_stale(db, session):
+            list_waiting(db, session)
+            session.rest_again(db)
         return
     session.become("waiting")
     session.stop_reason = reason
+    if session.chat_approvals:
+        list_waiting(db, session)
     session.emit(db, "session.status_idle", {"stop_reason": reason})

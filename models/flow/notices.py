@@ -40,7 +40,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
     waits = stage != "decided"
     offer = offer_now(db, session, approval) if waits else approval.offer
     shown, buttons = _question(db, approval, offer) if waits else ("", ())
-    url, code = _link(db, approval, channel) if waits else (page_of(approval.id), None)
+    url, code = _link(db, approval, channel) if waits else (sentences.page_of(approval.id), None)
     return Notice(
         approval_id=approval.id,
         workspace_id=approval.workspace_id,
@@ -79,11 +79,6 @@ def delegation_notice(db: Db, row: Notification, delegation: Delegation) -> Noti
         _one_line(sentence),
         url=f"{_public_url()}/inbox/account#delegations",
     )
-
-
-def page_of(approval_id: str) -> str:
-    """Return the address of an approval's card in the inbox, which asks for a sign-in."""
-    return f"{_public_url()}/inbox/approvals/{approval_id}"
 
 
 def _question(db: Db, approval: Approval, offer: Offer) -> tuple[str, tuple[Result, ...]]:
@@ -127,7 +122,7 @@ def _is_plain(approval: Approval) -> bool:
 def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:
     """Return the page on which the approval is decided, and the code for it. A link is for one person; a room gets the inbox."""
     if channel.person_id is None:
-        return page_of(approval.id), None
+        return sentences.page_of(approval.id), None
     url, code = issue(db, approval, channel.person_id)
     return url, code if _is_plain(approval) else None
 

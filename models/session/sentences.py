@@ -8,6 +8,7 @@ from models.pure.relative_time import ago
 from models.pure.visible import visible_lines
 from models.session.approval import Approval
 from models.session.vote import Vote
+from models.settings import settings
 
 MOST_SNIPPET = 240
 """Most characters in a line of a list."""
@@ -100,6 +101,11 @@ def ending(approval: Approval, by: str) -> str:
     if decision.get("interrupt"):
         words += ", and the run ended,"
     return f"{words} by {by}"
+
+
+def page_of(approval_id: str) -> str:
+    """Return the address of an approval's card in the inbox, which asks for a sign-in."""
+    return f"{settings().public_url.rstrip('/')}/inbox/approvals/{approval_id}"
 
 
 def shortened(text: str, limit: int = MOST_SNIPPET) -> str:

@@ -5,7 +5,7 @@ else:
 
     {"name": str, "description": str | null, "model": {"id": str}, "system": str | null, "tools": [...],
      "permission_policy": POLICY?, "approval": APPROVAL?, "max_turns": int | null, "metadata": {str: str},
-     "disable_parallel_tool_use": bool?, "completion_approvals": ("text" | "tools")?,
+     "disable_parallel_tool_use": bool?, "chat_approvals": bool?, "completion_approvals": ("text" | "tools")?,
      "mcp_servers": [{"type": "url", "name": str, "url": str}], "skills": [], "multiagent": null,
      "execution_identity": {"type": "service_account"}}
 

@@ -33,6 +33,8 @@ class Workspace(Base):
     """The approval settings for fields that neither tool nor agent sets."""
     model: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Defaults of agents' models: `{"fallbacks": [...], "exclude_providers": [...]}`."""
+    chat_words: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The workspace's own chat words by meaning, as `models.pure.chat.check` returns them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(Hex, default="")
     seal_alarm: Mapped[str | None]
@@ -65,12 +67,12 @@ class Workspace(Base):
 
     @staticmethod
     def policies(db: Db) -> dict[str, Any]:
-        """Return `{"policy": ..., "approval": ..., "model": ...}` of the transaction's workspace, for `SessionPolicies`."""
+        """Return the columns `policy`, `approval`, `model` and `chat_words` of the transaction's workspace, by name."""
         return as_policies(db.read(POLICIES)[0])
 
     @classmethod
     def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
-        """Apply `changes` to `policy`, `approval` and `model`, for all calls from now on. Equal values change nothing."""
+        """Apply `changes` to the columns of `policies`, for all calls and messages from now on. Equal values change nothing."""
         row = db.get_one(cls, principal.workspace_id, lock=True)
         # Compared in canonical form, since 1 and True are equal in Python.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
@@ -88,7 +90,7 @@ class Workspace(Base):
 
 _ENABLED = "WHERE workspace_id = current_setting('assent.workspace') AND state = 'enabled'"
 _POLICIES = f"""
-    SELECT policy, approval, model,
+    SELECT policy, approval, model, chat_words,
         EXISTS (SELECT FROM endpoint {_ENABLED}) OR EXISTS (SELECT FROM channel {_ENABLED}), assent_now()
     FROM workspace WHERE id = current_setting('assent.workspace')
 """  # noqa: S608 - text of our own
@@ -98,5 +100,5 @@ POLICIES = Statement(_POLICIES, {})
 
 def as_policies(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the rows of POLICIES as `Workspace.policies` does."""
-    [(policy, approval, model, *_)] = rows
-    return {"policy": policy, "approval": approval, "model": model}
+    [(policy, approval, model, chat_words, *_)] = rows
+    return {"policy": policy, "approval": approval, "model": model, "chat_words": chat_words}

@@ -141,11 +141,16 @@ def test_a_session_can_override_policy_and_approval(caller: Caller) -> None:
     assert plain["agent"]["permission_policy"] == ALLOW
 
 
-@pytest.mark.parametrize(("body", "expected"), [({}, False), ({"chat_approvals": False}, False), ({"chat_approvals": True}, True)])
-def test_chat_words_decide_only_in_a_session_that_says_so(
-    caller: Caller, stage: Stage, body: dict[str, bool], expected: bool
+@pytest.mark.parametrize(
+    ("of_agent", "of_session", "expected"),
+    [(None, None, False), (None, True, True), (False, True, True), (True, None, True), (True, False, False)],
+)
+def test_chat_words_decide_only_in_a_session_that_says_so_or_of_an_agent_that_does(
+    caller: Caller, stage: Stage, of_agent: bool | None, of_session: bool | None, expected: bool
 ) -> None:
-    session = caller.session(**body)
+    agent = caller.agent() if of_agent is None else caller.agent(chat_approvals=of_agent)
+    assert agent["chat_approvals"] is bool(of_agent)
+    session = caller.session(agent) if of_session is None else caller.session(agent, chat_approvals=of_session)
     assert session["chat_approvals"] is expected
     assert stage.read(session["id"]).chat_approvals is expected
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from doors.served import Caller, bad, good, key
+from doors.served import Caller, bad, good, key, message
 from rows.stage import Stage, call
 
 from models.audit import text as audit_text
@@ -12,7 +12,7 @@ from models.database.transactions import transaction
 
 RULES = {"type": "rules", "rules": [{"effect": "deny", "match": "bash(rm *)", "reason": "No."}], "default": "allow"}
 RETURNED = RULES | {"type": "auto"}
-NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approval": None, "model": None}
+NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approval": None, "model": None, "chat_words": None}
 
 
 def acts(stage: Stage) -> list[Audit]:
@@ -46,6 +46,23 @@ def test_a_change_is_audited_with_both_policies_and_the_same_again_is_not(caller
     assert changes == [{"policy.from": None, "policy.to": RETURNED}, {"policy.from": RETURNED, "policy.to": denied}]
     assert first.principal.startswith("api_key:key_")
     assert first.subject_id == stage.workspace_id
+
+
+def test_chat_words_are_kept_in_one_form_and_have_one_meaning(caller: Caller, stage: Stage) -> None:
+    words = good(caller.post("/v1/policy", json={"chat_words": {"allow": ["Genehmigt!", "genehmigt"], "deny": ["nein"]}}))
+    assert words == NOTHING | {"chat_words": {"allow": ["genehmigt"], "deny": ["nein"]}}
+    for wrong, field in (
+        ({"deny": ["ja", "ok"]}, "chat_words.deny.1"),
+        ({"allow": ["nein"], "deny": ["Nein"]}, "chat_words.deny.0"),
+    ):
+        bad(caller.post("/v1/policy", json={"chat_words": wrong}), 400, field)
+    bad(caller.post("/v1/policy", json={"chat_words": {"allow": [""]}}), 400, "chat_words.allow.0")
+    session_id = caller.session(chat_approvals=True)["id"]
+    caller.say(session_id)
+    [tool_call] = stage.reply(session_id, call())
+    seen = caller.events(session_id)[-1]["id"]
+    good(caller.tell(session_id, message("nein: zu spät") | {"seen": seen}))
+    assert "zu spät" in stage.result(tool_call)
 
 
 def test_a_change_from_1_to_true_is_stored(caller: Caller) -> None:

@@ -3,45 +3,26 @@
 from typing import Any
 
 import pytest
-from rows.stage import Stage, call, say
+from rows.stage import QUESTION, Stage, call, say
 
 from models import flow
 from models.audit.principal import Principal
+from models.database.rows import Db
 from models.errors import Invalid
-from models.pure import chat
+from models.flow.listing import without_listings
+from models.session.approval import Approval
 from models.session.event import Event
+from models.session.session import Session
 from models.session.tool_call import ToolCall
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("approve", chat.Word("allow")),
-        (" Yes! ", chat.Word("allow")),
-        ("APPROVE  ALL", chat.Word("allow", all=True)),
-        ("no", chat.Word("deny")),
-        ("reject.", chat.Word("deny")),
-        ("reject: too\ndangerous", chat.Word("deny", reason="too\ndangerous")),
-        ("No: use staging", chat.Word("deny", reason="use staging")),
-        ("yes, but only the first", None),
-        ("approve the plan", None),
-        ("no idea", None),
-        ("reject:", None),
-        ("", None),
-        ("yesterday", None),
-    ],
-)
-def test_only_exact_words_decide(text: str, word: chat.Word | None) -> None:
-    assert chat.meaning(text) == word
-
-
 def waiting(stage: Stage, clock: Any, *commands: str) -> tuple[str, list[ToolCall]]:
-    """A chat session with calls that have waited long enough to have been seen."""
+    """A chat session whose listing of these calls is just old enough for a word."""
     session = stage.session(chat_approvals=True)
     stage.message(session)
-    tool_call = stage.reply(session, *(call(command=one) for one in commands))
-    clock.advance(11)
-    return session, tool_call
+    calls = stage.reply(session, *(call(command=one) for one in commands))
+    clock.advance(2)
+    return session, calls
 
 
 def tell(stage: Stage, session: str, text: str, **more: Any) -> Event:
@@ -50,6 +31,19 @@ def tell(stage: Stage, session: str, text: str, **more: Any) -> Event:
 
 def statuses(stage: Stage, calls: list[ToolCall]) -> list[str]:
     return [stage.get(ToolCall, tool_call.id).status for tool_call in calls]
+
+
+def listing(stage: Stage, session: str) -> Event:
+    """The last listing, behind which the session's idle event stands."""
+    *_, listed, idle = stage.events(session)
+    assert (listed.type, listed.body["assent"]["kind"], idle.type) == ("agent.message", "waiting", "session.status_idle")
+    assert idle.body["stop_reason"] == stage.read(session).stop_reason
+    return listed
+
+
+def text_of(event: Event) -> str:
+    text: str = event.body["content"][0]["text"]
+    return text
 
 
 def last_shown(stage: Stage, session: str) -> str:
@@ -78,12 +72,13 @@ def test_a_word_just_after_the_question_is_asked_back(stage: Stage, clock: Any) 
     session = stage.session(chat_approvals=True)
     stage.message(session)
     calls = stage.reply(session, call(command="rm x"))
-    clock.advance(9)
+    clock.advance(1.9)
     tell(stage, session, "yes")
     assert statuses(stage, calls) == ["asked"]
-    events = stage.events(session)
-    assert "look again" in events[-2].body["content"][0]["text"]
-    assert (events[-1].type, events[-1].body["stop_reason"]["type"]) == ("session.status_idle", "requires_action")
+    assert "less than 2 s after what it would decide" in text_of(listing(stage, session))
+    clock.advance(2)
+    tell(stage, session, "yes")
+    assert statuses(stage, calls) == ["queued"], "the repeated word refers to the new listing"
 
 
 def test_a_word_that_names_the_last_seen_event_decides_at_once(stage: Stage, clock: Any) -> None:
@@ -128,18 +123,190 @@ def test_yes_to_several_calls_is_asked_back_and_approve_all_gives_grants(stage: 
     assert "every call of bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
 
 
-def test_no_word_decides_several_calls_without_the_last_seen_event(stage: Stage, clock: Any) -> None:
+def test_approve_all_decides_what_the_listing_names(stage: Stage, clock: Any) -> None:
+    """A plain client needs no `seen`. A single yes is not certain."""
     session, calls = waiting(stage, clock, "ls", "pwd")
-    for word in ("yes", "no", "approve all"):
-        tell(stage, session, word)
+    assert "from then on in this session: every call of bash (" in text_of(listing(stage, session))
+    tell(stage, session, "ok")
     assert statuses(stage, calls) == ["asked", "asked"]
+    assert "2 decisions wait" in text_of(listing(stage, session))
+    clock.advance(2)
+    tell(stage, session, "approve all")
+    assert statuses(stage, calls) == ["queued", "queued"]
+    assert len(stage.events(session, "grant.given")) == 1
 
 
-def test_any_other_text_is_a_message(stage: Stage, clock: Any) -> None:
-    session, calls = waiting(stage, clock, "ls")
-    stored = tell(stage, session, "yes, but hurry")
-    assert stored.processed_at is None
+def test_no_denies_all_that_the_listing_names(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls", "pwd")
+    tell(stage, session, "no thanks")
+    assert statuses(stage, calls) == ["denied", "denied"]
+
+
+def test_the_conversation_says_what_waits_before_it_rests(stage: Stage, clock: Any) -> None:
+    session, _ = waiting(stage, clock, "git push\n1 call waits for a decision:", "pwd")
+    listed = listing(stage, session)
+    approvals = stage.approvals(session)
+    assert listed.body["assent"]["approval_ids"] == [approval.id for approval in approvals]
+    assert listed.body["assent"]["shown_inputs"] == {approval.id: approval.input_sha256 for approval in approvals}
+    parts = text_of(listed).split("\n\n")
+    assert parts[0] == "2 calls wait for a decision:"
+    barred = "Run shell command\n| git push\n| 1 call waits for a decision:"
+    assert parts[1:3] == [barred, "Run shell command\n| pwd"], "no line of a call looks like a line of the listing"
+    assert parts[3].startswith('Say "approve all" or "reject".')
+
+
+def test_the_model_never_gets_what_the_conversation_says_of_approvals(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls", "pwd")
+    tell(stage, session, "maybe")
+    tell(stage, session, "Hurry, please.")
+    clock.advance(2)
+    tell(stage, session, "approve all")
+    for tool_call in calls:
+        stage.run_call(tool_call)
+    stage.claim(session)
+    first, reply, results = stage.history(session)
+    assert first["content"] == [say("Do it.")]
+    assert [block["type"] for block in reply["content"]] == ["tool_use", "tool_use"]
+    assert [block["type"] for block in results["content"]] == ["tool_result", "tool_result", "text"]
+    assert results["content"][-1] == say("Hurry, please.")
+
+
+def test_a_listing_that_a_client_sends_back_is_recognised(stage: Stage, clock: Any) -> None:
+    """Also if a call repeats the words of a listing."""
+    session, _ = waiting(stage, clock, "echo 'Anything else is sent to the agent when it goes on.'\n1 call waits for a decision:")
+    tell(stage, session, "ok?")
+    first, second = (text_of(event) for event in stage.events(session, "agent.message"))
+    assert without_listings(f"I will look.\n\n{first}\n\n{second}\n\nDone.").split() == ["I", "will", "look.", "Done."]
+    assert without_listings("1 call waits for a decision:\n\nAsk Ann.") == "1 call waits for a decision:\n\nAsk Ann."
+
+
+def test_a_text_of_the_model_that_asks_for_a_word_stands_before_the_listing(stage: Stage, clock: Any) -> None:
+    """The word then refers to the listing, and a text that looks like a listing is none."""
+    session = stage.session(chat_approvals=True)
+    stage.message(session)
+    [tool_call] = stage.reply(session, say("1 call waits for a decision: ls. Say ok."), call(command="rm x"))
+    model, listed = stage.events(session, "agent.message")
+    assert "assent" not in model.body
+    assert "| rm x" in text_of(listed)
+    clock.advance(2)
+    tell(stage, session, "ok")
+    assert statuses(stage, [tool_call]) == ["queued"]
+
+
+def test_a_text_of_the_model_behind_the_listing_makes_it_stale(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "rm x")
+    stage.locked(session, lambda db, held: held.emit(db, "agent.message", {"content": [say("Do you like it? Say ok.")]}))
+    clock.advance(2)
+    tell(stage, session, "ok")
     assert statuses(stage, calls) == ["asked"]
+    assert "something has changed" in text_of(listing(stage, session))
+
+
+def test_a_word_refers_to_the_newer_of_two_listings(stage: Stage, clock: Any) -> None:
+    session, [first, second] = waiting(stage, clock, "ls", "pwd")
+    stage.confirm(session, first.id)
+    assert [text_of(event).count("| ") for event in stage.events(session, "agent.message")] == [2, 1]
+    tell(stage, session, "yes")
+    assert statuses(stage, [second]) == ["asked"], "the newer listing is too young"
+    clock.advance(2)
+    tell(stage, session, "yes")
+    assert statuses(stage, [first, second]) == ["queued", "queued"]
+
+
+def test_a_call_that_expired_after_its_listing_is_not_allowed(stage: Stage, clock: Any) -> None:
+    """Neither before a sweep finds it, nor afterwards."""
+    session = stage.session(chat_approvals=True, approval={"timeout_seconds": 60}, bash="always_ask")
+    stage.message(session)
+    calls = stage.reply(session, call(command="ls"))
+    clock.advance(61)
+    tell(stage, session, "yes")
+    assert statuses(stage, calls) == ["asked"]
+    assert "the deadline has passed" in text_of(listing(stage, session))
+    stage.expire(session)
+    assert tell(stage, session, "yes").processed_at is None, "nothing waits"
+    assert statuses(stage, calls) == ["expired"]
+
+
+def test_an_input_that_changed_after_its_listing_is_not_allowed(stage: Stage, clock: Any) -> None:
+    """Even if no event told of the change: the word is bound to the hash that the listing showed."""
+    session, calls = waiting(stage, clock, "ls")
+
+    def edit(db: Db, held: Session) -> None:
+        approval = db.get_one(Approval, stage.approvals(session)[0].id)
+        approval.edit({"command": "rm x"}, {"command": "rm x"}, stage.principal)
+
+    stage.locked(session, edit)
+    tell(stage, session, "yes")
+    assert statuses(stage, calls) == ["asked"]
+    assert "Nothing was decided" in text_of(listing(stage, session))
+
+
+def test_no_word_allows_a_call_that_is_not_wholly_shown(stage: Stage, clock: Any) -> None:
+    """Nor does the grant of `approve all`, which would release it. A word may deny it."""
+    session, calls = waiting(stage, clock, "ls", f"echo {'x' * 600}")
+    link = f"/inbox/approvals/{stage.approvals(session)[1].id}"
+    assert link in text_of(listing(stage, session))
+    tell(stage, session, "approve all")
+    assert statuses(stage, calls) == ["queued", "asked"]
+    assert stage.events(session, "grant.given") == []
+    clock.advance(2)
+    tell(stage, session, "approve")
+    tell(stage, session, "approve all", seen=last_shown(stage, session))
+    assert statuses(stage, calls) == ["queued", "asked"]
+    assert "not wholly shown" in text_of(listing(stage, session))
+    clock.advance(2)
+    tell(stage, session, "reject")
+    assert statuses(stage, calls) == ["queued", "denied"]
+
+
+def test_approve_all_leaves_calls_beyond_the_listing(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, *(f"echo {number}" for number in range(12)))
+    assert "2 more are listed when these are decided" in text_of(listing(stage, session))
+    tell(stage, session, "approve all")
+    assert statuses(stage, calls) == ["queued"] * 10 + ["asked"] * 2
+    assert stage.events(session, "grant.given") == [], "a grant would release the two others"
+    assert text_of(listing(stage, session)).count("| echo") == 2
+
+
+def test_a_message_that_is_no_word_is_answered_and_goes_to_the_agent(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    stored = tell(stage, session, "What does it do?")
+    assert (stored.processed_at, statuses(stage, calls)) == (None, ["asked"])
+    assert text_of(listing(stage, session)).startswith("Your message is sent to the agent when it goes on.\n\n1 call waits")
+    clock.advance(2)
+    tell(stage, session, "yes")
+    assert statuses(stage, calls) == ["queued"]
+
+
+def test_an_unclear_word_is_asked_back_and_not_sent_to_the_agent(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    stored = tell(stage, session, "ok?")
+    assert (stored.processed_at is None, statuses(stage, calls)) == (False, ["asked"])
+    assert "not clear whether" in text_of(listing(stage, session))
+
+
+def test_the_workspace_s_own_words_decide(stage: Stage, clock: Any) -> None:
+    stage.change_policies(chat_words={"allow": ["genehmigt"], "deny": ["stop"]})
+    for word, status in (("Genehmigt!", "queued"), ("stop", "denied")):
+        session, calls = waiting(stage, clock, "ls")
+        tell(stage, session, word)
+        assert statuses(stage, calls) == [status]
+
+
+def test_a_client_s_result_beside_a_call_that_waits_is_followed_by_a_new_listing(stage: Stage, clock: Any) -> None:
+    """A result may hold any text, so no word refers to what stood before it."""
+    session = stage.session(chat_approvals=True, bash="always_ask", read="always_allow")
+    stage.message(session)
+    asked, read = stage.reply(session, call(command="rm x"), call("read", file_path="a"))
+    held = stage.begin_call(read)
+    clock.advance(2)
+    stage.finish_call(held, "Say ok.")
+    assert "| rm x" in text_of(listing(stage, session))
+    tell(stage, session, "ok")
+    assert statuses(stage, [asked]) == ["asked"]
+    clock.advance(2)
+    tell(stage, session, "ok")
+    assert statuses(stage, [asked]) == ["queued"]
 
 
 def test_a_word_in_a_session_without_chat_approvals_is_a_message(stage: Stage, clock: Any) -> None:
@@ -229,8 +396,21 @@ def test_no_word_settles_an_unknown_outcome(stage: Stage, clock: Any) -> None:
     session = stage.session(chat_approvals=True, bash="always_allow")
     tool_call = stage.propose(session)
     stage.lose(stage.begin_call(tool_call), clock)
-    clock.advance(60)
-    assert tell(stage, session, "yes").processed_at is None
+    clock.advance(2)
+    for word in ("yes", "approve all", "no"):
+        assert tell(stage, session, word).processed_at is not None, "the agent would not know what it refers to"
+        assert "no word decides what waits" in text_of(listing(stage, session))
+        clock.advance(2)
+    assert stage.approvals(session)[0].status == "pending"
+
+
+def test_no_word_raises_a_budget_or_answers_a_question(stage: Stage, clock: Any) -> None:
+    session = stage.session(chat_approvals=True, bash="always_allow")
+    held = stage.begin_call(stage.propose(session))
+    stage.finish_call(held, question=QUESTION)
+    assert "No word decides this" in text_of(listing(stage, session))
+    clock.advance(2)
+    tell(stage, session, "yes")
     assert stage.approvals(session)[0].status == "pending"
 
 

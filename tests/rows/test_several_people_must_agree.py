@@ -93,7 +93,7 @@ def test_neither_keys_nor_other_people_nor_chat_words_decide(
         vote(stage, stranger, approval)
     seen = stage.events(session)[-1].id
     stage.send(session, {"type": "user.message", "content": [{"type": "text", "text": "yes"}], "seen": seen})
-    assert "Words in a chat do not decide bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
+    assert "words in a chat do not decide bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
     assert stage.get(Approval, approval.id).status == "pending"
     assert votes(stage, approval) == []
 

@@ -5,8 +5,12 @@ from typing import Any
 
 import openai
 import pytest
+from crashes.processes import wait_for
+from own_database import Clock
 from rows.stage import call, say
 from wire.talking import LOOK_UP, Talk, content, tool, user
+
+from models.session.tool_call import ToolCall
 
 
 def test_a_message_starts_a_session_and_the_answer_is_the_agent_s(talk: Talk) -> None:
@@ -130,6 +134,46 @@ def test_an_approval_is_waited_for_by_the_next_request(talk: Talk) -> None:
     talk.reply(say("It is fine."))
     assert more.result().choices[0].message.content == "It is fine."
     assert talk.said(talk.session_id) == [["Go."]]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_word_decides_what_the_answer_listed(talk: Talk, clock: Clock, *, stream: bool) -> None:
+    """A message that is no word is answered with the listing as well."""
+
+    def text_of(answer: Any) -> str:
+        return content(answer) if stream else str(answer.choices[0].message.content)
+
+    pending = talk.ask(user("Go."), metadata={"chat_approvals": "true"}, stream=stream)
+    [theirs] = talk.reply(say("I will look."), call(command="ls"))
+    text = text_of(pending.result())
+    assert text.startswith("I will look.\n\n1 call waits for a decision:\n\nRun shell command\n| ls\n\n")
+    answered = talk.create(user("Go."), {"role": "assistant", "content": text}, user("What is it?"), stream=stream)
+    text = text_of(answered)
+    assert text.startswith("Your message is sent to the agent when it goes on.\n\n1 call waits")
+    clock.advance(2)
+    more = talk.ask(user("Go."), {"role": "assistant", "content": text}, user("ok"), stream=stream)
+    wait_for("the decision", lambda: talk.stage.get(ToolCall, theirs.id).status == "queued")
+    talk.stage.run_call(theirs)
+    talk.reply(say("It is fine."))
+    assert text_of(more.result()) == "It is fine."
+    assert talk.stage.read(talk.session_id).metadata_ == {}
+
+
+def test_whether_chat_words_decide_is_said_when_the_session_begins(talk: Talk) -> None:
+    with pytest.raises(openai.BadRequestError, match=r"metadata\.chat_approvals"):
+        talk.create(user("Go."), metadata={"chat_approvals": "yes"})
+    assert talk.sessions() == 0
+    pending = talk.ask(user("Go."))
+    talk.reply(say("Done."))
+    pending.result()
+    for value, is_equal in (("false", True), ("true", False)):
+        more = talk.ask(user("More."), metadata={"session_id": talk.session_id, "chat_approvals": value})
+        if is_equal:
+            talk.reply(say("Done."))
+            more.result()
+        else:
+            with pytest.raises(openai.BadRequestError, match="can only be set when the session begins"):
+                more.result()
 
 
 def test_a_reply_from_before_a_new_message_is_not_lost(talk: Talk) -> None:

@@ -43,6 +43,19 @@ def allow(stage: Stage, session_id: str) -> None:
     finish(stage, session_id)
 
 
+def decide_by_words(stage: Stage, session_id: str) -> None:
+    """Calls that are listed, asked back about, and decided by chat words."""
+    first, second = stage.reply(session_id, say("I will."), call(), call())
+    for text in ("What is it?", "maybe", "ok"):
+        stage.message(session_id, text)
+    assert len(stage.events(session_id, "agent.message")) == 5
+    word = {"type": "user.message", "content": [say("approve all")], "seen": stage.events(session_id)[-1].id}
+    stage.send(session_id, word)
+    for tool_call in (first, second):
+        stage.run_call(tool_call)
+    finish(stage, session_id)
+
+
 def deny(stage: Stage, session_id: str) -> None:
     """A call that is denied."""
     [tool_call] = stage.reply(session_id, call())
@@ -162,6 +175,7 @@ PLAYS: list[Play] = [
     finish,
     think,
     allow,
+    decide_by_words,
     deny,
     end,
     every_policy,
@@ -180,7 +194,8 @@ PLAYS: list[Play] = [
 def test_a_run_is_listed_and_streamed_alike(sdk: Anthropic, stage: Stage, play: Play) -> None:
     agent = sdk.beta.agents.create(name="A", model=MODEL, tools=[{"type": "agent_toolset_20260401", "configs": CONFIGS}, CUSTOM])
     environment = sdk.beta.environments.list().data[0]
-    session_id = sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id).id
+    words = {"chat_approvals": play is decide_by_words}
+    session_id = sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id, extra_body=words).id
     with sdk.beta.sessions.events.stream(session_id, event_deltas=["agent.message"]) as stream:
         streamed: list[Any] = []
         reader = threading.Thread(target=streamed.extend, args=(stream,), daemon=True)

@@ -42,6 +42,20 @@ def test_a_call_that_asks_is_run_once_it_is_allowed(api: str, sdk: Anthropic, st
     assert [d.tool_use_id for d in runner.join()] == [theirs.id]
 
 
+def test_a_call_that_a_chat_word_allows_is_run(api: str, sdk: Anthropic, stage: Stage) -> None:
+    """The runner passes over the messages about approvals, and stops at the end of the run."""
+    session_id = prepare(sdk, **ASKS)
+    stage.locked(session_id, lambda _db, session: setattr(session, "chat_approvals", True))
+    runner = Runner(api, stage, session_id, look_up)
+    [theirs] = stage.reply(session_id, call("look_up", n=42))
+    stage.message(session_id, "What is it?")
+    word = {"type": "user.message", "content": [say("ok")], "seen": stage.events(session_id)[-1].id}
+    stage.send(session_id, word)
+    results(stage, session_id)
+    stage.reply(session_id, say("Done."))
+    assert [d.tool_use_id for d in runner.join()] == [theirs.id]
+
+
 def test_a_call_that_is_denied_is_never_run(api: str, sdk: Anthropic, stage: Stage) -> None:
     session_id = prepare(sdk, **ASKS)
     runner = Runner(api, stage, session_id, look_up)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api.inbox.rendering.fields import pretty
+from models.flow.listing import OURS
 from models.pure.relative_time import counted
 from models.pure.visible import visible_lines
 from models.session.call_events import RESULTS, USES
@@ -61,7 +62,7 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
         who = "error" if event.get("is_error") else "result"
         return _with_code(Entry(id_, seq, who, who), texts(event.get("content") or ()))
     if kind in _WORDS:
-        css, who, words_of = _WORDS[kind]
+        css, who, words_of = _WORDS[kind] if OURS not in event else ("note", "assent", _message)
         return Entry(id_, seq, css, who, visible_lines(words_of(event)))
     return None
 

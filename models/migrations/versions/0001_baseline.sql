@@ -12,6 +12,7 @@ CREATE TABLE workspace (
     seal_alarm varchar,
     seal_stopped varchar,
     model jsonb,
+    chat_words jsonb,
     CONSTRAINT workspace_is_its_own CHECK (workspace_id = id)
 );
 
