@@ -21,6 +21,9 @@ STATUSES = {
     "terminated": "terminated",
 }
 """The API's status for each status of a session. A waiting session is idle, with the stop reason `requires_action`."""
+WAITING = {"approval": ("person", "both"), "client": ("client", "both"), "any": ("person", "client", "both"), "none": ("none",)}
+"""The values of `Session.waits_for` for each value of the query `waiting`."""
+State = Literal["active", "waiting_approval", "completed", "error"]
 
 
 class Session(Answer):
@@ -31,6 +34,10 @@ class Session(Answer):
     agent: SessionAgent
     environment_id: EnvironmentId
     status: Literal["idle", "running", "rescheduling", "terminated"]
+    state: State
+    """`waiting_approval`: a call waits for people. `active`: the session has not run yet, runs, or waits for a client or a worker.
+    `completed`: the last run ended with `end_turn`, or none ran before the session was archived. `error`: the last run ended early,
+    for the reason in `stop_reason`."""
     stop_reason: SerializeAsAny[StopReason | None]
     waiting_on: list[Waiting] = Field(examples=[[]])
     """The calls that wait for somebody, oldest first within each kind: first for people, then for the client or its worker."""
@@ -58,6 +65,7 @@ class Session(Answer):
             row,
             agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
+            state=_state(row),
             waiting_on=waiting_on,
             metadata=row.metadata_,
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
@@ -65,6 +73,14 @@ class Session(Answer):
             stats=Stats.of(db, row),
             usage=ActiveUsage.of(db, row),
         )
+
+
+def _state(row: session.Session) -> State:
+    if row.waits_for in WAITING["approval"]:
+        return "waiting_approval"
+    if row.status not in {"idle", "terminated"} or (row.status == "idle" and row.stop_reason is None):
+        return "active"
+    return "completed" if (row.stop_reason or {}).get("type", "end_turn") == "end_turn" else "error"
 
 
 class SessionPage(Page[Session]):

@@ -168,6 +168,9 @@ class SessionList(Created):
     include_archived: bool = False
     order: Literal["asc", "desc"] = "desc"
     statuses: list[Literal["rescheduling", "running", "idle", "terminated"]] = Field(default_factory=list)
+    waiting: Literal["approval", "client", "any", "none"] | None = None
+    """Only sessions with a call that waits for people (`approval`), or for a client or its worker (`client`), or for either
+    (`any`); or only sessions in which nothing waits (`none`)."""
     deployment_id: Unsupported = None
     memory_store_id: Unsupported = None
 

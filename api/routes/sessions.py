@@ -67,7 +67,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
 def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
-    rows, after, before = both_ways(db, _selection(query), order, query.limit, query.page)
+    rows, after, before = both_ways(db, selected(query), order, query.limit, query.page)
     waiting = waiting_on(db, rows)
     data = [answers.Session.of(db, row, waiting[row.id]) for row in rows]
     return answers.SessionPage(data=data, next_page=after, prev_page=before)
@@ -130,12 +130,15 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
     return version
 
 
-def _selection(query: SessionList) -> Selection[Session]:
+def selected(query: SessionList) -> Selection[Session]:
+    """Return the sessions that the query selects."""
     selection = Selection(Session).between("created_at", query.between)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     if query.agent_id:
         selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
+    if query.waiting:
+        selection = selection.within("waits_for", answers.WAITING[query.waiting])
     if query.statuses:
         ours = [status for status, theirs in answers.STATUSES.items() if theirs in query.statuses]
         selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)

@@ -8,7 +8,7 @@ from models.flow.hosted_work import retire_work
 from models.flow.listing import is_stale, list_waiting
 from models.pure import words
 from models.pure.charges import Charge
-from models.pure.next_move import all_settled
+from models.pure.next_move import all_settled, waits_for
 from models.pure.states import NEEDS_SOMEBODY
 from models.pure.usage import NOTHING
 from models.session.approval import Approval
@@ -113,8 +113,9 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
 def wait(db: Db, session: Session, reason: dict[str, Any]) -> None:
     """Have the session wait for somebody, and emit the reason; with chat approvals, after a listing.
 
-    No-op if the session waits for the same reason already, unless its listing is stale.
+    Emits nothing if the session waits for the same reason already, unless its listing is stale.
     """
+    session.waits_for = waits_for(call.status for call in ToolCall.of_turn(db, session))
     if session.status == "waiting" and session.stop_reason == reason:
         if session.chat_approvals and is_stale(db, session):
             list_waiting(db, session)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from models.pure.states import SETTLED
+from models.pure.states import NEEDS_PERSON, SETTLED, WITH_CLIENT
+
+WaitsFor = Literal["none", "person", "client", "both"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, li
     if stop_reason == "model_context_window_exceeded":
         return Finish("end_turn", ("unknown_error", "The conversation no longer fits into the model's context window."))
     return Finish("end_turn")
+
+
+def waits_for(statuses: Iterable[str]) -> WaitsFor:
+    """Return for whom the calls with these statuses wait: people, whoever runs the client's calls, both, or nobody."""
+    person, client = False, False
+    for status in statuses:
+        person, client = person or status in NEEDS_PERSON, client or status == WITH_CLIENT
+    return "both" if person and client else "person" if person else "client" if client else "none"
 
 
 def all_settled(statuses: Iterable[str]) -> bool:

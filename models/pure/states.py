@@ -143,7 +143,10 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
 
 SETTLED = frozenset(name for name, after in TRANSITIONS["tool_call"].items() if not after)
 """Final statuses: the call has a result for the model."""
-NEEDS_SOMEBODY = frozenset({"asked", "with_client", "unknown"})
+NEEDS_PERSON = frozenset({"asked", "unknown"})
+"""Statuses in which a call waits for a person."""
+WITH_CLIENT = "with_client"
+NEEDS_SOMEBODY = NEEDS_PERSON | {WITH_CLIENT}
 """Statuses in which a call waits for a person or the client."""
 
 

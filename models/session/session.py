@@ -63,6 +63,8 @@ class Session(Base):
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
     status: Mapped[str] = mapped_column(default="idle")
+    waits_for: Mapped[str] = mapped_column(default="none", server_default="none")
+    """In the status `waiting`, for whom the calls wait: `person`, `client` (or its worker), or `both`. Lists are filtered by it."""
     stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The stop reason of the last `session.status_idle`."""
     turn_id: Mapped[str | None]
@@ -106,7 +108,10 @@ class Session(Base):
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     archived_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
-    __table_args__ = (sa.Index("session_newest", "workspace_id", "created_at"),)
+    __table_args__ = (
+        sa.Index("session_newest", "workspace_id", "created_at"),
+        sa.Index("session_waiting", "workspace_id", "waits_for", "created_at"),
+    )
 
     now: datetime
     """The database's time, read once after the lock."""
@@ -202,6 +207,8 @@ class Session(Base):
         elif self.active_since is None and status in ACTIVE:
             self.active_since = self.now
         self.status = status
+        if status != "waiting":
+            self.waits_for = "none"
 
     def active_for(self, at: datetime) -> float:
         """Return the seconds for which the session was active, up to `at`."""

@@ -11,6 +11,7 @@ Measures each query twice, first among a hundredth of the rows and then among al
     count, others'     the same; the rows: approvals that only somebody else may decide
     list, anybody's    the first page of the same queue
     list, others'      likewise
+    sessions           that wait for a client; the rows: newer sessions that wait for a person
     at limits          the sweep of questions at spend limits, every minute; the rows: other approvals that wait
     metrics            the figures of a workspace; the rows: approvals that wait
 
@@ -71,11 +72,12 @@ class Tables:
         from rows import crowd
 
         first, more = self.count + 1, count - self.count
-        with self._without_indexes("approval", "approval_grant", "daily_usage"):
+        with self._without_indexes("approval", "approval_grant", "daily_usage", "session"):
             crowd.grants_of_others(self.admin, self.granted, more, first)
             crowd.sums(self.admin, self.busy.workspace_id, more, first)
             for session in self.parked:
                 crowd.approvals_of_others(self.admin, session, more, first)
+            crowd.sessions_of_others(self.admin, self.parked[0], more, first)
         self.admin.execute("VACUUM ANALYZE")
         self.admin.execute("CHECKPOINT")  # else Postgres writes the rows to the disk while the queries are measured
         self.count = count
@@ -98,6 +100,8 @@ class Tables:
         """Return the queries by name. Each returns the seconds that it took."""
         from api import queue
         from api.paging import page
+        from api.requests.sessions import SessionList
+        from api.routes.sessions import NEWEST, selected
         from models.database.transactions import transaction
         from models.flow import due
         from models.flow.gauges import gauges
@@ -121,6 +125,7 @@ class Tables:
             "count, others'": reading(self.others, lambda db: queue.waiting_for(db, self.ben.person_id).count(db)),
             "list, anybody's": reading(self.anybody, lambda db: first_page(db, self.anna)),
             "list, others'": reading(self.others, lambda db: first_page(db, self.ben)),
+            "sessions": reading(self.anybody, lambda db: page(db, selected(SessionList(waiting="client")), NEWEST, 20, None)),
             "at limits": partial(timed, due.workspaces_at_limits),
             "metrics": partial(timed, partial(gauges, self.anybody.workspace_id)),
         }

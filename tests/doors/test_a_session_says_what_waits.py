@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from doors.served import Caller, good
+from doors.served import Caller, bad, good
 from doors.waiting import asked, decide, secretive
 from people import member
-from rows.stage import Stage, call
+from rows.stage import Stage, call, say
 
 from models.pure.canonical import digest
 
@@ -29,6 +29,7 @@ def test_it_shows_people_the_call_that_would_run(caller: Caller, stage: Stage) -
     assert (waiting["waits_for"], waiting["kind"], waiting["tool"]) == ("person", "tool_call", "bash")
     assert (waiting["prompt"], waiting["input"]) == ("Run shell command: ls -l", {"command": "ls -l"})
     assert (waiting["input_sha256"], waiting["input_is_whole"]) == (digest({"command": "ls -l"}), True)
+    assert waiting["options"] == ["once", "session", "always", "edit", "answer", "deny"]
     assert waiting["since"] < waiting["expires_at"]
     [listed] = good(caller.get("/v1/sessions"))["data"]
     assert listed["waiting_on"] == [waiting]
@@ -80,6 +81,54 @@ def test_a_call_waits_for_a_worker_of_its_self_hosted_environment(caller: Caller
     calls = asked(caller, stage, *blocks, agent=caller.agent(tools=tools), environment_id=environment["id"])
     waiting = waiting_on(caller, calls[0].session_id)
     assert [(one["waits_for"], one["tool_use_id"]) for one in waiting] == [("client", calls[0].id), ("worker", calls[1].id)]
+
+
+def test_sessions_are_found_by_what_they_wait_for(caller: Caller, stage: Stage) -> None:
+    tools = [{"type": "agent_toolset_20260401"}, LOOK_UP]
+    theirs, ours = call("look_up", n=1), call(command="ls")
+    agent = caller.agent(tools=tools)
+    person, client, both = (asked(caller, stage, *blocks, agent=agent)[0] for blocks in ([ours], [theirs], [ours, theirs]))
+    none = caller.session(agent)["id"]
+
+    def ids(**query: Any) -> list[str]:
+        return [session["id"] for session in good(caller.get("/v1/sessions", params=query))["data"]]
+
+    assert ids(waiting="approval") == [both.session_id, person.session_id]
+    assert ids(waiting="client") == [both.session_id, client.session_id]
+    assert ids(waiting="any", order="asc") == [person.session_id, client.session_id, both.session_id]
+    assert ids(waiting="none") == [none]
+    first = good(caller.get("/v1/sessions", params={"waiting": "any", "limit": 2}))
+    assert ids(waiting="any", page=first["next_page"]) == [person.session_id]
+    decide(caller, person, result="deny")
+    assert ids(waiting="approval") == [both.session_id]
+    bad(caller.get("/v1/sessions", params={"waiting": "person"}), 400, "waiting", "'approval', 'client', 'any' or 'none'")
+
+
+def test_a_session_has_one_word_for_its_state(caller: Caller, stage: Stage) -> None:
+    agent = caller.agent(tools=[{"type": "agent_toolset_20260401"}, LOOK_UP])
+    session_id = caller.session(agent)["id"]
+
+    def state() -> str:
+        word: str = good(caller.get(f"/v1/sessions/{session_id}"))["state"]
+        return word
+
+    assert state() == "active"
+    caller.say(session_id)
+    assert state() == "active"
+    [tool_call] = stage.reply(session_id, call())
+    assert state() == "waiting_approval"
+    decide(caller, tool_call, result="deny")
+    [tool_call] = stage.reply(session_id, call("look_up", n=1))
+    assert state() == "active"
+    result = {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": [{"type": "text", "text": "1"}]}
+    good(caller.tell(session_id, result))
+    stage.reply(session_id, say("Done."))
+    assert state() == "completed"
+    caller.say(session_id)
+    stage.fail(stage.begin(session_id), retryable=False)
+    assert state() == "error"
+    good(caller.post(f"/v1/sessions/{session_id}/archive"))
+    assert state() == "error"
 
 
 def test_an_allowed_call_of_a_client_waits_for_its_client_next(caller: Caller, stage: Stage) -> None:

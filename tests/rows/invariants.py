@@ -7,6 +7,7 @@ from deploy.standin.pairing import check_pairs
 from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
+from models.pure.next_move import waits_for
 from models.pure.states import SETTLED
 from models.session.approval import Approval
 from models.session.attempt import Attempt
@@ -64,6 +65,7 @@ class Invariants:
         unsettled = [c for c in self.calls if c.status not in SETTLED]
         queued = [e for e in self.events if e.processed_at is None]
         assert len(active) <= 1, "one turn at a time"
+        assert session.waits_for == (waits_for(c.status for c in self.calls) if session.status == "waiting" else "none")
         if session.status in {"idle", "terminated"}:
             assert not active, "an idle session has no turn under way"
             assert not unsettled, "an idle session has no unsettled call"

@@ -11,10 +11,12 @@ from people import group, member
 from rows import crowd
 from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
-from rows.stage import Stage, say
+from rows.stage import Stage, call, say
 
 from api import queue
 from api.paging import MOST_COUNTED, page
+from api.requests.sessions import SessionList
+from api.routes.sessions import NEWEST, selected
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.flow import due, gauges
@@ -35,10 +37,10 @@ def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
 def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object]) -> None:
     """Assert the promise for a query among the rows of `fill`."""
     fill(count=FEW)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage, session")
     few = pages(query)
     fill(count=MANY - FEW, first=FEW + 1)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage, session")
     many = pages(query)
     assert many <= 2 * few + HEIGHT, f"{few} pages among {FEW} rows, {many} among {MANY}"
 
@@ -99,6 +101,20 @@ def test_what_waits_for_a_person_is_found_among_what_waits_for_others(stage: Sta
         assert approval.session_id == sessions[1]
 
     check(admin, partial(crowd.approvals_of_others, admin, sessions[0]), reading(stage, read))
+
+
+@pytest.mark.parametrize(("waiting", "custom"), [("client", ("look_up",)), ("none", ())])
+def test_a_session_is_found_by_whom_it_waits_for(stage: Stage, admin: Admin, waiting: Any, custom: tuple[str, ...]) -> None:
+    sought, other = stage.session(custom=custom), stage.session(bash="always_ask")
+    if custom:
+        stage.propose(sought, call("look_up", n=1))
+    stage.propose(other)
+
+    def read(db: Any) -> None:
+        [[session], _] = page(db, selected(SessionList(waiting=waiting)), NEWEST, 20, None)
+        assert session.id == sought
+
+    check(admin, partial(crowd.sessions_of_others, admin, other), reading(stage, read))
 
 
 def test_a_claim_at_a_spend_limit_reads_no_sums_of_days(stage: Stage, admin: Admin) -> None:

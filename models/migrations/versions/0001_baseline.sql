@@ -307,6 +307,7 @@ CREATE TABLE session (
     stream_positions jsonb NOT NULL,
     active_since timestamptz,
     status varchar NOT NULL,
+    waits_for varchar DEFAULT 'none' NOT NULL,
     last_seq bigint NOT NULL,
     updated_at timestamptz NOT NULL,
     audit_seq bigint NOT NULL,
@@ -318,6 +319,7 @@ CREATE TABLE session (
     storage_id varchar
 ) WITH (fillfactor=90);
 CREATE INDEX session_newest ON session (workspace_id, created_at);
+CREATE INDEX session_waiting ON session (workspace_id, waits_for, created_at);
 
 CREATE TABLE turn (
     id varchar PRIMARY KEY,
