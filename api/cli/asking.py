@@ -1,7 +1,10 @@
 """Asks a person in a terminal to decide one approval: numbered choices, and the further questions of each."""
 
 import json
-from collections.abc import Iterator
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 import click
@@ -14,6 +17,14 @@ from models.pure.visible import visible
 Decision = dict[str, Any]
 
 Choices = dict[str, tuple[str, Decision | None]]
+
+
+class Later(Enum):
+    """The approval is not decided now."""
+
+    SKIP = "skip"
+    QUIT = "quit"
+
 
 _LATER: Choices = {"9": ("skip", None), "q": ("quit", None)}
 CALL: Choices = {
@@ -57,25 +68,43 @@ OPTIONS = {"1": "once", "2": "session", "3": "always", "7": "edit", "8": "answer
 
 def ask(inbox: Inbox, approval: Approval) -> bool:
     """Show one approval and carry out the person's choice. Returns False if the person quits."""
-    for line in describe(approval):
-        click.echo(line)
-    choices = _choices(approval)
-    while True:
-        for number, (words, _) in choices.items():
-            click.echo(f"  {number}  {words}")
-        chosen = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
-        if choices[chosen][1] is None:
-            return bool(chosen != "q")
-        if decision := _complete(inbox, approval, chosen, dict(choices[chosen][1] or {})):
-            break
+    decision = choose(inbox, approval)
+    if not isinstance(decision, dict):
+        return decision is Later.SKIP
     try:
         for line in settle(inbox, approval, decision):
             click.echo(line)
+        for event in inbox.follow(approval["session_id"]).until_idle():
+            for line in narrate(event):
+                click.echo(line)
     except Refused as refused:
         click.echo(f"Not decided: {visible(refused.message)}")
     except KeyboardInterrupt:
         click.echo("Stopped watching. The session continues.")
     return True
+
+
+def choose(inbox: Inbox, approval: Approval) -> "Decision | Later":
+    """Show one approval, and return the person's decision."""
+    for line in describe(approval):
+        click.echo(line)
+    choices = _choices(approval)
+    while True:
+        chosen = pick({number: words for number, (words, _) in choices.items()})
+        if choices[chosen][1] is None:
+            return Later.QUIT if chosen == "q" else Later.SKIP
+        if decision := _complete(inbox, approval, chosen, dict(choices[chosen][1] or {})):
+            return decision
+
+
+def pick(choices: Mapping[str, str]) -> str:
+    """Show choices, and return the one that the person types. What was typed before they were shown is discarded."""
+    for number, words in choices.items():
+        click.echo(f"  {number}  {words}")
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # such as further lines of a pasted text
+    chosen: str = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
+    return chosen
 
 
 def _choices(approval: Approval) -> Choices:
@@ -87,13 +116,11 @@ def _choices(approval: Approval) -> Choices:
 
 
 def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
-    """Decide the approval that was shown, then yield the session's events until it is idle. Raises Refused if the API refuses."""
+    """Decide the approval that was shown. Yields lines about the effect. Raises Refused if the API refuses."""
     decided = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
     yield "Decided."
     if decided["grant"]:
         yield f"This gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
-    for event in inbox.follow(approval["session_id"]).until_idle():
-        yield from narrate(event)
 
 
 def edited(approval: Approval) -> dict[str, Any] | None:

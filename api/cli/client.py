@@ -56,9 +56,13 @@ class Inbox:
         """Return the calls that a grant would cover. Raises Refused if `match` is invalid."""
         return self.call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
 
-    def follow(self, session_id: str) -> "Stream":
-        """Return the stream of the session's events after the last event of this key. After a decision, these are its effects."""
-        request = self.http.build_request("GET", f"/v1/sessions/{session_id}/events/stream")
+    def follow(self, session_id: str, *, previews: bool = False) -> "Stream":
+        """Return the stream of the session's events after the last event of this key. After a decision, these are its effects.
+
+        The stream's position is fixed when this returns. `previews`: with the agent's text while the model writes it.
+        """
+        params = {"event_deltas[]": "agent.message"} if previews else {}
+        request = self.http.build_request("GET", f"/v1/sessions/{quote(session_id)}/events/stream", params=params)
         try:
             response = self.http.send(request, stream=True)
         except httpx2.HTTPError as error:
@@ -84,24 +88,36 @@ class Refused(click.ClickException):
     """The API refuses, with its own message."""
 
 
+class Absent(click.ClickException):
+    """The API does not answer, or a stream broke off."""
+
+
 class Stream:
     """Server-sent events of a session."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._response.close()
+
     def until_idle(self) -> Iterator[dict[str, Any]]:
         """Yield each event, up to the one after which the session is idle."""
+        for event in self.events():
+            yield event
+            if event["type"] in ENDS:
+                return
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield each event, until the API ends the stream. Raises Absent if the stream breaks off."""
         with closing(self._response):
             try:
                 for line in self._response.iter_lines():
                     if line.startswith("data:"):
-                        event = json.loads(line.removeprefix("data:"))
-                        yield event
-                        if event["type"] in ENDS:
-                            return
+                        yield json.loads(line.removeprefix("data:"))
             except httpx2.HTTPError as error:
-                raise click.ClickException(f"the stream broke off ({error}); the session continues without it") from error
+                raise Absent(f"the stream broke off ({error}); the session continues without it") from error
 
 
 def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
@@ -148,6 +164,6 @@ def _reason(response: httpx2.Response) -> str:
         return f"the API answered {response.status_code}"
 
 
-def _absent(http: httpx2.Client, error: httpx2.HTTPError) -> click.ClickException:
+def _absent(http: httpx2.Client, error: httpx2.HTTPError) -> Absent:
     url = str(http.base_url).rstrip("/")
-    return click.ClickException(f"the API does not answer at {url} ({error or type(error).__name__}): is `assent up` running?")
+    return Absent(f"the API does not answer at {url} ({error or type(error).__name__}): is `assent up` running?")

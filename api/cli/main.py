@@ -29,7 +29,20 @@ workspace = click.option("--workspace", default="default", show_default=True, he
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 _HERE = (
-    *("approvals", "audit", "channels", "delegations", "grants", "groups", "halt", "keys", "limits", "people", "provider-keys"),
+    *(
+        "approvals",
+        "audit",
+        "channels",
+        "chat",
+        "delegations",
+        "grants",
+        "groups",
+        "halt",
+        "keys",
+        "limits",
+        "people",
+        "provider-keys",
+    ),
     *("secrets", "usage", "webhooks"),
 )
 ELSEWHERE = {name: f"api.cli.{name.replace('-', '_')}" for name in _HERE} | {
