@@ -10,27 +10,34 @@ from api.answers.events import shown_event
 from api.errors import Denied
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
-from api.inbox.forms import text
+from api.inbox.forms import Misfilled, needed
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
 from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import find_session, only_own
+from api.requests.sessions import SessionCreate
+from api.routes.agents import heads
 from api.routes.events import opened
-from api.routes.sessions import NEWEST
+from api.routes.sessions import NEWEST, begin
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Invalid, Refusal
+from models.errors import Refusal
 from models.people.principal import PersonPrincipal
 from models.session.approval import Approval
 from models.session.event import Event
 from models.session.session import Session
 from models.session.tool_call import ToolCall
+from models.workspace.agent import Agent
+from models.workspace.environment import Environment
 
 PAGE = 100
 """Events of one page."""
 _SESSIONS = 50
+MOST_CHOICES = 100
+"""Agents and environments from which a person may choose. A program can name any other."""
+_NEWEST = "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s"
 _LONGEST = 100_000
 """Characters of a message."""
 STATUS = {
@@ -44,11 +51,30 @@ STATUS = {
 
 
 @page("/inbox/sessions", "sessions", "own or read")
-def sessions(db: Db, person: PersonPrincipal) -> Page:
-    """Show the sessions that the person may see, newest first."""
+def sessions(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
+    """Show the sessions that the person may see, newest first, and a form that starts one for people who may."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
     rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
-    return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
+    return shows(
+        "sessions.html",
+        rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows],
+        after=after,
+        may_start="sessions" in person.scopes,
+        **(_choices(db) if "sessions" in person.scopes else {}),
+        form=request.form,
+        faults=refusal.faults if isinstance(refusal, Misfilled) else {},
+        refusal=str(refusal or ""),
+    )
+
+
+@action("/inbox/sessions", "sessions", section="sessions", again=sessions)
+def start(db: Db, person: PersonPrincipal) -> str:
+    """Create a session with its first message, as `POST /v1/sessions` does."""
+    agent_id = needed("agent", "Choose an agent.")
+    environment_id = needed("environment", "Choose an environment.")
+    body = {"agent": agent_id, "environment_id": environment_id, "initial_events": [_message("Write the first message.")]}
+    session = begin(db, person, parsing.validated(SessionCreate, body))
+    return f"/inbox/sessions/{session.id}#end"
 
 
 @page("/inbox/sessions/<session_id>", "sessions", "own or read")
@@ -91,12 +117,7 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
 @action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)
 def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Send a message."""
-    message = text("text")
-    if not message.strip():
-        raise Invalid("text", "Write a message first.")
-    if len(message) > _LONGEST:
-        raise Invalid("text", f"A message has at most {_LONGEST} characters; this one has {len(message)}.")
-    _receive(db, person, session_id, {"type": "user.message", "content": [{"type": "text", "text": message}]})
+    _receive(db, person, session_id, _message("Write a message first."))
     return f"/inbox/sessions/{session_id}#end"
 
 
@@ -125,6 +146,22 @@ def session_stream(session_id: str) -> Response:
     with transaction(person.workspace_id) as db:
         find_session(db, person, session_id)
     return opened(person, session_id)
+
+
+def _message(remedy: str) -> dict[str, Any]:
+    """Return the message that the form sends. Raises Misfilled with the remedy if there is none."""
+    message = needed("text", remedy)
+    if len(message) > _LONGEST:
+        raise Misfilled({"text": f"A message has at most {_LONGEST} characters; this one has {len(message)}."})
+    return {"type": "user.message", "content": [{"type": "text", "text": message}]}
+
+
+def _choices(db: Db) -> dict[str, list[tuple[str, str]]]:
+    """Return the agents and environments that a new session may have, the newest first, each as `(id, name)`."""
+    agents = db.find(Agent, _NEWEST, most=MOST_CHOICES)
+    versions = heads(db, agents)
+    environments = [(row.id, row.name) for row in db.find(Environment, _NEWEST, most=MOST_CHOICES)]
+    return {"agents": [(row.id, versions[row.id].body["name"]) for row in agents], "environments": environments}
 
 
 def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:

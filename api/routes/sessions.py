@@ -35,6 +35,11 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
 
     To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
     """
+    return _answer(db, begin(db, principal, body))
+
+
+def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
+    """Create a session, and send it the initial events. Returns the session. Raises Invalid, Denied."""
     version = _version(db, body)
     overrides = body.agent.overrides()
     loosening.check_session(principal, body.agent, version.body, overrides)
@@ -59,7 +64,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
     check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), overrides, at="agent.")
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
-    return _answer(db, session)
+    return session
 
 
 @sessions.get("")

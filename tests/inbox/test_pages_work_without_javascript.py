@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from audit.tampering import sealed
+from doors.served import Caller, key
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
@@ -54,6 +55,20 @@ def test_a_grant_is_given_seen_and_revoked(plain: Visitor, stage: Stage) -> None
     with transaction(stage.workspace_id) as db:
         [grant] = db.find(Grant)
     assert grant.revoked_by == str(plain.somebody.principal)
+
+
+def test_a_session_is_started(plain: Visitor, stage: Stage) -> None:
+    with Caller(plain.url, key(stage)) as caller:
+        agents = [caller.agent(name=name)["id"] for name in ("Janitor", "Clerk")]
+    plain.open("/inbox/sessions")
+    plain.unfold("New session…")
+    plain.page.get_by_label("Agent").select_option("Janitor")
+    plain.page.get_by_label("First message").fill("Look around.")
+    plain.button("Start the session").click()
+    expect(plain.page.locator("#conversation")).to_contain_text("Look around.")
+    started = stage.read(plain.page.url.rpartition("/")[2].removesuffix("#end"))
+    assert (started.agent_id, started.status) == (agents[0], "running")
+    assert started.speakers == [plain.somebody.person_id], "with four eyes, the person may not decide what the session asks"
 
 
 def test_a_conversation_is_written_stopped_and_archived(plain: Visitor, stage: Stage) -> None:
