@@ -147,7 +147,7 @@ def _grants(chosen: list[Approval], granted: Mapping[str, str]) -> str:
     single = ", ".join(sorted({a.tool for a in chosen if not a.offer.gives("session", exact=False)}))
     words += f" Every call of {single} is asked about: no grant for the session is offered." if single else ""
     others = ", ".join(sorted({a.tool for a in chosen if a.offer.gives("session", exact=False)} - granted.keys()))
-    return words + (f" Later calls of {others} are asked about, because others of it still wait." if others else "")
+    return words + (f" Later calls of {others} are asked about, because other calls of it still wait." if others else "")
 
 
 def _decisions(

@@ -159,6 +159,19 @@ def test_a_chat_word_decides_what_the_answer_listed(talk: Talk, clock: Clock, *,
     assert talk.stage.read(talk.session_id).metadata_ == {}
 
 
+def test_a_listing_in_an_earlier_conversation_is_left_out(talk: Talk) -> None:
+    pending = talk.ask(user("Go."), metadata={"chat_approvals": "true"})
+    talk.reply(say("I will look."), call(command="ls"))
+    earlier = pending.result().choices[0].message
+    again = talk.ask(user("Go."), {"role": "assistant", "content": earlier.content}, user("ok"), metadata={"topic": "new"})
+    first = talk.session_id
+    wait_for("another session", lambda: talk.begun() != first)
+    talk.reply(say("Fine."))
+    again.result()
+    [[quoted, _]] = talk.said(talk.session_id)
+    assert [json.loads(line)["content"] for line in quoted.partition("\n\n")[2].splitlines()] == ["Go.", "I will look."]
+
+
 def test_whether_chat_words_decide_is_said_when_the_session_begins(talk: Talk) -> None:
     with pytest.raises(openai.BadRequestError, match=r"metadata\.chat_approvals"):
         talk.create(user("Go."), metadata={"chat_approvals": "yes"})
