@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny
+from pydantic import ConfigDict, Field, SerializeAsAny
 
 from api.answers.base import AgentId, Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
+from api.requests.base import without_defaults
 from api.requests.models import Level
 from api.requests.toolsets import BuiltIn
 from models.pure.offer import GrantScope, Option, Widest
@@ -21,6 +22,8 @@ class AlwaysPolicy(Answer):
 
 class AnsweredCondition(Answer):
     """A test of one argument, by one operator."""
+
+    model_config = ConfigDict(json_schema_extra=without_defaults)
 
     path: str
     equals: Any = None

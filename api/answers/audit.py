@@ -161,5 +161,6 @@ class AuditLine(Answer):
     """A line of the export. The first line describes the file, and each other line is an act or the head of a chain."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"assent_audit": 1, "workspace_id": IDS["workspace_id"], "exported_at": TIME}]}
+        extra="allow",
+        json_schema_extra={"examples": [{"assent_audit": 1, "workspace_id": IDS["workspace_id"], "exported_at": TIME}]},
     )

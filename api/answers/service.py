@@ -21,7 +21,8 @@ class OpenApi(Answer):
     """An OpenAPI 3.1 document."""
 
     openapi: Literal["3.1.0"]
-    info: dict[str, str] = Field(examples=[{"title": "Assent", "version": "0.1.0"}])
+    info: dict[str, Any] = Field(examples=[{"title": "Assent", "version": "0.1.0"}])
+    servers: list[dict[str, str]] = Field(examples=[[{"url": "/"}]])
     tags: list[dict[str, str]] = Field(examples=[[{"name": "agents"}]])
     paths: dict[str, Any] = Field(examples=[{"/healthz": {"get": {"summary": "Report that the process is alive."}}}])
     components: dict[str, Any]

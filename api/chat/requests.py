@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from api.examples import IDS
-from api.requests.base import Body, MetadataKey, MetadataValue, Paged, examples
+from api.requests.base import Body, MetadataKey, MetadataValue, Paged, examples, one_of
 from api.requests.schemas import InputSchema
 
 MODEL = "assent/"
@@ -135,7 +135,7 @@ class Only:
         return no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"enum": [None, *self.values], "description": f"Other values are not supported: {self.remedy}"}
+        return {"description": f"Other values are not supported: {self.remedy}", **one_of(None, *self.values)}
 
 
 _AGENT_DECIDES = {"description": "Accepted and ignored, as the agent decides it. `assent.ignored` names the field."}

@@ -16,7 +16,17 @@ from pydantic_core import core_schema
 
 
 class Schemas(GenerateJsonSchema):
-    """Schemas without titles for fields, which would repeat the names."""
+    """Schemas without titles for fields, which would repeat the names, and without null as a default.
+
+    A generated client may send a default. In an update null removes a value, and a field that is left out keeps it.
+    """
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Return the schema of a field that may be left out."""
+        generated = super().default_schema(schema)
+        if generated.get("default", 0) is None:
+            del generated["default"]
+        return generated
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         """Return False."""
@@ -66,7 +76,5 @@ def query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[s
     if len(options) == 1:  # a query leaves a parameter out instead of sending null
         del schema["anyOf"]
         schema |= options[0]
-    if schema.get("default", 0) is None:
-        del schema["default"]
     listed = {"style": "form", "explode": True} if schema.get("type") == "array" else {}
     return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": schema, **about, **listed}

@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextvars import copy_context
 from dataclasses import replace
@@ -31,6 +32,7 @@ _ABOUT = (
     "official SDKs are its clients. The headers `anthropic-version` and `anthropic-beta` and the query `?beta=true` are accepted "
     "and change nothing.\n\nSend an API key as `x-api-key` or as `authorization: Bearer`."
 )
+_LICENSE = {"name": "Apache 2.0", "identifier": "Apache-2.0"}
 _TEXT = {"type": "string"}
 _TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queued_turns{workspace="wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"} 0.0\n'}
 """Media types without JSON, each with an example."""
@@ -99,8 +101,9 @@ def _document(app: Flask) -> Json:
         paths.setdefault(path, {})[method] = _operation(rule, door, about, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Assent", "version": version(DISTRIBUTION), "description": _ABOUT},
-        "tags": [{"name": name} for name in app.blueprints],
+        "info": {"title": "Assent", "version": version(DISTRIBUTION), "description": _ABOUT, "license": _LICENSE},
+        "servers": [{"url": "/", "description": "The server that answers with this document."}],
+        "tags": _tags(app, {rule.endpoint.partition(".")[0] for rule, _, _ in routes}),
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -120,10 +123,17 @@ def _routes(app: Flask) -> Iterator[tuple[Rule, str, Door]]:
                 yield rule, method.lower(), door
 
 
+def _tags(app: Flask, names: set[str]) -> list[Json]:
+    """Return the tags with these names, each with the first line of its blueprint's module."""
+    modules = {name: sys.modules[blueprint.import_name] for name, blueprint in app.blueprints.items() if name in names}
+    return [{"name": name, "description": (inspect.getdoc(module) or "").partition("\n")[0]} for name, module in modules.items()]
+
+
 def _schemas(all_doors: list[Door]) -> Json:
     models: dict[type[BaseModel], None] = {Error: None}
     for door in all_doors:
-        models |= dict.fromkeys(model for model in (door.body, door.answer, door.frame, door.error) if model)
+        shown = (door.body, door.answer, door.frame, door.error)
+        models |= dict.fromkeys(model for model in shown if model and (model is not door.body or model.model_fields))
     pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
     _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
     schemas: Json = generated["$defs"]
@@ -166,8 +176,7 @@ def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
     if door.query:
         schema = door.query.model_json_schema(by_alias=True, schema_generator=Schemas)
         for name, field in schema.get("properties", {}).items():
-            if "enum" not in field or None not in field["enum"]:  # `Unsupported` fields are not listed
-                yield query_parameter(name, field, name in schema.get("required", ()))
+            yield query_parameter(name, field, name in schema.get("required", ()))
     names = [*door.headers, *(["anthropic-workspace-id"] if door.key else []), *(["Idempotency-Key"] if door.body else [])]
     for name in names:
         yield _ref("parameters", name) if name in _REQUEST_HEADERS else {"name": name, "in": "header", "schema": _TEXT}
@@ -214,12 +223,13 @@ def _content(door: Door, schemas: Json) -> Json:
     schema = _ref("schemas", _component(door.answer)) if door.answer else {}
     if door.media_type == JSON:
         return {"schema": schema, **examples.media(schema, schemas)}
+    described = {"type": "string", "contentMediaType": door.media_type, "contentSchema": schema}
     value = examples.compose(schema, schemas)
+    text = json.dumps(value, separators=(",", ":"))
     if door.media_type == EVENT_STREAM:
         head = f"id: 7\nevent: {value['type']}\n" if "type" in value else ""
-        described = {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
-        return {"schema": described, "example": head + f"data: {json.dumps(value, separators=(',', ':'))}\n\n"}
-    return {"schema": _TEXT, "example": json.dumps(value, separators=(",", ":")) + "\n"}
+        return {"schema": described, "example": f"{head}data: {text}\n\n"}
+    return {"schema": described, "example": f"{text}\n"}
 
 
 def _error(status: int) -> Json:

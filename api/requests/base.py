@@ -34,6 +34,12 @@ def examples(*bodies: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": list(bodies)})
 
 
+def without_defaults(schema: dict[str, Any]) -> None:
+    """Remove the defaults from the schema of a model that reads which fields were sent: a client must not send the others."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
 class Body(BaseModel):
     """A JSON object. Types are strict: `"1"` is not an integer, `1` is not a boolean."""
 
@@ -146,7 +152,29 @@ def _empty(value: Any) -> Any:
     return value
 
 
-_NOTHING: dict[str, Any] = {"description": "Not supported by this server: leave it out, or send it empty.", "enum": [None, [], {}]}
+def one_of(*values: Any) -> dict[str, Any]:
+    """Return the schema of a field with one of these values. Generators read no `enum` of several types."""
+    options = [_schema_of(value) for value in values]
+    return options[0] if len(options) == 1 else {"anyOf": options}
+
+
+def _schema_of(value: Any) -> dict[str, Any]:
+    match value:
+        case None:
+            return {"type": "null"}
+        case list():
+            return {"type": "array", "items": one_of(*value) if value else {}, "minItems": len(value), "maxItems": len(value)}
+        case dict():
+            fields = {name: _schema_of(each) for name, each in value.items()}
+            return {"type": "object", "properties": fields, "required": list(fields), "maxProperties": len(fields)}
+        case bool():
+            return {"type": "boolean", "const": value}
+        case int():
+            return {"type": "integer", "const": value}
+    return {"type": "string", "const": value}
+
+
+_NOTHING = {"description": "Not supported by this server: leave it out, or send it empty.", **one_of(None, [], {})}
 Unsupported = Annotated[Any, AfterValidator(_empty), WithJsonSchema(_NOTHING)]
 """A field that clients may only send empty."""
 

@@ -8,12 +8,12 @@ import time
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from api.examples import IDS
 from api.requests.approval_settings import ApprovalDefaults
-from api.requests.base import Body, Id, Sha256, Version, examples
+from api.requests.base import Body, Id, Sha256, Version, examples, without_defaults
 from api.requests.models import ModelDefaults
 from models.pure import chat, policy
 from models.pure.canonical import canonical
@@ -33,6 +33,8 @@ _Count = Annotated[int, Field(ge=0)]
 
 class PolicyCondition(Body):
     """A test of one argument. All operators must hold."""
+
+    model_config = ConfigDict(json_schema_extra=without_defaults)
 
     path: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = Field(description="A JSON Pointer, such as /amount.")
     equals: Any = None

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic.json_schema import SkipJsonSchema
 
 from api.examples import IDS
 from api.requests.agents import MaxTurns
@@ -171,8 +172,8 @@ class SessionList(Created):
     waiting: Literal["approval", "client", "any", "none"] | None = None
     """Only sessions with a call that waits for people (`approval`), or for a client or its worker (`client`), or for either
     (`any`); or only sessions in which nothing waits (`none`)."""
-    deployment_id: Unsupported = None
-    memory_store_id: Unsupported = None
+    deployment_id: SkipJsonSchema[Unsupported] = None
+    memory_store_id: SkipJsonSchema[Unsupported] = None
 
 
 class ResourceList(Paged):
