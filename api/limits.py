@@ -12,6 +12,7 @@ Each API key has a bucket of `requests_burst` tokens, refilled at `requests_per_
 is a 429 that names the time of the next one. Several web processes have separate buckets.
 """
 
+import logging
 import math
 import threading
 import time
@@ -24,12 +25,14 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv6Interface
 from typing import ClassVar
 
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
 
 from api import client
-from api.errors import TooMany
+from api.errors import TooMany, type_of
 from models.audit.principal import Principal
 from models.settings import settings
+
+log = logging.getLogger("assent.api")
 
 _SIZE = 10_000
 """Number of buckets at which full ones are dropped. A full bucket carries no information."""
@@ -83,7 +86,7 @@ class Buckets:
 
 def take(principal: Principal) -> None:
     """Count one request of this principal. Its connection no longer counts for the client's address. Raises TooMany."""
-    g.principal_kind = principal.kind
+    g.principal = str(principal)
     if connection := _connection.get():
         connection.uncount()
     s = settings()
@@ -145,6 +148,32 @@ def give_attempt_back(*names: str, to: str = "sign in") -> None:
     rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
     for name in (_neighbourhood(client.address()), *names) if rate else ():
         _buckets(rate, burst).give_back(f"attempt to {to} {name}")
+
+
+def log_refusal(request_id: str, about: str, *, principal: str = "", address: str | None = None) -> None:
+    """Write a line about a refused request. `about` holds no value that the client chose, which may be a secret.
+
+    A client chooses how many requests are refused. So each principal or client address has few lines a second, and all of them
+    together have ten times as many. The next line counts the requests that have none.
+    """
+    global _not_logged  # noqa: PLW0603 - one log per process
+    if not _may_log(f"refusal {principal or _neighbourhood(address)}"):
+        _not_logged += 1
+        return
+    left_out = f"; {_not_logged} refused requests before it are not logged" if _not_logged else ""
+    _not_logged = 0
+    log.warning("%s refused: %s, by %s%s", request_id, about, principal or "nobody known", left_out)
+
+
+def _may_log(owner: str) -> bool:
+    rate, burst, now = settings().refusals_logged_per_second, settings().refusals_logged_burst, time.monotonic()
+    if not rate:
+        return True
+    return _buckets(rate, burst).take(owner, now).good and _buckets(10 * rate, 10 * burst).take("refusals", now).good
+
+
+_not_logged = 0
+"""Refused requests since the last line about one."""
 
 
 def _guesses() -> Buckets:
@@ -222,7 +251,8 @@ def connected(peer: str | None) -> Iterator[Connection]:
 
 
 def install(app: Flask) -> None:
-    """Count each request's connection until it shows a credential, and add the rate limit's headers to responses to known keys."""
+    """Count each request's connection until it shows a credential. Responses to known keys get the rate limit's headers, refusals a
+    line of the log."""
 
     @app.before_request
     def count_connection() -> None:
@@ -232,6 +262,10 @@ def install(app: Flask) -> None:
     @app.after_request
     def add_headers(response: Response) -> Response:
         response.headers.update(g.get("limits", {}))
+        if response.status_code >= 400:
+            route = request.url_rule or "an unknown route"
+            about = f"{response.status_code} {type_of(response.status_code)}, {request.method} {route}"
+            log_refusal(g.request_id, about, principal=g.get("principal", ""), address=client.address())
         return response
 
 

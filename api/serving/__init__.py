@@ -50,8 +50,10 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             with limits.connected(addr[0] if isinstance(addr, tuple) else None):
                 super().handle(listener, client, addr)
         except Refusal as refused:
-            self.log.warning("Refused a connection: %s", refused)
-            self._send(client, _response(429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1"), 0.1)
+            request_id = ids.new("req")
+            limits.log_refusal(request_id, "429 rate_limit_error, a connection", address=addr[0])
+            answer = _response(request_id, 429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1")
+            self._send(client, answer, 0.1)
 
     def handle_request(self, *args: Any) -> Any:
         """Serve a request of a connection."""
@@ -68,13 +70,16 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""
+        from api import limits
+
         ours = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
         if not isinstance(exc, errors.ParseException) or isinstance(exc, ours):
             super().handle_error(req, client, addr, exc)
             return
-        self.log.warning("Refused a request from %s: %s", addr and addr[0], exc)
         status, reason = _STATUS.get(type(exc), (400, "Bad Request"))
-        self._send(client, _response(status, reason, "invalid_request_error", _message(status, exc)), 2)
+        request_id = ids.new("req")
+        limits.log_refusal(request_id, f"{status} {type(exc).__name__}", address=addr[0] if isinstance(addr, tuple) else None)
+        self._send(client, _response(request_id, status, reason, "invalid_request_error", _message(status, exc)), 2)
 
     def _send(self, client: socket.socket, response: bytes, seconds: float) -> None:
         """Send a response and close the connection, once the client has done so or after these seconds."""
@@ -92,9 +97,8 @@ def _end_unread(client: socket.socket) -> None:
         client.setsockopt(socket.IPPROTO_TCP, option, int(1000 * settings().stream_write_seconds))
 
 
-def _response(status: int, reason: str, kind: str, message: str, *headers: str) -> bytes:
+def _response(request_id: str, status: int, reason: str, kind: str, message: str, *headers: str) -> bytes:
     """Return the response to a request that no route gets: an error in the API's format, which closes the connection."""
-    request_id = ids.new("req")
     error = {"type": kind, "message": message}
     body = json.dumps({"type": "error", "error": error, "request_id": request_id}).encode()
     lines = [

@@ -111,4 +111,4 @@ def _name() -> str:
     seconds = f"took more than {settings().request_cpu_seconds:g} s of CPU time"
     if not has_request_context():
         return f"A stream {seconds}"
-    return f"{g.get('request_id')} {seconds} ({request.method} {request.url_rule}, by {g.get('principal_kind', 'nobody known')})"
+    return f"{g.get('request_id')} {seconds} ({request.method} {request.url_rule}, by {g.get('principal', 'nobody known')})"

@@ -44,6 +44,11 @@ class RequestSettings(BaseSettings):
     """Burst size per API key."""
     request_cpu_seconds: float = Field(1, ge=0.1)
     """CPU time that one request may take from the process that serves all others. A request beyond it is ended, and logged."""
+    refusals_logged_per_second: float = Field(1, ge=0)
+    """Refused requests per second and principal or client address that the log names, on average; 0 stands for no limit. A process
+    names at most ten times as many."""
+    refusals_logged_burst: int = Field(50, ge=1)
+    """Burst size of such lines."""
     streams_per_key: int = Field(500, ge=0)
     """Open streams per API key or person; 0 stands for no limit. WEB_CONNECTIONS limits the streams of all together."""
     stream_poll_seconds: float = 2

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import datetime
 from http.client import HTTPResponse
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -29,7 +30,13 @@ LIMIT, REMAINING, RESET = (f"anthropic-ratelimit-requests-{word}" for word in ("
 
 
 @pytest.fixture(scope="module")
-def strict_api(database_urls: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def strict_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The log of the server at `strict_api`."""
+    return tmp_path_factory.mktemp("strict") / "log"
+
+
+@pytest.fixture(scope="module")
+def strict_api(database_urls: object, strict_log: Path) -> Iterator[str]:
     """The URL of a server with small limits and no Redis. A bucket takes hours to fill, so no test depends on its own speed."""
     env = {
         "REDIS_URL": "redis://127.0.0.1:1/0",
@@ -49,8 +56,9 @@ def strict_api(database_urls: object, tmp_path_factory: pytest.TempPathFactory) 
         "ASSENT_MAX_REQUEST_LINE_BYTES": "1000",
         "ASSENT_MAX_HEADER_BYTES": "1500",
         "ASSENT_MAX_HEADERS": "40",
+        "ASSENT_REFUSALS_LOGGED_PER_SECOND": "0",
     }
-    with served(tmp_path_factory.mktemp("strict") / "log", **env) as url:
+    with served(strict_log, **env) as url:
         yield url
 
 
@@ -228,10 +236,11 @@ def test_the_sdk_raises_its_rate_limit_error(strict: Caller, strict_api: str) ->
     assert refused.value.type == "rate_limit_error"
 
 
-def test_an_address_too_long_is_a_414_in_the_wire_s_shape(strict: Caller) -> None:
+def test_an_address_too_long_is_a_414_in_the_wire_s_shape(strict: Caller, strict_log: Path) -> None:
     answer = strict.get("/v1/agents", params={"page": "x" * 1000})
     assert bad(answer, 414, "1000 bytes")["type"] == "invalid_request_error"
     assert answer.headers["connection"] == "close"
+    assert f"{answer.headers['request-id']} refused: 414 LimitRequestLine, by nobody known" in strict_log.read_text()
 
 
 def test_headers_too_large_or_too_many_are_a_431_in_the_wire_s_shape(strict: Caller) -> None:

@@ -11,7 +11,7 @@ import sys
 
 from documents import ROOT
 
-OPTIONAL = {"pyyaml", "rich", "setuptools"}
+OPTIONAL = {"pyyaml", "rfc3339-validator", "rich", "setuptools"}
 """Libraries import these packages if they are there, and need little time for it."""
 PROGRAM = """
 import json, sys
