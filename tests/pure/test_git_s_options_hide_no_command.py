@@ -18,7 +18,13 @@ BEFORE = [
 VALUES = [f"{option} x" for option in git_commands._WITH_VALUE] + [
     f"{option}=x" for option in git_commands._WITH_VALUE if "--" in option
 ]
-UNCERTAIN = [f"git {option}" for option in (*sorted(git_commands._OPTIONS), "--exec-path=x", *sorted(VALUES))]
+OPTIONS = (
+    *("-h", "--help", "-v", "--version", "-p", "--paginate", "--bare", "--exec-path", "--exec-path=x", "--html-path", "--man-path"),
+    *("--info-path", "--no-replace-objects", "--no-lazy-fetch", "--no-optional-locks", "--no-advice", "--literal-pathspecs"),
+    *("--no-literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs"),
+    *("--an-option-of-a-later-git", "--an-option-of-a-later-git=x"),
+)
+UNCERTAIN = [f"git {option}" for option in (*OPTIONS, *sorted(VALUES))]
 """Every beginning of a command that is uncertain, though its subcommand is known."""
 
 

@@ -11,13 +11,6 @@ def _set(words: str) -> frozenset[str]:
 
 WITHOUT_EFFECT = frozenset({"--no-pager", "-P"})
 """Options before the subcommand that change only how the output is shown. A command is read as if it did not have them."""
-_OPTIONS = _set(
-    """
-    -h --help -v --version -p --paginate --bare --exec-path --html-path --man-path --info-path --no-replace-objects
-    --no-lazy-fetch --no-optional-locks --no-advice --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs
-    """
-)
-"""Other options before the subcommand that take no value, or one in the same word."""
 _WITH_VALUE = _set(
     """
     -C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --shallow-file
@@ -64,11 +57,12 @@ def plain(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def without_options(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command of git without any option before its subcommand, for rules that deny or ask."""
+    """Return a command of git without any option before its subcommand, for rules that deny or ask.
+
+    An option that is not listed here counts as one without a value: another version of git may know the option.
+    """
     at = 1
     while is_git(words) and words[at : at + 1] and words[at].startswith("-"):
-        if words[at] not in WITHOUT_EFFECT | _WITH_VALUE and words[at].partition("=")[0] not in _OPTIONS | _WITH_VALUE:
-            return words  # git refuses an unknown option
         at += 2 if words[at] in _WITH_VALUE else 1
     return words if at == 1 else words[:1] + words[at:]
 
