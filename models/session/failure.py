@@ -21,7 +21,7 @@ FORGOTTEN_AFTER_SECONDS = 3600
 
 
 class Failure(Base):
-    """The failures of one task at one subject. Deleted when the task succeeds at the subject, or after a while."""
+    """The failures of one task at one subject. Deleted after a while, or by `recovered`."""
 
     __tablename__ = "failure"
 
