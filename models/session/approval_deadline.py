@@ -9,7 +9,7 @@ from models.errors import Conflict
 from models.session import approval_events
 from models.session.approval import Approval
 from models.session.session import Session
-from models.workspace.halt import passed, passed_sql
+from models.workspace.halt import moved, passed, passed_sql
 
 
 class DeadlinePassed(Conflict):
@@ -41,9 +41,12 @@ def extend(db: Db, session: Session, approval: Approval, principal: Principal, s
         raise Conflict(message, {"status": approval.status})
     if overdue(db, [approval], session.now):
         raise DeadlinePassed(approval)
-    until, before = session.now + timedelta(seconds=seconds), approval.expires_at.isoformat()
-    if until <= approval.expires_at:
-        raise Conflict(f"seconds: the deadline is {before}, which is later already.", {"expires_at": before})
+    until = session.now + timedelta(seconds=seconds)
+    before = moved(db, approval.expires_at, approval.deadline_from, session.now)
+    if until <= before:
+        raise Conflict(
+            f"seconds: the deadline is {before.isoformat()}, which is later already.", {"expires_at": before.isoformat()}
+        )
     approval.expires_at, approval.deadline_from = until, session.now
     session.emit(db, "approval.extended", approval_events.extended(db, approval, principal))
     session.note(principal, "approval.extended", approval.id, expires_at=until.isoformat())

@@ -116,7 +116,16 @@ def passed(db: Db, deadlines: Iterable[tuple[datetime, datetime]], now: datetime
     pairs = list(deadlines)
     late = [since for at, since in pairs if at <= now]
     halts = Halt.since(db, min(late)) if late else []
-    return [at + sum((halt.stops(since, now) for halt in halts), timedelta(0)) <= now for at, since in pairs]
+    return [_moved(at, since, halts, now) <= now for at, since in pairs]
+
+
+def moved(db: Db, at: datetime, since: datetime, now: datetime) -> datetime:
+    """Return the time of a deadline that runs since `since`, moved by every halt up to `now`."""
+    return _moved(at, since, Halt.since(db, since), now)
+
+
+def _moved(at: datetime, since: datetime, halts: Iterable[Halt], now: datetime) -> datetime:
+    return at + sum((halt.stops(since, now) for halt in halts), timedelta(0))
 
 
 def passed_sql(at: str, since: str) -> str:

@@ -14,6 +14,7 @@ from models import flow
 from models.database import clock as database_clock
 from models.database import ids
 from models.database.transactions import transaction
+from models.errors import Conflict
 from models.flow import gauges, links
 from models.outbox import link
 from models.outbox.link import Link
@@ -105,6 +106,27 @@ def test_an_approval_can_be_given_more_time_after_a_halt(stage: Stage, approval:
     clock.advance(20)
     with pytest.raises(DeadlinePassed):
         stage.locked(approval.session_id, extend)
+
+
+def test_more_time_in_a_halt_is_never_less_than_what_is_left(stage: Stage, anna: Somebody, clock: Any) -> None:
+    approval = ask(stage, stage.session(approval={"timeout_seconds": 600}))
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    clock.advance(3600)
+
+    def extend(seconds: float) -> None:
+        def verb(db: Any, session: Any) -> None:
+            approval_deadline.extend(db, session, db.get_one(Approval, approval.id), stage.principal, seconds)
+
+        stage.locked(approval.session_id, verb)
+
+    with pytest.raises(Conflict, match="later already"):
+        extend(300)
+    extend(900)
+    with transaction(stage.workspace_id) as db:
+        Halt.end(db, stage.principal)
+    clock.advance(890)
+    assert stage.expire(approval.session_id) == 0
 
 
 def test_a_grant_releases_a_call_whose_deadline_stood_still(stage: Stage, approval: Approval) -> None:
