@@ -2,7 +2,8 @@
 
 All requests of a process share its main thread. A timer of the process's CPU time interrupts the thread every `TICK_SECONDS`. The
 time since the last tick counts for the request that is running. Beyond the setting `request_cpu_seconds` the tick raises `Costly`
-in this request. The error cannot end a step that runs in C, and it waits while the request has a transaction open.
+in this request. The error cannot end a step that runs in C. It waits while the request has a transaction open, and then as long as
+an answer takes, so that a client learns of an effect that was committed.
 """
 
 import logging
@@ -25,7 +26,7 @@ log = logging.getLogger("assent.api")
 
 TICK_SECONDS = 0.05
 _GRACE_SECONDS = 0.25
-"""CPU time for the answer to a request that was ended. Then the error is raised again."""
+"""CPU time for an answer: after a transaction, and to a request that was ended. Then the error is raised, or raised again."""
 
 App = Callable[[dict[str, Any], Any], Iterable[bytes]]
 """A WSGI application."""
@@ -37,11 +38,13 @@ class _Work:
 
     limit: float
     spent: float = 0
+    answers_until: float = 0
+    """The time at which the error is raised, if that is later than the limit."""
     is_named: bool = False
 
     def restarted(self, piece: bytes) -> bytes:
         """Return the finished piece of a response. The next piece may take as long."""
-        self.spent = 0
+        self.spent = self.answers_until = 0
         return piece
 
 
@@ -95,14 +98,13 @@ def _tick(_signal: int, _frame: object) -> None:
     if work is None:
         return
     work.spent += spent
-    if work.spent <= work.limit:
-        return
-    in_transaction = transactions.is_open()
-    if not work.is_named:
+    if work.spent > work.limit and not work.is_named:
         work.is_named = True
-        log.warning("%s: %s", _name(), "ends after its transaction" if in_transaction else "ended")
-    if not in_transaction:
-        work.limit = work.spent + _GRACE_SECONDS
+        log.warning("%s", _name())
+    if transactions.is_open():
+        work.answers_until = work.spent + _GRACE_SECONDS
+    elif work.spent > max(work.limit, work.answers_until):
+        work.answers_until = work.spent + _GRACE_SECONDS
         raise Costly(settings().request_cpu_seconds)
 
 

@@ -80,6 +80,21 @@ def test_a_transaction_is_committed_before_its_request_is_ended(serve: Any, stag
         assert db.value("SELECT name FROM workspace WHERE id = %(id)s", id=stage.workspace_id) == "written"
 
 
+def test_a_client_learns_of_an_effect_that_was_committed(serve: Any, stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """The transaction took too long, and the answer does not."""
+
+    def writing() -> list[bytes]:
+        with transaction(stage.workspace_id) as db:
+            db.write("UPDATE workspace SET name = 'written' WHERE id = %(id)s", id=stage.workspace_id)
+            burn(4 * LIMIT)
+        burn(LIMIT)
+        return [b"written"]
+
+    with caplog.at_level(logging.WARNING):
+        assert serve(writing) == [b"written"]
+    assert "took more than 0.1 s of CPU time" in caplog.text
+
+
 def test_each_piece_of_a_stream_has_its_own_time(serve: Any) -> None:
     def stream() -> Iterator[bytes]:
         for _ in range(8):
