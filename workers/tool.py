@@ -26,6 +26,7 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
+from workers.outcome import BUSY, LONGEST, LOST, NOT_CLAIMED, UNREADABLE
 from workers.tools import execution, sources
 from workers.tools.builtin import git_look, paths
 from workers.tools.kinds import Answers, Tool, ToolContext
@@ -41,17 +42,21 @@ _UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could 
 
 
 @app.task(name="tool.run")
-def run(call_id: str, session_id: str, workspace_id: str) -> None:
-    """Make one attempt at one call. A late, repeated or wrong message claims nothing."""
+def run(call_id: str, session_id: str, workspace_id: str) -> str:
+    """Make one attempt at one call. A late, repeated or wrong message claims nothing. Returns the outcome."""
+    outcome = UNREADABLE
     with bounded("tool.run", Row(ToolCall, call_id, workspace_id, session_id)):
         judged: dict[str, str | ToolError] = {}
         claimed = _claim(call_id, session_id, workspace_id, judged)
-        if claimed is not None:
-            _attempt(claimed, judged)
+        outcome = claimed if isinstance(claimed, str) else f"{claimed.call.name}: {_attempt(claimed, judged)}"
+    return outcome[:LONGEST]
 
 
-def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> None:
-    """Run a claimed call, and record its end. If the call cannot begin, it is queued again, and the error goes on."""
+def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> str:
+    """Run a claimed call, and record its end. If the call cannot begin, it is queued again, and the error goes on.
+
+    Returns the outcome.
+    """
     call = claimed.call
     with leases.hold(call.id, call.fence) as lease:
         try:
@@ -60,15 +65,13 @@ def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> None:
             _put_back(call, lease)
             raise
         if isinstance(ready, Outcome):
-            _finish(call, lease, ready)
-            return
+            return _finish(call, lease, ready)
         with leases.reporting(call, ready.context.output):
             try:
                 outcome = _execute(ready, claimed.input.input)
             except OutcomeUnknown as unknown:
-                _lose(call, lease, str(unknown))
-            else:
-                _finish(call, lease, outcome)
+                return _lose(call, lease, str(unknown))
+            return _finish(call, lease, outcome)
 
 
 @app.task(name="tool.tidy")
@@ -90,13 +93,14 @@ def list_changed(address: str) -> None:
 sources.listen(list_changed)
 
 
-def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | None:
-    """Return the claimed call, or None. If the claim needs facts about the session's files, read the files and claim again.
+def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | str:
+    """Return the claimed call, or the outcome without one. If the claim needs facts about the session's files, read the files and
+    claim again.
 
     Adds the places to which the paths in the call's input lead to `judged`.
     """
     if not leases.ready():
-        return None
+        return BUSY
     storage_id = workdir.storage_id(settings().workdir_root)
     hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
     claimed = _claim_once(call_id, session_id, workspace_id, hands)
@@ -106,7 +110,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
         git_may_run = _git_may_run(session_id, claimed.git_line) if claimed.git_line else None
         hands = replace(hands, places=places, git_may_run=git_may_run)
         claimed = _claim_once(call_id, session_id, workspace_id, hands)
-    return None if isinstance(claimed, Unresolved) else claimed  # the rules changed meanwhile: a later hint claims the call
+    return claimed if isinstance(claimed, Taken) else NOT_CLAIMED  # if the rules changed meanwhile, a later hint claims the call
 
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
@@ -186,14 +190,19 @@ def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
 
 
-def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
+def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
+    """Store the outcome of the tool. Returns the outcome of the task."""
+    words = LOST
+
     def verb(db: Db, session: Session) -> None:
+        nonlocal words
         try:
             held = ToolCall.held(db, call.id, call.fence)
         except Stale:
             flow.late_result(db, session, call.id, call.attempt, outcome)
             return
         flow.finish_call(db, session, held, outcome)
+        words = f"{held.status}, with an error" if held.is_error else held.status
 
     try:
         keep(call.workspace_id, call.session_id, lease, verb, CallInput.about(call.id), even_late=True)
@@ -202,7 +211,8 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
         log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)
         if outcome is _UNSTORED:
             raise
-        _finish(call, lease, _UNSTORED)
+        return _finish(call, lease, _UNSTORED)
+    return words
 
 
 def _put_back(call: ToolCall, lease: Lease) -> None:
@@ -212,8 +222,15 @@ def _put_back(call: ToolCall, lease: Lease) -> None:
     keep(call.workspace_id, call.session_id, lease, verb)
 
 
-def _lose(call: ToolCall, lease: Lease, why: str) -> None:
+def _lose(call: ToolCall, lease: Lease, why: str) -> str:
+    """Record that nobody knows how the call ended. Returns the outcome of the task."""
+    words = LOST
+
     def verb(db: Db, session: Session) -> None:
-        flow.lose_call(db, session, ToolCall.held(db, call.id, call.fence), why)
+        nonlocal words
+        held = ToolCall.held(db, call.id, call.fence)
+        flow.lose_call(db, session, held, why)
+        words = f"{held.status}: nobody knows how it ended"
 
     keep(call.workspace_id, call.session_id, lease, verb)
+    return words

@@ -26,6 +26,7 @@ from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
 from workers.offer import Claimed, Offer
+from workers.outcome import BUSY, LOST, NOT_CLAIMED, UNREADABLE, Failed, Outcome, conclude, counted, failed, plain, tries_again
 from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
 from workers.providers.choosing import Answer, Unanswered
 
@@ -53,47 +54,58 @@ def load_provider(instance: Any, **_: Any) -> None:
         charging.load()
 
 
-@app.task(name="turn.run")
-def run(turn_id: str, session_id: str, workspace_id: str) -> None:
-    """Make one model call, from claim to checkpoint. A late, repeated or wrong message claims nothing."""
+@app.task(name="turn.run", throws=(Failed,))
+def run(turn_id: str, session_id: str, workspace_id: str) -> str:
+    """Make one attempt at one turn. Returns the outcome. Raises Failed or Retry for Flower: the row says what happens next."""
+    return conclude(attempt(turn_id, session_id, workspace_id))
+
+
+def attempt(turn_id: str, session_id: str, workspace_id: str) -> Outcome:
+    """Make one model call, from claim to checkpoint. A late, repeated or wrong message claims nothing. Returns the outcome."""
     claimed = _claim(turn_id, session_id, workspace_id)
-    if claimed is None:
-        return
-    turn, began = claimed.turn, claimed.turn.started_at or datetime.now(UTC)
+    if not isinstance(claimed, Claimed):
+        return claimed
+    turn = claimed.turn
     with leases.hold(turn.id, turn.fence) as lease:
         if claimed.folding and turn.folds >= MOST_FOLDS:
-            _fail(turn, lease, "compaction_limit_reached_error", words.folded_too_often(turn.folds), retryable=False)
-            return
-        message_id = ids.new("sevt")
-        try:
-            tools = AgentTools.of(
-                claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed)
-            )
-            answer = _ask(claimed, claimed.request(tools), message_id, lease)
-        except Unwanted as end:
-            _correct(turn, charging.spent(claimed.quote, end.spent, began))
-        except server_tools.ServerAway as away:
-            _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
-        except Unanswered as unanswered:
-            charges = charging.spent(claimed.quote, unanswered.spent, began)
-            served = None if claimed.folding else unanswered.served
-            _fail_by_model(turn, lease, unanswered.error, charges, served, folding=claimed.folding is not None)
-        else:
-            charges = charging.charged(claimed.quote, answer, began)
-            if claimed.folding:
-                _fold(turn, lease, claimed.folding, answer, charges)
-            else:
-                _checkpoint(turn, lease, tools, answer, message_id, charges)
+            error_type = "compaction_limit_reached_error"
+            return _fail(turn, lease, error_type, words.folded_too_often(turn.folds), retryable=False) or LOST
+        return _work(claimed, lease)
 
 
-def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
+def _work(claimed: Claimed, lease: Lease) -> Outcome:
+    """Ask the model, and store its reply or its error."""
+    turn, began = claimed.turn, claimed.turn.started_at or datetime.now(UTC)
+    message_id = ids.new("sevt")
+    try:
+        listed = server_tools.looked_up(turn.workspace_id, claimed.agent, claimed.listed)
+        tools = AgentTools.of(claimed.agent, claimed.policies, listed)
+        answer = _ask(claimed, claimed.request(tools), message_id, lease)
+    except Unwanted as end:
+        _correct(turn, charging.spent(claimed.quote, end.spent, began))
+        return LOST
+    except server_tools.ServerAway as away:
+        return _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server) or LOST
+    except Unanswered as unanswered:
+        charges = charging.spent(claimed.quote, unanswered.spent, began)
+        served = None if claimed.folding else unanswered.served
+        return _fail_by_model(turn, lease, unanswered.error, charges, served, folding=claimed.folding is not None)
+    charges = charging.charged(claimed.quote, answer, began)
+    if claimed.folding:
+        return _fold(turn, lease, claimed.folding, answer, charges)
+    return _checkpoint(turn, lease, tools, answer, message_id, charges)
+
+
+def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcome:
     if not leases.ready():
-        return None
-    claimed: Claimed | None = None
+        return BUSY
+    claimed: Claimed | Outcome = UNREADABLE
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         offer = Offer(db)
         turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote)
-        if turn is not None:
+        if turn is None:
+            claimed = NOT_CLAIMED
+        else:
             claimed = Claimed(
                 turn=turn,
                 agent=offer.agent,
@@ -135,11 +147,13 @@ def _check_answerable(answer: Answer) -> None:
             raise Unanswered(error, None, [*answer.spent, Spent(place, answer.reply.usage)])
 
 
-def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, message_id: str, charges: list[Charge]) -> None:
+def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, message_id: str, charges: list[Charge]) -> Outcome:
     reply = answer.reply
+    outcome: Outcome = LOST
 
     def verb(db: Db, session: Session) -> None:
-        flow.checkpoint(
+        nonlocal outcome
+        step = flow.checkpoint(
             db,
             session,
             Turn.held(db, turn.id, turn.fence),
@@ -151,29 +165,35 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
             message_id=message_id,
             served=answer.served,
         )
+        calls = counted((call.status, "" if call.status == "refused" else call.name) for call in step.calls)
+        outcome = failed(step.error) if step.error else calls or f"replied: {plain(reply.stop_reason)}"
 
     try:
         content, proposals = storable(reply.content), tools.proposals(reply.content)
-        if not keep(turn.workspace_id, turn.session_id, lease, verb):
-            _correct(turn, charges)
+        if keep(turn.workspace_id, turn.session_id, lease, verb):
+            return outcome
+        _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
         log.error("turn %s: its reply could not be stored (%s)", turn.id, type(error).__name__)
         fault = ModelError("failed", f"The model's reply could not be stored ({type(error).__name__}).")
-        _fail_by_model(turn, lease, fault, charges)
+        return _fail_by_model(turn, lease, fault, charges)
+    return LOST
 
 
-def _fold(turn: Turn, lease: Lease, folding: flow.Folding, answer: Answer, charges: list[Charge]) -> None:
+def _fold(turn: Turn, lease: Lease, folding: flow.Folding, answer: Answer, charges: list[Charge]) -> Outcome:
     def fold(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
         flow.fold(db, session, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
 
-    if not keep(turn.workspace_id, turn.session_id, lease, fold):
-        _correct(turn, charges)
+    if keep(turn.workspace_id, turn.session_id, lease, fold):
+        return "folded older turns"
+    _correct(turn, charges)
+    return LOST
 
 
 def _fail_by_model(
     turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, folding: bool = False
-) -> None:
+) -> Outcome:
     """End or retry the turn after a model's error. `folding`: the request was for a summary, so the prompt is not at fault."""
     leave_out = not folding and error.kind in ("unacceptable", "too_long")
     kind, message, shorten = _ERROR_TYPES[error.kind], str(error), False
@@ -181,18 +201,25 @@ def _fail_by_model(
         shorten = not folding and turn.overlong_after is None
         message = message if shorten else words.too_long(message)
     more = {"retry_after": error.retry_after, "leave_out": leave_out, "charges": charges, "served": served, "shorten": shorten}
-    if not _fail(turn, lease, kind, message, retryable=error.retryable, **more):
+    outcome = _fail(turn, lease, kind, message, error.code, retryable=error.retryable, **more)
+    if outcome is None:
         _correct(turn, charges)
+    return outcome or LOST
 
 
-def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> bool:
-    """End or retry the turn. Returns False if this worker has lost the turn."""
+def _fail(
+    turn: Turn, lease: Lease, kind: str, message: str, code: str = "", *, retryable: bool = True, **more: Any
+) -> Outcome | None:
+    """End or retry the turn. Returns None if this worker has lost the turn. `code`: the error's short name; else `kind`."""
+    outcome: Outcome | None = None
 
     def verb(db: Db, session: Session) -> None:
+        nonlocal outcome
         held = Turn.held(db, turn.id, turn.fence)
         flow.fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
+        outcome = tries_again(code or kind) if held.status == "queued" else failed(code or kind)
 
-    return keep(turn.workspace_id, turn.session_id, lease, verb)
+    return outcome if keep(turn.workspace_id, turn.session_id, lease, verb) else None
 
 
 def _correct(turn: Turn, charges: list[Charge]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from models.audit.principal import Principal, system
 from models.audit.text import Text
@@ -23,6 +23,7 @@ from models.session.hints import hint_next
 from models.session.proposal import Proposal
 from models.session.reply import Reply
 from models.session.session import Session
+from models.session.tool_call import ToolCall
 from models.session.turn import Served, Turn
 from models.session.turn_usage import TurnUsage
 from models.settings import settings
@@ -30,6 +31,15 @@ from models.workspace.halt import OPEN_HALT, is_halted
 
 Quote = Callable[[Session, Turn], Charge]
 """Returns the highest charge that the next request may cause. Called once, after the turn has read its messages."""
+
+
+class Step(NamedTuple):
+    """What a stored reply led to."""
+
+    calls: list[ToolCall]
+    """The reply's calls."""
+    error: str | None
+    """The type of the `session.error` with which the reply ended the run."""
 
 
 def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote) -> Turn | None:
@@ -71,11 +81,11 @@ def checkpoint(
     proposals: list[Proposal],
     message_id: str,
     served: Served | None = None,
-) -> None:
+) -> Step:
     """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
 
-    `proposals` are its calls in order. `served`: the model that answered. Raises Stale, and stores nothing, if the turn ended or
-    another worker took it.
+    `proposals` are its calls in order. `served`: the model that answered. Returns the step. Raises Stale, and stores nothing, if
+    the turn ended or another worker took it.
     """
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
     if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
@@ -99,12 +109,15 @@ def checkpoint(
         for position, proposal in enumerate(proposals):
             why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
             _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
+        calls = list(session.calls)
         _finish(db, session, move, stop_details)
-        return
+        return Step(calls, move.error[0] if move.error else None)
     for position, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True)):
         _propose(db, session, turn, position, proposal, verdict)
+    calls = list(session.calls)
     session.report_usage(db)
     carry_on(db, session)
+    return Step(calls, None)
 
 
 def fail_turn(

@@ -58,7 +58,7 @@ class Sessions:
         """Send one more message and run its turn as tasks do. Returns the turn."""
         self.stage.message(session_id, f"{PROSE}\nsay {PROSE}")
         while (turn := self._current(session_id)).status == "queued":
-            task.run(turn.id, session_id, self.stage.workspace_id)
+            task.attempt(turn.id, session_id, self.stage.workspace_id)
         assert turn.status == "done", turn.status
         return turn
 

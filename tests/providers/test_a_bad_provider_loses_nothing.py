@@ -38,7 +38,7 @@ def run(stage: Stage, session_id: str) -> Turn:
     turn_id = stage.read(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(turn)s", turn=turn_id)
-    task.run(turn_id, session_id, stage.workspace_id)
+    task.attempt(turn_id, session_id, stage.workspace_id)
     return stage.get(Turn, turn_id)
 
 
@@ -101,6 +101,24 @@ def test_a_permanent_fault_ends_the_run_and_the_next_message_goes_on(
     assert (run(stage, session_id).status, texts(stage, session_id)) == ("done", ["hello"])
     assert "the first message" in json.dumps(stage.history(session_id))
     stage.check(session_id)
+
+
+TYPED = {
+    400: (b'{"error": {"type": "invalid_request_error", "message": "secret"}}', "failed: 400 invalid_request_error"),
+    529: (b'{"error": {"type": "overloaded_error", "message": "secret"}}', "tries again: 529 overloaded_error"),
+    401: (b'{"error": {"type": "a secret, quoted", "message": "secret"}}', "failed: 401"),
+}
+
+
+@pytest.mark.parametrize("status", TYPED)
+def test_the_task_names_the_status_and_the_type_of_the_error_and_no_message(
+    stage: Stage, use: Use, answering: Callable[..., str], status: int
+) -> None:
+    body, words = TYPED[status]
+    use(answering(body=body, status=status, content_type="application/json"))
+    session_id = stage.session()
+    stage.message(session_id)
+    assert str(task.attempt(stage.read(session_id).turn_id or "", session_id, stage.workspace_id)) == words
 
 
 def test_a_model_that_nobody_serves_ends_the_run(stage: Stage, use: Use) -> None:

@@ -43,7 +43,7 @@ def ask(stage: Stage, session_id: str, number: int) -> Turn:
 def run(stage: Stage, session_id: str) -> Turn:
     """Run the session's turn as its tasks do, until it ends. Returns the turn."""
     while (turn := stage.get(Turn, stage.read(session_id).turn_id or "")).status == "queued":
-        task.run(turn.id, session_id, stage.workspace_id)
+        task.attempt(turn.id, session_id, stage.workspace_id)
     return turn
 
 
@@ -92,7 +92,7 @@ def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) 
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE turn SET folds = 10 WHERE session_id = %(session)s AND status = 'queued'", session=session_id)
     turn = stage.get(Turn, stage.read(session_id).turn_id or "")
-    task.run(turn.id, session_id, stage.workspace_id)
+    task.attempt(turn.id, session_id, stage.workspace_id)
     [error] = stage.events(session_id, "session.error")
     assert error.body["error"]["type"] == "compaction_limit_reached_error"
     assert stage.read(session_id).stop_reason == {"type": "retries_exhausted"}

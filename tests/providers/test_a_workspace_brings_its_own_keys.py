@@ -39,7 +39,7 @@ def run(stage: Stage) -> Turn:
     session_id = stage.session()
     stage.message(session_id)
     turn_id = stage.read(session_id).turn_id or ""
-    task.run(turn_id, session_id, stage.workspace_id)
+    task.attempt(turn_id, session_id, stage.workspace_id)
     return stage.get(Turn, turn_id)
 
 

@@ -7,6 +7,7 @@ from rows.stage import Stage
 from models.session.turn import Turn
 from workers import leases
 from workers import turn as task
+from workers.outcome import BUSY
 
 
 def test_a_full_process_leaves_the_turn_queued(stage: Stage, setting: Callable[[str, str], None]) -> None:
@@ -16,6 +17,6 @@ def test_a_full_process_leaves_the_turn_queued(stage: Stage, setting: Callable[[
     turn = stage.read(session).turn_id or ""
     with leases.hold("turn_other", 1):
         assert not leases.ready(patience=0)
-        assert task._claim(turn, session, stage.workspace_id) is None
+        assert task._claim(turn, session, stage.workspace_id) == BUSY
     assert stage.get(Turn, turn).status == "queued"
     assert leases.ready(patience=0)

@@ -14,7 +14,7 @@ from workers.providers import ModelError, Reply, choosing
 def _run(stage: Stage, session_id: str) -> bool:
     """Run the turn's task. Returns whether it ended within 5 s."""
     turn = stage.read(session_id).turn_id
-    thread = threading.Thread(target=task.run, args=(turn, session_id, stage.workspace_id), daemon=True)
+    thread = threading.Thread(target=task.attempt, args=(turn, session_id, stage.workspace_id), daemon=True)
     thread.start()
     thread.join(5)
     ended = not thread.is_alive()

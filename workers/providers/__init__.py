@@ -65,10 +65,15 @@ class ModelError(Exception):
 
     `usage`: None if the provider refused the request, which costs nothing. Else the known counts at the failure. If all counts are
     0, the turn counts an estimate.
+
+    `code`: the status and the provider's type of the error, such as `400 invalid_request_error`, for operators; else the kind.
     """
 
-    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None, *, usage: Usage | None = None) -> None:
+    def __init__(
+        self, kind: ErrorKind, message: str, retry_after: float | None = None, *, usage: Usage | None = None, code: str = ""
+    ) -> None:
         super().__init__(message)
+        self.code = code or kind
         self.usage = usage
         self.kind = kind
         self.retry_after = retry_after

@@ -169,7 +169,7 @@ def _summary(errors: list[ModelError], skipped: Sequence[Skip]) -> ModelError:
     others = "".join(f" Then: {error}" for error in errors if error is not chosen)
     if errors[0].falls_back:
         others += "".join(f" Not tried: {'/'.join(skip.place)}: {skip.message}" for skip in skipped)
-    return ModelError(chosen.kind, f"{chosen}{others}"[:2000], chosen.retry_after)
+    return ModelError(chosen.kind, f"{chosen}{others}"[:2000], chosen.retry_after, code=chosen.code)
 
 
 class _Hearing:

@@ -1,6 +1,7 @@
 """Errors of all providers: their kinds, waits from headers, messages without keys, lost connections."""
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -29,6 +30,7 @@ BY_STATUS: dict[int, ErrorKind] = {
     529: "overloaded",
 }
 
+_WORD = re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII)
 _TOO_LONG = (
     "prompt is too long",
     "request_too_large",
@@ -85,6 +87,11 @@ def described(event: str, error_type: str | None, detail: str, key: str | None) 
     if detail:
         message += f": {' '.join(detail.split())}"
     return (message.replace(key, "***") if key else message)[:MAX_MESSAGE]
+
+
+def code_of(status: int | None, error_type: str | None) -> str:
+    """Return the status and the provider's type as one short text. A type that is no word is left out."""
+    return " ".join(text for text in (str(status or ""), error_type or "") if _WORD.fullmatch(text))
 
 
 def hint(status: int) -> str:

@@ -1,0 +1,114 @@
+"""A task's outcome is a few words for operators, without contents. A turn that ended in an error is a failed task."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, say
+
+from models.session.tool_call import ToolCall
+from workers import outcome, tool, turn
+from workers.outcome import LONGEST, Failed
+from workers.providers import ModelError, Reply, choosing
+
+Answer = Callable[[Reply | Exception], None]
+LOGS = ("celery", "workers")
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """A function that sets the model's next answer: a reply, or an error that is raised."""
+
+    class Provider:
+        def __init__(self, value: Reply | Exception) -> None:
+            self.value = value
+
+        def ask(self, *_: object) -> Reply:
+            if isinstance(self.value, Exception):
+                raise self.value
+            return self.value
+
+    return lambda value: monkeypatch.setattr(choosing, "provider_for", lambda *_: Provider(value))
+
+
+def ids_of(stage: Stage, **policies: Any) -> tuple[str, str, str]:
+    """Queue a turn. Returns the arguments of its task."""
+    session_id = stage.session(**policies)
+    stage.message(session_id)
+    return stage.read(session_id).turn_id or "", session_id, stage.workspace_id
+
+
+def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answer: Answer) -> None:
+    ids = ids_of(stage, bash="always_ask", read="always_allow")
+    calls = [call(command="rm -r secret"), call(command="ls"), call("read", file_path="a"), call("tool_of_the_model_s_own")]
+    answer(Reply([say("I begin."), *calls], "tool_use"))
+    assert turn.run(*ids) == "asked 2: bash; queued 1: read; refused 1"
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "words"),
+    [("end_turn", "replied: end_turn"), ("my secret: <b>", "replied: other"), ("x" * 500, "replied: other")],
+)
+def test_a_turn_without_calls_names_the_stop_reason_if_it_is_a_word(
+    stage: Stage, answer: Answer, stop_reason: str, words: str
+) -> None:
+    answer(Reply([say("A secret.")], stop_reason))
+    assert turn.run(*ids_of(stage)) == words
+
+
+def test_a_hint_that_claims_nothing_says_so(stage: Stage, answer: Answer) -> None:
+    ids = ids_of(stage)
+    answer(Reply([say("Done.")], "end_turn"))
+    assert [turn.run(*ids), turn.run(*ids)] == ["replied: end_turn", "nothing to do"]
+    assert tool.run("toolu_none", ids[1], ids[2]) == "nothing to do"
+
+
+ENDS = {
+    "an error for good": (ModelError("unacceptable", "prompt: secret", code="400 invalid_request_error"), "FAILURE"),
+    "an error that may pass": (ModelError("overloaded", "prompt: secret", code="529 overloaded_error"), "RETRY"),
+    "the limit of turns": (Reply([call()], "tool_use"), "FAILURE"),
+}
+WORDS = {
+    "an error for good": "failed: 400 invalid_request_error",
+    "an error that may pass": "tries again: 529 overloaded_error",
+    "the limit of turns": "failed: tool_use_limit_reached_error",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_error_is_a_failed_task_or_one_to_retry_without_a_traceback_in_the_log(
+    stage: Stage, answer: Answer, caplog: pytest.LogCaptureFixture, end: str
+) -> None:
+    value, state = ENDS[end]
+    answer(value)
+    with caplog.at_level(logging.INFO):
+        result = turn.run.apply(ids_of(stage, max_turns=1))
+    assert result.state == state
+    assert WORDS[end] in str(result.result)
+    assert "secret" not in f"{result.result!r} {result.traceback}"
+    ours = [record for record in caplog.records if record.name.startswith(LOGS)]
+    assert not [record for record in ours if record.levelno >= logging.WARNING or record.exc_info]
+    assert any(WORDS[end] in record.getMessage() for record in ours)
+
+
+@pytest.mark.parametrize(("command", "words"), [("true", "bash: done"), ("exit 3", "bash: done, with an error")])
+def test_a_call_names_its_tool_and_its_end(
+    stage: Stage, tmp_path: Path, setting: Callable[[str, str], None], command: str, words: str
+) -> None:
+    setting("workdir_root", str(tmp_path / "workdirs"))
+    setting("shell", "bare")
+    session_id = stage.session(bash="always_ask", max_turns=9)
+    tool_call = stage.propose(session_id, call(command=command))
+    stage.confirm(session_id, tool_call.id)
+    assert tool.run(tool_call.id, session_id, stage.workspace_id) == words
+    assert stage.get(ToolCall, tool_call.id).status == "done"
+
+
+def test_every_outcome_is_bounded() -> None:
+    long = "x" * 10_000
+    for words in (outcome.failed(long), outcome.tries_again(long), outcome.conclude(long)):
+        assert len(str(words)) == LONGEST
+    with pytest.raises(Failed):
+        outcome.conclude(outcome.failed("why"))
