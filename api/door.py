@@ -121,12 +121,14 @@ def writes(
     shown_once: str = "",
     query: type[BaseModel] | None = None,
     errors: tuple[int, ...] = (),
+    error: type[BaseModel] = Error,
 ) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
     `once`: a repetition of the request is always a retry. `idempotent`: the handler itself answers a retry as it answered the first
     request, so that no answer is stored without an idempotency key. `shown_once`: a field of the answer that is a secret. The
-    secret is not stored, so the answer to a retry has null instead. `query`, `errors`: as in `Door`.
+    secret is not stored, so the answer to a retry has null instead. `query`, `errors`, `error`: as in
+    `Door`.
     """
 
     def wrap(handler: Handler[B, P, A]) -> View:
@@ -141,7 +143,7 @@ def writes(
             effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
             return deliver(effect, respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {}))
 
-        return opens(Door(answer, query, body, scopes, errors=errors))(view)
+        return opens(Door(answer, query, body, scopes, errors=errors, error=error))(view)
 
     return wrap
 

@@ -75,7 +75,7 @@ class Late(Refusal):
 
 
 FORMATS: dict[str, Callable[[int, str, str], dict[str, Any]]] = {}
-"""Other formats of errors, by the path of their route. Each returns a body for a status, a message and the name of a field."""
+"""Other formats of errors, by the path or the endpoint of their route. Each returns a body for a status, a message and a field."""
 
 _STATUSES: dict[type[Refusal], int] = {
     WrongMediaType: 415,
@@ -123,7 +123,7 @@ def answer(
     if details:
         error["details"] = details
     body = {"type": "error", "error": error, "request_id": g.get("request_id")}
-    if other := FORMATS.get(request.path):
+    if other := FORMATS.get(request.path) or FORMATS.get(request.endpoint or ""):
         body = other(status, message, field)
         body["error"] |= {"winner": winner} if winner else {}
     response = Response(json.dumps(body), status, mimetype="application/json", headers=headers)

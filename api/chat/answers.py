@@ -1,13 +1,19 @@
 """Answers in OpenAI's format."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from api.answers.base import Answer, EventId, SessionId
+from api.answers.approvals import MadeDecision
+from api.answers.base import Answer, ApprovalId, EventId, SessionId, Time
+from api.answers.votes import AnsweredVote
 from api.answers.waiting import WaitingForPerson
 from api.chat.requests import MODEL
 from api.examples import IDS
+from api.requests.approvals import ApprovalKind
+from models.session.approval import Approval
+from models.session.vote import Vote
 
 CompletionId = Annotated[str, Field(examples=["chatcmpl_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])]
 ModelName = Annotated[str, Field(examples=[MODEL + IDS["agent_id"]])]
@@ -157,6 +163,40 @@ class ModelList(Answer):
     data: list[ListedModel]
 
 
+class ListedDecision(Answer):
+    """One question about a call, and its decision."""
+
+    approval_id: ApprovalId
+    kind: ApprovalKind
+    status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
+    decision: MadeDecision | None
+    decided_input: dict[str, Any] | None
+    """The input that a person sent to run instead of the call's, with secrets masked."""
+    decided_by: str | None
+    """Who decided: a person or an API key, a grant, or a deadline. With several voters the last one, and `votes` has all."""
+    decided_at: Time | None
+    votes: list[AnsweredVote]
+
+    @classmethod
+    def of(cls, row: Approval, votes: Sequence[Vote]) -> Self:
+        """Return the decision of an approval, with the votes that stand."""
+        decision = row.shown("decision")
+        return cls.from_row(
+            row,
+            approval_id=row.id,
+            decision=MadeDecision.stored(**decision) if decision else None,
+            decided_input=row.decided_shown,
+            votes=[AnsweredVote.of(vote) for vote in votes],
+        )
+
+
+class OfListed(Answer):
+    """The part of a message that OpenAI's format does not have."""
+
+    approvals: list[ListedDecision]
+    """The approvals of the call, oldest first."""
+
+
 class ListedMessage(Answer):
     """A message of a session."""
 
@@ -164,6 +204,7 @@ class ListedMessage(Answer):
     content: str | list[dict[str, Any]] | None = Field(examples=["Please refund order 1042."])
     tool_calls: list[ToolCall] | None = None
     tool_call_id: EventId | None = None
+    assent: OfListed | None = None
 
 
 class ListedMessages(Answer):

@@ -14,7 +14,9 @@ from api.answers.base import rfc3339
 from api.chat import answers
 from models.audit.principal import Principal
 from models.database.rows import Db
+from models.flow.offers import offer_now
 from models.pure.naming import APPROVAL_TOOL
+from models.pure.offer import Offer, Option
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.session import Session
@@ -25,6 +27,8 @@ HOWS: tuple[How, ...] = ("text", "tools")
 
 CALL_ID = re.compile(r"(appr_[0-9A-Za-z]{26})_([0-9a-f]{64})")
 """The id of a call: the approval, and the hash of the input that would run."""
+_NO_ANSWER: Option = "answer"
+"""The option that no `tool` message can choose."""
 _SENTENCE_END = re.compile(r" \((appr_[0-9A-Za-z]{26})\)")
 _MOST_RECOGNISED = 1000
 """Most sentences that are recognised in one request."""
@@ -43,7 +47,12 @@ def asks(db: Db, principal: Principal, session: Session, how: How) -> Asks:
     pending = Approval.pending(db, session.id)
     as_calls = [approval for approval in pending if how == "tools" and may_answer(principal, approval)]
     sentences = [sentence(approval) for approval in pending if approval not in as_calls]
-    return Asks(sentences, [_call(approval) for approval in as_calls])
+    return Asks(sentences, [_call(approval, offer_now(db, session, approval)) for approval in as_calls])
+
+
+def awaits(db: Db, principal: Principal, session: Session, how: How) -> bool:
+    """True if `asks` has a call, so that the client has to answer."""
+    return how == "tools" and any(may_answer(principal, approval) for approval in Approval.pending(db, session.id))
 
 
 def may_answer(principal: Principal, approval: Approval) -> bool:
@@ -57,12 +66,13 @@ def sentence(approval: Approval) -> str:
     return f"Waiting for approval: {approval.prompt} ({approval.id})"
 
 
-def _call(approval: Approval) -> answers.ToolCall:
+def _call(approval: Approval, offer: Offer) -> answers.ToolCall:
     arguments = {
         "approval_id": approval.id,
         "tool": approval.tool,
         "arguments": shown_input(approval, approval.runs),
         "message": approval.prompt,
+        "options": [*(option for option in offer.options if option != _NO_ANSWER), "deny"],
         "input_sha256": approval.runs,
         "expires_at": rfc3339(approval.expires_at),
     }

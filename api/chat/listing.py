@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from api.chat import answers
+from api.chat import answers, asking
 from api.chat.ending import called
 from api.chat.preview import APART
 from api.chat.requests import MessageList
@@ -21,6 +21,7 @@ from models.pure import words
 from models.pure.masking import Echoes
 from models.pure.naming import is_reserved
 from models.session import call_events
+from models.session.approval import Approval
 from models.session.call_echoes import echoes_of
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
@@ -29,6 +30,7 @@ from models.session.reply import Reply
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.vote import Vote
 
 ASCENDING: Order[Turn] = Order("messages", (Turn.number,), descending=False)
 _OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"
@@ -48,8 +50,10 @@ def listed(db: Db, principal: Principal, session: Session, query: MessageList) -
     """
     turns, after = page(db, Selection(Turn).equal(session_id=session.id), ASCENDING, query.limit, query.page)
     queued = [] if after else db.find(Event, _QUEUED, session=session.id)
+    asks = [] if after else asking.asks(db, principal, session, query.approvals).calls
     messages: list[Message] = [
         *_of_turns(db, session, turns, whole=runs_tools(principal)),
+        *([partial(answers.ListedMessage, role="assistant", content=None, tool_calls=asks)] if asks else []),
         *(partial(_prompt, event) for event in queued),
     ]
     return lambda: answers.ListedMessages(object="list", data=[message() for message in messages], next_page=after)
@@ -62,14 +66,29 @@ def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -
     calls = db.find(ToolCall, _CALLS, **of_turns)
     ids = [call.id for call in calls]
     inputs = {row.tool_call_id: row for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
+    decisions = _decisions(db, ids)
     results = {row.tool_call_id: row for row in db.find(CallResult, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
     messages: list[Message] = []
     for turn in turns:
         messages += [partial(_prompt, event) for event in prompts if event.turn_id == turn.id]
         of_turn = [call for call in calls if call.turn_id == turn.id and not is_reserved(call.name)]
         messages += _reply(replies.get(turn.id), of_turn, inputs, whole=whole)
-        messages += [_result(db, call, inputs[call.id], results[call.id]) for call in of_turn if call.id in results]
+        messages += [
+            _result(db, call, inputs[call.id], results[call.id], decisions.get(call.id, []))
+            for call in of_turn
+            if call.id in results
+        ]
     return messages
+
+
+def _decisions(db: Db, call_ids: list[str]) -> dict[str, list[answers.ListedDecision]]:
+    """Return the decisions on calls by the call's id, oldest first."""
+    approvals = db.find(Approval, "WHERE tool_call_id = ANY(%(ids)s)", ids=call_ids) if call_ids else []
+    votes = Vote.of(db, [approval.id for approval in approvals])
+    decisions: dict[str, list[answers.ListedDecision]] = {}
+    for approval in sorted(approvals, key=Approval.age):
+        decisions.setdefault(approval.tool_call_id, []).append(answers.ListedDecision.of(approval, votes[approval.id]))
+    return decisions
 
 
 def _prompt(event: Event) -> answers.ListedMessage:
@@ -110,18 +129,21 @@ def _input(call: ToolCall, row: CallInput, *, whole: bool) -> dict[str, Any]:
     return row.input if row.proposed_input is None else row.proposed_input
 
 
-def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult) -> Message:
+def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult, decisions: list[answers.ListedDecision]) -> Message:
     """Return the message of a result as the model got it: after the words about a person's edit, and with secrets masked."""
     is_edited = call.status == "done" and row.proposed_input is not None
     before = [words.edited(edited_input(db, call.id, row.input))] if is_edited else []
-    return partial(_shown_result, call, before, echoes_of(db, call), result.content)
+    of_assent = {"assent": answers.OfListed(approvals=decisions)} if decisions else {}
+    return partial(_shown_result, call, before, echoes_of(db, call), result.content, **of_assent)
 
 
-def _shown_result(call: ToolCall, before: list[str], echoes: Echoes, content: list[dict[str, Any]]) -> answers.ListedMessage:
+def _shown_result(
+    call: ToolCall, before: list[str], echoes: Echoes, content: list[dict[str, Any]], **more: Any
+) -> answers.ListedMessage:
     texts = before + [_text(block) for block in echoes.value(content)]
     if call.is_error and not texts:
         texts = [words.failed_silently()]
-    return answers.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts))
+    return answers.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts), **more)
 
 
 def _text(block: dict[str, Any]) -> str:

@@ -19,11 +19,14 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from api.examples import IDS
-from api.requests.base import Body, MetadataKey, MetadataValue, Paged, examples, one_of
+from api.requests.base import AtMost, Body, MetadataKey, MetadataValue, Paged, PersonName, examples, one_of
 from api.requests.schemas import InputSchema
 
 MODEL = "assent/"
 """A model's name is this and the id of an agent."""
+
+ASK_ID = f"{IDS['approval_id']}_{'5f' * 32}"
+"""An example of the id of a call that asks for an approval."""
 
 Texts = Annotated[str, StringConstraints(min_length=1)]
 
@@ -241,3 +244,21 @@ class MessageList(Paged):
     """GET /v1/sessions/{id}/messages."""
 
     format: Literal["openai"] = "openai"
+    approvals: Literal["text", "tools"] = "text"
+    """With `tools`, the last page has a message with the calls of `client_requestApproval` that this key may answer."""
+
+
+class MessagesSend(Body):
+    """Messages for a session."""
+
+    model_config = examples(
+        {"messages": [{"role": "user", "content": "Please refund order 1042."}]},
+        {"messages": [{"role": "tool", "tool_call_id": ASK_ID, "content": '{"decision": "approve"}'}]},
+    )
+
+    messages: Annotated[
+        list[Annotated[ChatUserMessage | ToolMessage, Field(discriminator="role")]],
+        Field(min_length=1),
+        AtMost("max_events_per_post"),
+    ]
+    on_behalf_of: PersonName | None = Field(None, description="The person for whom the API key speaks in messages of the user.")

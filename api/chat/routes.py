@@ -10,19 +10,21 @@ from typing import Any
 from flask import Blueprint, Response, g, request
 
 from api import auth, errors, parsing
-from api.chat import answers, deciding, listing
-from api.chat.beginning import Place, begin
+from api.answers.waiting import for_people
+from api.chat import answers, deciding, listing, translating
+from api.chat.beginning import Place, begin, receive
 from api.chat.ending import End, end
 from api.chat.preview import APART
-from api.chat.requests import MODEL, ChatCreate, MessageList
+from api.chat.requests import MODEL, ChatCreate, MessageList, MessagesSend
 from api.chat.waiting import HELD_SECONDS, Wait
-from api.door import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect
-from api.queue import find_session
+from api.door import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect, writes
+from api.queue import check_session, find_session
 from api.requests.base import NoQuery
 from api.routes.agents import heads
 from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import COMMENT, HEADERS
+from models import flow
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
@@ -38,6 +40,15 @@ SESSION_HEADER = "X-Assent-Session"
 MOST_MODELS = 1000
 
 errors.FORMATS["/v1/chat/completions"] = answers.error
+
+
+errors.FORMATS["chat.send"] = answers.error
+
+
+def _scopes(body: ChatCreate | MessagesSend) -> list[str]:
+    """Return the scopes that a request's messages need beside `sessions`."""
+    start = body.start if isinstance(body, ChatCreate) else 0
+    return ["approvals"] if any(deciding.is_answer(message) for message in body.messages[start:]) else []
 
 
 @chat.after_request
@@ -68,8 +79,7 @@ def complete() -> Response:
     """
     principal = auth.authenticate("sessions", "read")
     body, raw = parsing.body(ChatCreate)
-    if any(deciding.is_answer(message) for message in body.messages[body.start :]):
-        auth.require(principal, "approvals")
+    auth.require(principal, *_scopes(body))
     session_id = _session_id(body)
     slip = slip_of(principal, raw + b"\n" + session_id.encode())
     if slip is not None and slip.anew:
@@ -220,6 +230,22 @@ def models(db: Db, _principal: Principal, _query: NoQuery) -> answers.ModelList:
         for agent in agents
     ]
     return answers.ModelList(object="list", data=data)
+
+
+@chat.post("/sessions/<session_id>/messages")
+@writes(MessagesSend, "sessions", also=_scopes, answer=answers.OfAssent, errors=(404,), error=answers.ChatError)
+def send(db: Db, principal: Principal, body: MessagesSend, session_id: str) -> answers.OfAssent:
+    """Send messages of the user, results of tools and decisions to a session in the format of Chat Completions of OpenAI.
+
+    The response comes as soon as all are stored. If one is refused, none is. A decision needs the scope `approvals`.
+    """
+    check_session(db, principal, session_id)
+    session = flow.lock(db, session_id)
+    receive(db, session, principal, translating.sent(body))
+    running = session.status not in {"idle", "waiting", "terminated"}
+    return answers.OfAssent.from_row(
+        None, session_id=session.id, waiting_on=for_people(db, [session])[session.id], running=running, ignored=[]
+    )
 
 
 @chat.get("/sessions/<session_id>/messages")

@@ -14,6 +14,7 @@ from api.chat.requests import (
     ImagePart,
     InstructionMessage,
     Message,
+    MessagesSend,
     TextPart,
     ToolMessage,
 )
@@ -74,8 +75,7 @@ def news(body: ChatCreate, *, new_session: bool, sentences: Mapping[str, str]) -
     if len(added) > settings().max_events_per_post:
         most = settings().max_events_per_post
         raise Invalid("messages", f"at most {most} messages may follow the last answer; these are {len(added)}.")
-    person = {name: value for name, value in (body.metadata or {}).items() if name == "on_behalf_of"}
-    events = [_event(message, f"messages.{index}", person) for index, message in added]
+    events = _events(added, (body.metadata or {}).get("on_behalf_of"))
     ignored = [f"messages.{index}.name" for index, message in added if isinstance(message, ChatUserMessage) and message.name]
     if not new_session:
         ignored += [f"messages.{index}" for index in instructions]
@@ -87,6 +87,17 @@ def news(body: ChatCreate, *, new_session: bool, sentences: Mapping[str, str]) -
         quoted = "\n".join(lines)
         events[0]["content"].insert(0, {"type": "text", "text": _QUOTED + quoted})
     return News(events, [index for index, _ in added], ignored)
+
+
+def sent(body: MessagesSend) -> News:
+    """Return messages for a session as events. Raises Invalid."""
+    return News(_events(enumerate(body.messages), body.on_behalf_of), [*range(len(body.messages))], [])
+
+
+def _events(messages: Iterable[tuple[int, ChatUserMessage | ToolMessage]], on_behalf_of: str | None) -> list[Json]:
+    """Return messages, each with its index, as events. Raises Invalid."""
+    person = {"on_behalf_of": on_behalf_of} if on_behalf_of is not None else {}
+    return [_event(message, f"messages.{index}", person) for index, message in messages]
 
 
 def _check_beginning(added: list[tuple[int, ChatUserMessage | ToolMessage]]) -> None:

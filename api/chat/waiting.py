@@ -146,7 +146,7 @@ class Wait:
         with transaction(self.principal.workspace_id) as db:
             if db.rows(_OPEN, session=session.id, turn=session.turn_id):
                 return True
-            return bool(asking.asks(db, self.principal, session, self.place.approvals).calls)
+            return asking.awaits(db, self.principal, session, self.place.approvals)
 
     def _take(self, event: Event) -> Iterator[str]:
         if event.type not in QUIET:

@@ -7,7 +7,7 @@ import openai
 import pytest
 from crashes.likeness import rows
 from crashes.processes import wait_for
-from doors.served import key
+from doors.served import Caller, key
 from doors.waiting import SECRETIVE
 from rows.stage import call, say
 from wire.talking import LOOK_UP, Talk, content, tool, user
@@ -314,3 +314,56 @@ def test_sentences_and_asks_in_a_history_never_become_prompts(talk: Talk) -> Non
         {"role": "assistant", "content": "I will look."},
         {"role": "assistant", "content": forged["content"]},
     ]
+
+
+def test_the_ask_has_the_options_of_the_tool(talk: Talk) -> None:
+    config = {"name": "bash", "approval": {"options": ["once", "edit", "answer"]}}
+    talk.agent_id = talk.caller.agent(tools=[{"type": "agent_toolset_20260401", "configs": [config]}])["id"]
+    message = asked(talk)
+    [ask] = message.tool_calls
+    assert json.loads(ask.function.arguments)["options"] == ["once", "edit", "deny"]
+    error = refused(talk, 403, user("Go."), message, answer(ask.id, scope="always"))
+    assert "does not offer to allow always" in error["message"]
+
+
+def test_messages_are_sent_without_waiting_and_a_history_has_the_asks_and_decisions(talk: Talk) -> None:
+    asked(talk, call(command="rm x"))
+    path = f"/v1/sessions/{talk.session_id}/messages"
+    *_, ask = talk.caller.get(path, params={"approvals": "tools"}).json()["data"]
+    call_id = ask["tool_calls"][0]["id"]
+    assert ask["tool_calls"][0]["function"]["name"] == ASK
+    before = stored(talk)
+    for bad, status, param in (
+        ([answer(call_id), tool("sevt_1", "ok")], 400, "messages.1.tool_call_id"),
+        ([answer(call_id, "maybe")], 400, "messages.0.content.decision"),
+        ([{"role": "assistant", "content": "ok"}], 400, "messages.0"),
+    ):
+        response = talk.caller.post(path, json={"messages": bad})
+        assert (response.status_code, response.json()["error"]["param"]) == (status, param)
+    assert stored(talk) == before
+    edit = {"role": "tool", "tool_call_id": call_id, "content": {"decision": "approve", "arguments": {"command": "rm y"}}}
+    sent = talk.caller.post(path, json={"messages": [edit]}).json()
+    assert sent == {"session_id": talk.session_id, "waiting_on": [], "running": True, "ignored": []}
+    again = talk.caller.post(path, json={"messages": [edit]})
+    assert again.status_code == 200
+    [theirs] = list(talk.stage.locked(talk.session_id, lambda _, session: list(session.calls or [])))
+    talk.stage.run_call(theirs)
+    talk.reply(say("Done."))
+    history = talk.caller.get(path).json()["data"]
+    [decision] = history[-2]["assent"]["approvals"]
+    assert decision["approval_id"] == call_id[:31]
+    assert decision["decided_input"] == {"command": "rm y"}
+    assert decision["decision"]["result"] == "allow"
+    assert decision["decided_by"].startswith("api_key:")
+    more = talk.ask(*history, user("Thanks."))
+    talk.reply(say("Bye."))
+    assert more.result().choices[0].message.content == "Done.\n\nBye.", "this client has not had the first text"
+
+
+def test_a_key_without_the_scope_sends_messages_and_no_decision(api: str, talk: Talk) -> None:
+    [ask] = asked(talk).tool_calls
+    with Caller(api, key(talk.stage, "sessions")) as other:
+        path = f"/v1/sessions/{talk.session_id}/messages"
+        assert other.post(path, json={"messages": [user("Hurry.")]}).status_code == 200
+        assert other.post(path, json={"messages": [answer(ask.id)]}).status_code == 403
+    assert talk.stage.approvals(talk.session_id)[0].status == "pending"

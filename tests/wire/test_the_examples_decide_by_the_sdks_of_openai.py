@@ -1,0 +1,86 @@
+"""The examples talk to an agent by OpenAI's SDKs in Python and npm, and decide what it may do."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from crashes.processes import wait_for
+from doors.served import HOUSE, key
+from rows.stage import Stage, call, say
+from wire.running import SECONDS
+from wire.talking import Talk, talking
+
+from examples import chat
+from examples.decisions import decision
+
+ASKED = "Run shell command: ls"
+
+
+def play(talk: Talk) -> list[Any]:
+    """Play the worker's part: two calls, of which one is allowed, and an end. Returns the approvals."""
+    allowed, _ = talk.reply(say("I will look."), call(command="ls"), call(command="rm x"))
+    wait_for("decisions", lambda: all(each.status != "pending" for each in talk.stage.approvals(talk.session_id)))
+    talk.stage.run_call(allowed)
+    talk.reply(say("Done."))
+    return [(each.status, each.decision) for each in talk.stage.approvals(talk.session_id)]
+
+
+DECIDED = [("allowed", {"result": "allow", "scope": "session"}), ("denied", {"result": "deny", "deny_message": "Keep x."})]
+
+
+def test_the_python_example_decides(talk: Talk, capsys: Any) -> None:
+    def decide(call_id: str, question: dict[str, Any]) -> dict[str, Any]:
+        if question["message"] == ASKED:
+            return decision(call_id, "approve", scope="session")
+        return decision(call_id, "deny", message="Keep x.")
+
+    pending = talk.pool.submit(chat.talk, talk.sdk, talk.model, "Go.", decide)
+    assert play(talk) == DECIDED
+    assert pending.result() == "Done."
+    assert capsys.readouterr().out == "I will look.Done."
+
+
+PROGRAM = """
+import OpenAI from 'openai';
+import { talk } from './chat.mjs';
+import { decision } from './decisions.js';
+const client = new OpenAI({ baseURL: `${process.env.ASSENT_URL}/v1`, apiKey: process.env.ASSENT_API_KEY, maxRetries: 0 });
+const [{ id: model }] = (await client.models.list()).data;
+const decide = (id, question) =>
+  question.message === process.env.ASKED
+    ? decision(id, 'approve', { scope: 'session' })
+    : decision(id, 'deny', { message: 'Keep x.' });
+console.log(JSON.stringify(await talk(client, model, 'Go.', decide)));
+"""
+TYPES = """
+import type { ChatCompletionMessage, ChatCompletionMessageParam } from 'openai/resources/chat/completions';
+import { asks, decision } from './decisions.js';
+export const fits: (message: ChatCompletionMessage) => ChatCompletionMessageParam[] = (message) =>
+  [...asks(message)].map(([id, ask]) => decision(id, ask.options.includes('once') ? 'approve' : 'deny'));
+"""
+
+
+def test_the_npm_example_decides_and_its_helper_fits_the_sdk_s_types(api: str, stage: Stage, npm_sdk: Path) -> None:
+    shutil.copy(HOUSE / "examples/decisions.ts", npm_sdk)
+    (npm_sdk / "types.ts").write_text(TYPES)
+    (npm_sdk / "program.mjs").write_text(PROGRAM)
+    example = (HOUSE / "examples/chat.mjs").read_text("utf-8")
+    (npm_sdk / "chat.mjs").write_text(example.replace("./decisions.ts", "./decisions.js"))
+    compiler = ["node_modules/.bin/tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"]
+    checked = subprocess.run([*compiler, "decisions.ts", "types.ts"], cwd=npm_sdk, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage), "ASKED": ASKED}
+    pipe = subprocess.PIPE
+    with talking(api, stage) as talk:
+        with subprocess.Popen(["node", "program.mjs"], cwd=npm_sdk, env=env, stdout=pipe, stderr=pipe, text=True) as node:
+            try:
+                assert play(talk) == DECIDED
+                out, err = node.communicate(timeout=SECONDS)
+            finally:
+                node.kill()
+        assert node.returncode == 0, err
+    assert json.loads(out) == "Done."
+    assert err == "I will look.Done."
