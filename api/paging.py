@@ -42,6 +42,8 @@ class Selection(Generic[R]):
     values: dict[str, Any] = field(default_factory=dict)
     parts: tuple[str, Sequence[str]] | None = None
     """A column and the values that it may have, each of which Postgres looks up by itself."""
+    are_constant: bool = False
+    """True if these values are constants of the code. They are then a part of the statement, so that its plan is made for them."""
 
     def where(self, condition: str, **values: Any) -> "Selection[R]":
         """Return the selection with one more condition."""
@@ -53,6 +55,13 @@ class Selection(Generic[R]):
         One condition for all values would fit the index, but not the order of a list.
         """
         return replace(self, parts=(column, values))
+
+    def among(self, column: str, constants: Sequence[str]) -> "Selection[R]":
+        """Return the selection limited to rows with one of these constants, as `within` does.
+
+        For a column with few values: Postgres would take any value for a common one, and would not look up a rare one by index.
+        """
+        return replace(self, parts=(column, constants), are_constant=True)
 
     def equal(self, **values: Any) -> "Selection[R]":
         """Return the selection limited to rows with these values. A value of None does not limit its column."""
@@ -96,6 +105,10 @@ class Selection(Generic[R]):
         if self.parts is None:
             return Statement(f'SELECT {columns} FROM "{table}" {where} {end}', self.values | values)  # noqa: S608
         column, parts = self.parts
+        if self.are_constant:
+            each = [f"(SELECT * FROM \"{table}\" {where or 'WHERE true'} AND {column} = '{part}' {end})" for part in parts]  # noqa: S608
+            rows = " UNION ALL ".join(each)
+            return Statement(f'SELECT {columns} FROM ({rows}) AS "{table}" {end}', self.values | values)  # noqa: S608 - names of our own
         part = f'SELECT * FROM "{table}" {where or "WHERE true"} AND {column} = part.part {end}'  # noqa: S608 - names of our own
         whole = f'SELECT {columns} FROM unnest(%(parts)s::text[]) AS part (part) CROSS JOIN LATERAL ({part}) AS "{table}" {end}'  # noqa: S608
         return Statement(whole, self.values | values | {"parts": list(parts)})

@@ -143,7 +143,7 @@ def selected(query: SessionList) -> Selection[Session]:
     if query.agent_id:
         selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
     if query.waiting:
-        selection = selection.within("waits_for", answers.WAITING[query.waiting])
+        selection = selection.among("waits_for", answers.WAITING[query.waiting])
     if query.statuses:
         ours = [status for status, theirs in answers.STATUSES.items() if theirs in query.statuses]
         selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)
