@@ -12,7 +12,7 @@ def create_app() -> "Flask":
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
     from api import client, errors, inbox, limits, parsing, signing_in
-    from api.routes import spend_limits
+    from api.routes import spend_limits, webhooks
     from models.database import roles
     from models.settings import settings
 
@@ -29,6 +29,8 @@ def create_app() -> "Flask":
         app.register_blueprint(blueprint)
     for place, prefix in spend_limits.PREFIXES.items():
         app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
+    for place, prefix in webhooks.PREFIXES.items():
+        app.register_blueprint(webhooks.webhooks, name=place, url_prefix=prefix)
     inbox.install(app)
     signing_in.install(app)
     return app
@@ -74,9 +76,8 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.routes.threads import threads
     from api.routes.unsubscribe import unsubscribing
     from api.routes.usage import usage
-    from api.routes.webhooks import webhooks
     from api.routes.work import work
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
     control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)
-    return *conversations, *control, webhooks, channels, slack, health, metrics, reference, unsubscribing
+    return *conversations, *control, channels, slack, health, metrics, reference, unsubscribing

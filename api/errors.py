@@ -39,9 +39,26 @@ _MESSAGES = {
     415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
 }
 
+_FEATURES = {
+    "Files": "/v1/files",
+    "Memory stores": "/v1/memory_stores",
+    "Vaults": "/v1/vaults",
+    "Skills": "/v1/skills",
+    "Deployments": "/v1/deployment",
+    "Dreams": "/v1/dreams",
+    "User profiles": "/v1/user_profiles",
+    "Tunnels": "/v1/tunnels",
+    "Compliance reviews": "/v1/compliance",
+    "Requests of the Messages API (use sessions or /v1/chat/completions)": "/v1/messages",
+    "Settings of an organization other than users, invites, groups, keys, webhooks and spend limits": "/v1/organizations",
+}
+"""Features of the SDK that this server lacks, by name, and the beginning of their paths."""
 _UNSUPPORTED = {
     "/v1/organizations/spend_limit_increase_requests": "spend_limit_increase_requests are not supported: at a limit, an approval of"
     " the kind `budget` waits for people. Decide it at /v1/approvals, or set a higher limit at /v1/spend_limits.",
+    "/v1/organizations/workspaces": "Workspaces are not supported in the API, because a key and a sign-in belong to one workspace."
+    " Use the commands `assent workspaces create NAME` and `assent workspaces list` where the server runs.",
+    **{path: f"{feature} are not supported; docs/hosted-service.md lists what differs." for feature, path in _FEATURES.items()},
 }
 """Messages for routes of the SDK that this server lacks, by the beginning of the path."""
 

@@ -196,6 +196,7 @@ class Connection:
     def __init__(self, peer: str | None) -> None:
         self.peer = peer
         self._counts_for: str | None = None
+        self.had_a_request = False
 
     def count(self, address: str | None) -> None:
         """Count this connection for a client's address. No-op for an unknown address, and for a trusted proxy. Raises TooMany."""
@@ -225,11 +226,18 @@ class Connection:
 
     def end_request(self) -> None:
         """Stop counting this connection if it is a proxy's: the next request may come from another client."""
+        self.had_a_request = True
         if self.peer is None or client.is_trusted(self.peer):
             self.uncount()
 
 
 _connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
+
+
+def had_a_request() -> bool:
+    """True if the present connection has had a request."""
+    connection = _connection.get()
+    return connection is not None and connection.had_a_request
 
 
 def request_ended() -> None:

@@ -1,19 +1,15 @@
 """Base classes and common types of the answers."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from api.examples import IDS
+from models.pure.times import rfc3339
 
 T = TypeVar("T")
-
-
-def rfc3339(at: datetime) -> str:
-    """Return a time in RFC 3339, in UTC with microseconds."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 Time = Annotated[datetime, PlainSerializer(rfc3339)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel, SerializeAsAny
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, ApprovalId, EventId, Metadata, Text, rfc3339
+from api.answers.base import Answer, ApprovalId, EventId, Metadata, Text
 from api.answers.calls import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -28,6 +28,7 @@ from api.answers.faults import SessionError
 from api.answers.previews import EventDelta, EventStart
 from api.answers.spending import ActiveUsage, Budget
 from api.requests.blocks import MessageBlock
+from models.pure.times import rfc3339
 from models.session import call_events, event
 
 

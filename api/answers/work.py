@@ -4,8 +4,9 @@ from typing import Literal, Self
 
 from pydantic import Field, RootModel
 
-from api.answers.base import Answer, EnvironmentId, Metadata, Page, SessionId, Time, WorkId, rfc3339
+from api.answers.base import Answer, EnvironmentId, Metadata, Page, SessionId, Time, WorkId
 from api.examples import TIME
+from models.pure.times import rfc3339
 from models.session import work as rows
 
 State = Literal["queued", "starting", "active", "stopping", "stopped"]

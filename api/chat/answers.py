@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from api.answers.approvals import MadeDecision
-from api.answers.base import Answer, ApprovalId, EventId, SessionId, Time
+from api.answers.base import Answer, ApprovalId, EventId, Identified, IdPage, SessionId, Time
 from api.answers.votes import AnsweredVote
 from api.answers.waiting import WaitingForPerson
 from api.chat.requests import MODEL
@@ -195,6 +195,24 @@ class OfListed(Answer):
 
     approvals: list[ListedDecision]
     """The approvals of the call, oldest first."""
+
+
+class ModelInfo(Identified):
+    """An agent as a model, in the SDK's form."""
+
+    id: ModelName
+    type: Literal["model"]
+    display_name: str = Field(examples=["Refunds"])
+    created_at: Time
+    lifecycle: Literal["active"]
+
+
+class ModelPage(IdPage[ModelInfo]):
+    """A page of the workspace's agents as models, newest first."""
+
+
+class Models(RootModel[ModelList | ModelPage]):
+    """A list in OpenAI's form or, for a request with the header `anthropic-version`, in the form of Anthropic's SDK."""
 
 
 class ListedMessage(Answer):

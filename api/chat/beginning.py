@@ -16,7 +16,6 @@ from models.session.event import Event
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
-from models.workspace.environment import BUILT_IN
 from models.workspace.workspace import Workspace
 
 OURS = frozenset({"approvals", "chat_approvals", "session_id", "environment_id", "on_behalf_of"})
@@ -119,7 +118,7 @@ def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:
         principal,
         version=version,
         overrides=overrides,
-        environment_id=metadata.get("environment_id") or _default_environment(db),
+        environment_id=metadata.get("environment_id") or None,
         title=None,
         metadata={name: value for name, value in metadata.items() if name not in OURS},
         max_turns=version.body["max_turns"] or settings().max_turns,
@@ -134,14 +133,6 @@ def _chat_approvals(body: ChatCreate, default: bool) -> bool:
     if value not in {None, "true", "false"}:
         raise Invalid("metadata.chat_approvals", 'must be "true" or "false"; leave it out for what the agent says.')
     return default if value is None else value == "true"
-
-
-def _default_environment(db: Db) -> str:
-    """Return the id of the environment with which the workspace began."""
-    environment_id: str | None = db.value("SELECT id FROM environment WHERE built_in AND name = %(name)s", name=BUILT_IN)
-    if environment_id is None:
-        raise Invalid("metadata.environment_id", "is required, as the workspace has no built-in environment.")
-    return environment_id
 
 
 def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Session:

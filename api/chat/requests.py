@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from api.examples import IDS
-from api.requests.base import AtMost, Body, MetadataKey, MetadataValue, Paged, PersonName, examples, one_of
+from api.requests.base import AtMost, Body, IdPaged, MetadataKey, MetadataValue, Paged, PersonName, examples, one_of
 from api.requests.schemas import InputSchema
 
 MODEL = "assent/"
@@ -238,6 +238,14 @@ _IGNORED = tuple(
     for name, field in ChatCreate.model_fields.items()
     if any(getattr(m, "json_schema", 0) is _AGENT_DECIDES for m in field.metadata)
 )
+
+
+class ModelsQuery(IdPaged):
+    """GET /v1/models. The fields are those of Anthropic's SDK: a list in OpenAI's form has no pages."""
+
+    lifecycle: list[Literal["active", "deprecated", "retired"]] = Field(
+        default_factory=list, description="Agents are `active`. An archived agent is left out."
+    )
 
 
 class MessageList(Paged):

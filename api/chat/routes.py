@@ -15,11 +15,11 @@ from api.chat import answers, deciding, listing, translating
 from api.chat.beginning import Place, begin, receive
 from api.chat.ending import End, end
 from api.chat.preview import APART
-from api.chat.requests import MODEL, ChatCreate, MessageList, MessagesSend
+from api.chat.requests import MODEL, ChatCreate, MessageList, MessagesSend, ModelsQuery
 from api.chat.waiting import HELD_SECONDS, Wait
 from api.door import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect, writes
+from api.paging import Selection, id_page
 from api.queue import check_session, find_session
-from api.requests.base import NoQuery
 from api.routes.agents import heads
 from api.streams.hub import hub
 from api.streams.reader import Reader
@@ -214,9 +214,29 @@ def _frame(body: dict[str, Any]) -> bytes:
 
 
 @chat.get("/models")
-@reads(NoQuery, answer=answers.ModelList)
-def models(db: Db, _principal: Principal, _query: NoQuery) -> answers.ModelList:
-    """List the agents as models in OpenAI's format."""
+@reads(ModelsQuery, answer=answers.Models)
+def models(db: Db, _principal: Principal, query: ModelsQuery) -> answers.Models:
+    """List the agents as models.
+
+    The list is in OpenAI's format or, for a request with the header `anthropic-version`, in that of Anthropic's SDK.
+    """
+    return answers.Models(_model_page(db, query) if "anthropic-version" in request.headers else _model_list(db))
+
+
+def _model_page(db: Db, query: ModelsQuery) -> answers.ModelPage:
+    ids_only = {name: value.removeprefix(MODEL) for name in ("after_id", "before_id") if (value := getattr(query, name))}
+    selection = Selection(Agent).where("archived_at IS NULL")
+    if query.lifecycle and "active" not in query.lifecycle:
+        selection = selection.where("false")
+    agents, has_more = id_page(db, selection, query.model_copy(update=ids_only))
+    versions = heads(db, agents)
+    data = [
+        answers.ModelInfo.from_row(agent, id=MODEL + agent.id, display_name=versions[agent.id].body["name"]) for agent in agents
+    ]
+    return answers.ModelPage.of(data, has_more=has_more)
+
+
+def _model_list(db: Db) -> answers.ModelList:
     agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=MOST_MODELS)
     versions = heads(db, agents)
     data = [

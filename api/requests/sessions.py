@@ -104,7 +104,7 @@ class SessionCreate(Body):
     """A new session."""
 
     model_config = examples(
-        {"agent": IDS["agent_id"], "environment_id": IDS["environment_id"], "title": "Order 1042"},
+        {"agent": IDS["agent_id"], "title": "Order 1042"},
         {
             "agent": {"type": "agent", "id": IDS["agent_id"], "version": 1},
             "environment_id": IDS["environment_id"],
@@ -113,7 +113,7 @@ class SessionCreate(Body):
     )
 
     agent: Agent
-    environment_id: Id
+    environment_id: Id | None = Field(None, description="Left out: the built-in environment `default`, Assent's own workers.")
     title: Title | None = None
     metadata: Metadata | None = None
     initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None

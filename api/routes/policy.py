@@ -7,7 +7,6 @@ from typing import Any
 from flask import Blueprint
 
 from api.answers import policy as answers
-from api.answers.base import rfc3339
 from api.approvers import check_workspace_approvers
 from api.door import reads, writes
 from api.requests.base import NoQuery
@@ -22,6 +21,7 @@ from models.errors import Busy, Invalid
 from models.flow import explanations, simulations
 from models.flow.simulations import Outcome, Trial
 from models.pure.canonical import digest, spelled
+from models.pure.times import rfc3339
 from models.session.session import Session
 from models.workspace.workspace import Workspace
 

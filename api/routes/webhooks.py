@@ -1,4 +1,4 @@
-"""Routes of webhook endpoints and their deliveries."""
+"""Routes of webhook endpoints and their deliveries: the SDK's `beta.organization.webhooks`, and the same under `/v1/webhooks`."""
 
 from flask import Blueprint
 
@@ -14,8 +14,10 @@ from models.outbox import endpoint
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 
-webhooks = Blueprint("webhooks", __name__, url_prefix="/v1/webhooks")
+webhooks = Blueprint("webhooks", __name__)
 
+PREFIXES = {"webhooks": "/v1/webhooks", "organization_webhooks": "/v1/organizations/webhooks"}
+"""The prefix of the routes by the name of the blueprint. The SDK uses the second prefix."""
 SCOPE = "admin"
 AT_ONCE = 500
 """Most deliveries that one request sends again."""

@@ -7,7 +7,6 @@ from flask import Blueprint, Response, request
 
 from api import auth, parsing
 from api.answers import work as answers
-from api.answers.base import rfc3339
 from api.door import Door, dumps, opens, reads, respond, retry_count, writes
 from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing, Paged
@@ -18,6 +17,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound, Outdated
+from models.pure.times import rfc3339
 from models.session.work import Work
 from models.settings import settings
 from models.workspace.agent import patched

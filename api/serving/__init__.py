@@ -8,8 +8,10 @@ import json
 import logging
 import re
 import socket
+from contextlib import suppress
 from typing import Any
 
+import gevent
 from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
@@ -21,6 +23,9 @@ from models.people import issuer
 from models.settings import settings
 from models.settings.variables import refuse_needless
 
+HEADER_SECONDS = 2
+"""Time in which the headers of a connection's first request must arrive."""
+
 _STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.LimitRequestLine: (414, "URI Too Long"),
     errors.LimitRequestHeaders: (431, "Request Header Fields Too Large"),
@@ -31,6 +36,27 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
 
 class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn's gevent worker, with errors that clients can read, limits of connections, and a limit of a request's CPU time."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._kept: set[socket.socket] = set()
+        """Connections that had a response and wait for their next request."""
+
+    def timeout_ctx(self) -> gevent.Timeout:
+        """Limit the wait for the next request's headers. A connection without a response so far has less time."""
+        from api import limits
+
+        return gevent.Timeout(settings().keepalive_seconds if limits.had_a_request() else HEADER_SECONDS, False)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begin to stop. Ends the connections that wait for a next request, so that none of them delays the end."""
+        super().handle_exit(sig, frame)
+        gevent.spawn(self._end_kept)
+
+    def _end_kept(self) -> None:
+        for client in list(self._kept):
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RD)
 
     def load_wsgi(self) -> None:
         """Load the application."""
@@ -54,19 +80,23 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             limits.log_refusal(request_id, "429 rate_limit_error, a connection", address=addr[0])
             answer = _response(request_id, 429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1")
             self._send(client, answer, 0.1)
+        finally:
+            self._kept.discard(client)
 
-    def handle_request(self, *args: Any) -> Any:
+    def handle_request(self, listener: Any, req: Any, client: socket.socket, addr: Any) -> Any:
         """Serve a request of a connection."""
         from api import limits
 
+        self._kept.discard(client)
         try:
-            return super().handle_request(*args)
+            return super().handle_request(listener, req, client, addr)
         except OSError as error:
             if error.errno == errno.ETIMEDOUT:  # by `_end_unread`; gunicorn would log a traceback
                 raise ConnectionResetError(errno.ECONNRESET, "The client read nothing of its response") from error
             raise
         finally:
             limits.request_ended()
+            self._kept.add(client)
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""
@@ -162,6 +192,7 @@ def worker_exit(_arbiter: Any, _worker: Any) -> None:
 
 
 worker_class = Worker
+keepalive = settings().keepalive_seconds
 # `api.client` reads the proxies' headers, by ASSENT_TRUSTED_PROXIES. gunicorn's own rule would trust any process on this machine.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from api.answers.base import rfc3339
 from api.answers.events import shown_event
 from api.requests.events import OURS
 from api.streams.reader import Reader
@@ -23,6 +22,7 @@ from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import table_of
 from models.database.transactions import ERRORS, transaction
+from models.pure.times import rfc3339
 from models.session.event import Event
 from models.session.stream_position import streamed
 from models.settings import settings

@@ -6,6 +6,7 @@ from datetime import timedelta
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.pure.quorum import Escalation, Quorum
+from models.pure.times import rfc3339
 from models.session import approval_events
 from models.session.approval import Approval
 from models.session.session import Session
@@ -32,7 +33,7 @@ def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> Non
     approval.require(db, quorum)
     approval.expires_at, approval.deadline_from = session.now + timedelta(seconds=seconds), session.now
     approval.remind_at = session.now + timedelta(seconds=remind) if remind and remind < seconds else None
-    facts = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": approval.expires_at.isoformat()}
+    facts = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": rfc3339(approval.expires_at)}
     about = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
     session.emit(db, "approval.escalated", about | facts | approval_events.voting(db, approval))
     approvers = [list(one) for one in quorum.approvers]

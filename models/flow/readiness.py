@@ -4,6 +4,7 @@ from collections import Counter
 
 from models.database.transactions import transaction
 from models.pure.naming import OURS
+from models.pure.times import rfc3339
 from models.session import failure
 from models.workspace.halt import Halt
 from models.workspace.toolset import missing
@@ -18,7 +19,7 @@ def held_back(workspace_id: str) -> list[str]:
     with transaction(workspace_id) as db:
         counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
         halt = Halt.current(db)
-    halted = [f"everything waits: the workspace is halted since {halt.started_at.isoformat()} by {halt.started_by}"] if halt else []
+    halted = [f"everything waits: the workspace is halted since {rfc3339(halt.started_at)} by {halt.started_by}"] if halt else []
     return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
 
 

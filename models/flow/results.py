@@ -13,6 +13,7 @@ from models.flow.next_step import carry_on
 from models.policy.asking import Asking
 from models.pure import words
 from models.pure.canonical import digest
+from models.pure.times import rfc3339
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_echoes import NO_ECHOES
@@ -63,7 +64,7 @@ def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: O
     """Store the outcome that a worker reports after it lost its lease, for the record. It changes nothing else."""
     if Attempt.was_reported(db, call_id, attempt):
         return  # the same worker's commit had succeeded
-    kept = {"content": outcome.content, "is_error": outcome.is_error, "at": session.now.isoformat()}
+    kept = {"content": outcome.content, "is_error": outcome.is_error, "at": rfc3339(session.now)}
     Attempt.late(db, call_id, attempt, kept)
     session.note(
         _actor(session),

@@ -31,7 +31,7 @@ def create(
     *,
     version: AgentVersion,
     overrides: dict[str, Any] | None = None,
-    environment_id: str,
+    environment_id: str | None,
     title: str | None,
     metadata: dict[str, str],
     max_turns: int,
@@ -42,6 +42,7 @@ def create(
 ) -> Session:
     """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
 
+    `environment_id`: None for the built-in environment.
     `on_behalf_of` is the person for whom an API key acts. Raises Invalid if the environment is missing or archived, and if no
     person is named although the agent's calls need four eyes.
     """

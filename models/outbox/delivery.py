@@ -21,6 +21,7 @@ from models.errors import Invalid, NotFound
 from models.outbox.endpoint import AT_ONCE, Endpoint
 from models.pure.backoff import jitter
 from models.pure.json_codec import encode
+from models.pure.times import rfc3339
 from models.pure.webhook_events import OWN_EVENTS
 
 PAUSES = tuple(
@@ -162,11 +163,11 @@ class Delivery(Leased, Base):
         row = db.get(cls, delivery_id, lock=True)
         now = clock.now(db)
         if row is not None and (row.status == "queued" or row.is_lapsed(now)):
-            attempt = {"at": now.isoformat(), "status": None, "error": f"It could not be begun: {why}.", "seconds": 0}
+            attempt = {"at": rfc3339(now), "status": None, "error": f"It could not be begun: {why}.", "seconds": 0}
             db.move(row, "failed", attempts=[*row.attempts, attempt], lease_until=None, ended_at=now)
 
     def _record(self, db: Db, now: datetime, status: int | None, error: str | None, seconds: float) -> None:
-        attempt = {"at": now.isoformat(), "status": status, "error": error, "seconds": round(seconds, 3)}
+        attempt = {"at": rfc3339(now), "status": status, "error": error, "seconds": round(seconds, 3)}
         after: dict[str, Any] = {"attempts": [*self.attempts, attempt], "lease_until": None}
         if error is None:
             db.move(self, "done", ended_at=now, **after)
@@ -196,7 +197,7 @@ class Delivery(Leased, Base):
         }
         if self.session_id:
             data["session_id"] = self.session_id
-        created_at = self.created_at.isoformat().replace("+00:00", "Z")
+        created_at = rfc3339(self.created_at)
         return encode({"type": "event", "id": self.event_id, "created_at": created_at, "data": data})
 
 

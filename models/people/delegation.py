@@ -19,6 +19,7 @@ from models.database.tables import Base
 from models.errors import Conflict, Forbidden, Invalid, NotFound
 from models.people.roles import SCOPES_OF
 from models.pure.quorum import Quorum
+from models.pure.times import rfc3339
 
 MOST = 20
 """Most live delegations, given and received, of two people together."""
@@ -125,7 +126,7 @@ class Delegation(Base):
         )
         db.insert(row)
         facts = {"from": from_person_id, "to": to_person_id, "group": group_id}
-        acts.record(db, principal, "delegation.given", row.id, facts | {"ends_at": ends_at.isoformat()})
+        acts.record(db, principal, "delegation.given", row.id, facts | {"ends_at": rfc3339(ends_at)})
         return row
 
     @classmethod

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict
+from models.pure.times import rfc3339
 from models.session import approval_events
 from models.session.approval import Approval
 from models.session.session import Session
@@ -17,7 +18,7 @@ class DeadlinePassed(Conflict):
 
     def __init__(self, approval: Approval) -> None:
         self.workspace_id, self.session_id, self.approval_id = approval.workspace_id, approval.session_id, approval.id
-        message = f"The deadline of approval {approval.id}, {approval.expires_at.isoformat()}, has passed: nothing was decided."
+        message = f"The deadline of approval {approval.id}, {rfc3339(approval.expires_at)}, has passed: nothing was decided."
         super().__init__(message, {"status": "expired"})
 
 
@@ -44,12 +45,10 @@ def extend(db: Db, session: Session, approval: Approval, principal: Principal, s
     until = session.now + timedelta(seconds=seconds)
     before = moved(db, approval.expires_at, approval.deadline_from, session.now)
     if until <= before:
-        raise Conflict(
-            f"seconds: the deadline is {before.isoformat()}, which is later already.", {"expires_at": before.isoformat()}
-        )
+        raise Conflict(f"seconds: the deadline is {rfc3339(before)}, which is later already.", {"expires_at": rfc3339(before)})
     approval.expires_at, approval.deadline_from = until, session.now
     session.emit(db, "approval.extended", approval_events.extended(db, approval, principal))
-    session.note(principal, "approval.extended", approval.id, expires_at=until.isoformat())
+    session.note(principal, "approval.extended", approval.id, expires_at=rfc3339(until))
 
 
 def remind(db: Db, session: Session, approval: Approval, principal: Principal) -> None:

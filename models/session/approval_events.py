@@ -6,6 +6,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.people.deciders import shortage
 from models.pure.quorum import Quorum
+from models.pure.times import rfc3339
 from models.session.vote import Vote
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def in_call_event(db: Db, approval: "Approval") -> Body:
     body = {
         "id": approval.id,
         "kind": approval.kind,
-        "expires_at": approval.expires_at.isoformat(),
+        "expires_at": rfc3339(approval.expires_at),
         "input_sha256": approval.input_sha256,
         "prompt": approval.prompt,
         "rule": approval.rule,
@@ -37,12 +38,12 @@ def requested(db: Db, approval: "Approval") -> Body:
 
 def extended(db: Db, approval: "Approval", principal: Principal) -> Body:
     """Return the body of `approval.extended`."""
-    return _named(approval) | {"by": str(principal), "expires_at": approval.expires_at.isoformat(), **voting(db, approval)}
+    return _named(approval) | {"by": str(principal), "expires_at": rfc3339(approval.expires_at), **voting(db, approval)}
 
 
 def reminded(db: Db, approval: "Approval") -> Body:
     """Return the body of `approval.reminded`."""
-    return _named(approval) | {"tool": approval.tool, "expires_at": approval.expires_at.isoformat(), **voting(db, approval)}
+    return _named(approval) | {"tool": approval.tool, "expires_at": rfc3339(approval.expires_at), **voting(db, approval)}
 
 
 def closed(db: Db, approval: "Approval", principal: Principal) -> Body:

@@ -12,6 +12,7 @@ from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.database.transactions import transaction
 from models.pure.storable import storable
+from models.pure.times import rfc3339
 
 if TYPE_CHECKING:
     from models.session.tool_call import ToolCall
@@ -63,7 +64,7 @@ class Attempt(Base):
         return {
             "number": row.number,
             "worker": row.worker,
-            "started_at": row.started_at.isoformat(),
+            "started_at": rfc3339(row.started_at),
             "output": row.output or "",
         }
 

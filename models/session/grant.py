@@ -19,6 +19,7 @@ from models.errors import Conflict, Invalid, NotFound
 from models.pure import policy
 from models.pure.offer import Offer
 from models.pure.policy import Rule
+from models.pure.times import rfc3339
 from models.session.approval import Approval
 from models.session.decision import Decision
 from models.session.session import Session
@@ -199,7 +200,7 @@ class Grant(Base):
             "scope": self.scope,
             "tool": self.tool,
             "covers": self.covers,
-            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+            "expires_at": rfc3339(self.expires_at) if self.expires_at else None,
             "max_uses": self.max_uses,
         }
 

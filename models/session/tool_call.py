@@ -15,6 +15,7 @@ from models.database.tables import Base, Hex
 from models.database.transactions import Hint
 from models.pure import masking
 from models.pure.git_writes import may_write_git
+from models.pure.times import rfc3339
 from models.session import call_events
 from models.session.attempt import Attempt
 from models.session.call_echoes import echoes_of
@@ -253,7 +254,7 @@ class ToolCall(Leased, Base):
         if self.cached_from:
             before = db.get_one(ToolCall, self.cached_from)
             assert before.settled_at, "a cached result is settled"
-            body["cached"] = {"tool_use_id": before.id, "at": before.settled_at.isoformat()}
+            body["cached"] = {"tool_use_id": before.id, "at": rfc3339(before.settled_at)}
         session.emit(db, kind, body)
 
 

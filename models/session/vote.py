@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
 from models.database.tables import Base
+from models.pure.times import rfc3339
 
 _STANDING = "voided_at IS NULL"
 _OF = f"WHERE approval_id = ANY(%(approvals)s) AND {_STANDING} ORDER BY created_at, id"
@@ -93,5 +94,5 @@ class Vote(Base):
             "on_behalf_of": right if right != by else None,
             "result": self.result,
             "input_sha256": self.input_sha256,
-            "at": self.created_at.isoformat(),
+            "at": rfc3339(self.created_at),
         }

@@ -27,7 +27,9 @@ class RequestSettings(BaseSettings):
     max_form_bytes: int = Field(64_000, ge=1000)
     """Size of a form from somebody who is not signed in. A signed-in person's form may have `max_body_bytes`."""
     body_seconds: float = Field(60, gt=0)
-    """How long a body, of the API or of a form, may take to arrive. Headers have gunicorn's limit of 2 s."""
+    """How long a body, of the API or of a form, may take to arrive. The headers of a connection's first request have 2 s."""
+    keepalive_seconds: int = Field(75, ge=1, le=3600)
+    """How long a connection is kept for its next request. A proxy in front must not keep it longer."""
     max_request_line_bytes: int = Field(8190, ge=256, le=8190)
     """Size of method, path and query together. 8190 is gunicorn's own limit."""
     max_header_bytes: int = Field(8190, ge=256, le=1_000_000)

@@ -32,6 +32,7 @@ from models.database.tables import Base
 from models.errors import Forbidden, Invalid, NotFound
 from models.pure.key_secret import new_secret, sha256
 from models.pure.networks import check_networks, covers
+from models.pure.times import rfc3339
 
 SCOPES = ("read", "agents", "sessions", "environment", "approvals", "reveal", "admin")
 DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})
@@ -116,7 +117,7 @@ class ApiKey(Base):
 
     def _limits(self) -> dict[str, Any]:
         """Return what limits the key, for the audit."""
-        expires_at = self.expires_at.isoformat() if self.expires_at else None
+        expires_at = rfc3339(self.expires_at) if self.expires_at else None
         limits = {"environment_id": self.environment_id, "allowed_cidrs": self.allowed_cidrs, "expires_at": expires_at}
         return {"name": Text(self.name), "scopes": self.scopes} | {name: value for name, value in limits.items() if value}
 
@@ -198,7 +199,7 @@ class ApiKey(Base):
         new.makers = new.makers or old.makers
         ends = now + overlap
         old.expires_at = min(ends, old.expires_at) if old.expires_at else ends
-        acts.record(db, by, "api_key.rotated", old.id, {"to": new.id, "expires_at": old.expires_at.isoformat()})
+        acts.record(db, by, "api_key.rotated", old.id, {"to": new.id, "expires_at": rfc3339(old.expires_at)})
         return new, secret
 
     @classmethod
@@ -221,7 +222,7 @@ def check_lasting(db: Db, by: Principal) -> None:
     """Raise Forbidden if the principal is a key that ends or has networks: a person whom it lets in would have no such limits."""
     key = _creator(db, by)
     if key is not None and (key.expires_at or key.allowed_cidrs):
-        limit = f"ends at {key.expires_at.isoformat()}" if key.expires_at else f"is limited to {', '.join(key.allowed_cidrs or ())}"
+        limit = f"ends at {rfc3339(key.expires_at)}" if key.expires_at else f"is limited to {', '.join(key.allowed_cidrs or ())}"
         raise Forbidden(
             f"x-api-key: this key {limit}, and a person who signs in has no such limit: use a key without expires_at and "
             "allowed_cidrs, or invite as an admin who is signed in."
@@ -243,7 +244,7 @@ def _within_creator(
     if expires_at is not None and creator.expires_at is not None and expires_at > creator.expires_at:
         raise Invalid(
             "expires_at",
-            f"must not be later than {creator.expires_at.isoformat()}, when the key that creates this one ends; "
+            f"must not be later than {rfc3339(creator.expires_at)}, when the key that creates this one ends; "
             "leave it out for that time.",
         )
     for position, network in enumerate(networks or ()):

@@ -92,8 +92,13 @@ class Environment(Base):
         return db.get(cls, environment_id) or _missing(environment_id)
 
     @classmethod
-    def keeping(cls, environment_id: str) -> Query["Environment"]:
-        """Return the query of an environment, with a lock that prevents its deletion until the transaction ends."""
+    def keeping(cls, environment_id: str | None) -> Query["Environment"]:
+        """Return the query of an environment, with a lock that prevents its deletion until the transaction ends.
+
+        None means the environment with which the workspace began.
+        """
+        if environment_id is None:
+            return select(cls, "WHERE built_in AND name = %(name)s FOR KEY SHARE", name=BUILT_IN)
         return select(cls, "WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
 
     @staticmethod

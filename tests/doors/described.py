@@ -9,6 +9,8 @@ import httpx2
 import jsonschema_rs
 
 Json = dict[str, Any]
+_OFFSET = re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d"')
+"""A time whose offset is not spelled Z."""
 
 
 class Document:
@@ -37,6 +39,7 @@ class Document:
         assert media_type in described["content"], f"{media_type} is not described"
         if media_type == "application/json":
             response.read()
+            assert not _OFFSET.search(response.text), "a time is spelled with Z"
             self._validator(described["content"][media_type]["schema"]).validate(response.json())
 
     def _route(self, request: httpx2.Request) -> Json | None:

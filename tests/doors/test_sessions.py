@@ -28,6 +28,12 @@ def test_overrides_replace_fields_for_this_session_only(caller: Caller) -> None:
     assert good(caller.get(f"/v1/agents/{agent['id']}"))["system"] == "Be kind."
 
 
+def test_without_an_environment_assent_s_own_workers_run_the_tools(caller: Caller) -> None:
+    good(caller.post("/v1/environments", json={"name": "default", "config": {"type": "self_hosted"}}))
+    session = good(caller.post("/v1/sessions", json={"agent": caller.agent()["id"]}))
+    assert session["environment_id"] == caller.environment_id()
+
+
 def test_initial_events_start_the_session(caller: Caller) -> None:
     session = caller.session(initial_events=[message("One."), message("Two.")], max_turns=3)
     assert (session["status"], session["max_turns"]) == ("running", 3)

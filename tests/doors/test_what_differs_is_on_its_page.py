@@ -44,6 +44,36 @@ EVENTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+FEATURES = [
+    ("Files", "/v1/files"),
+    ("Files", "/v1/files/file_1/content"),
+    ("memory stores", "/v1/memory_stores"),
+    ("vaults", "/v1/vaults/vlt_1/credentials"),
+    ("skills", "/v1/skills"),
+    ("deployments", "/v1/deployments"),
+    ("deployments", "/v1/deployment_runs"),
+    ("dreams", "/v1/dreams"),
+    ("user profiles", "/v1/user_profiles"),
+    ("tunnels", "/v1/tunnels"),
+    ("compliance reviews", "/v1/compliance/review"),
+    ("Messages API", "/v1/messages"),
+    ("organization", "/v1/organizations/rate_limits"),
+]
+
+
+@pytest.mark.parametrize(("words", "path"), FEATURES, ids=lambda value: value)
+def test_a_feature_that_is_missing_is_a_404_that_names_it_and_the_page(caller: Caller, words: str, path: str) -> None:
+    assert words in TABLE
+    for response in (caller.get(path), caller.post(path, json={})):
+        text = bad(response, 404, "docs/hosted-service.md")["message"]
+        assert words.lower() in text.lower()
+
+
+def test_workspaces_are_made_where_the_server_runs(caller: Caller) -> None:
+    assert "assent workspaces create NAME" in TABLE
+    bad(caller.post("/v1/organizations/workspaces", json={"name": "Mine"}), 404, "assent workspaces create NAME")
+
+
 @pytest.mark.parametrize(("words", "more", "field"), AGENTS, ids=lambda value: value if isinstance(value, str) else "")
 def test_refused_agents_are_documented(caller: Caller, words: str, more: dict[str, Any], field: str) -> None:
     assert words in TABLE
