@@ -8,6 +8,8 @@ from crashes.effects import SERVERS, Ledger, Noted, call
 from crashes.journey import Journey, pid_of
 from crashes.processes import wait_for
 
+from models.pure.times import rfc3339
+
 MOMENTS = {"wait before": 0, "wait after": 1}
 """Where the function waits to be killed, and the number of its effects by then."""
 
@@ -38,7 +40,7 @@ def test_a_person_sees_the_lost_attempt_and_settles_its_outcome(journey: Journey
     assert unknown.attempt_told == {
         "number": 1,
         "worker": attempt.worker,
-        "started_at": attempt.started_at.isoformat(),
+        "started_at": rfc3339(attempt.started_at),
         "output": "attempt 1 of charge began\n",
     }
     assert ledger.effects(journey.session_id) == MOMENTS[how]
