@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from api.answers.base import rfc3339
 from api.chat import answers
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -18,6 +17,7 @@ from models.flow.offers import offer_now
 from models.pure.naming import APPROVAL_TOOL
 from models.pure.offer import Offer, Option
 from models.pure.quorum import Quorum
+from models.pure.times import rfc3339
 from models.session.approval import Approval
 from models.session.session import Session
 
