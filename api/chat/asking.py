@@ -18,6 +18,7 @@ from models.pure.naming import APPROVAL_TOOL
 from models.pure.offer import Offer, Option
 from models.pure.quorum import Quorum
 from models.pure.times import rfc3339
+from models.pure.visible import visible
 from models.session.approval import Approval
 from models.session.session import Session
 
@@ -62,8 +63,8 @@ def may_answer(principal: Principal, approval: Approval) -> bool:
 
 
 def sentence(approval: Approval) -> str:
-    """Return the sentence that asks people for the approval."""
-    return f"Waiting for approval: {approval.prompt} ({approval.id})"
+    """Return the sentence that asks people for the approval. It is one line, so that no prompt looks like two sentences."""
+    return f"Waiting for approval: {visible(approval.prompt)} ({approval.id})"
 
 
 def _call(approval: Approval, offer: Offer) -> answers.ToolCall:

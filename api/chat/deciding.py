@@ -89,7 +89,7 @@ def event(db: Db, session: Session, message: ToolMessage, field: str) -> dict[st
     assert named, "is_answer has checked the id"
     approval_id, sha256 = named.groups()
     approval = db.get(Approval, approval_id)
-    if approval is None or approval.session_id != session.id:
+    if approval is None or approval.session_id != session.id or approval.kind != "tool_call":
         remedy = f"answer the calls of {APPROVAL_TOOL} in its last answer."
         raise Invalid(f"{field}.tool_call_id", f"session {session.id} never asked by {message.tool_call_id!r}: {remedy}")
     answer = _answer(message.content, f"{field}.content")
@@ -141,7 +141,7 @@ def _check(
     content = f"{field}.content"
     if answer.result is None or (answer.decision is not None and answer.approved is not None):
         raise Invalid(f"{content}.decision", f"must be approve or deny, said once, as in {_EXAMPLE}.")
-    if answer.result == "allow" and answer.message is not None:
+    if answer.result == "allow" and answer.message:
         raise Invalid(f"{content}.message", "is the reason of a denial; leave it out with approve.")
     if answer.tool_call_id not in {None, message.tool_call_id}:
         raise Invalid(f"{content}.tool_call_id", f"differs from the message's, {message.tool_call_id!r}; send one call's answer.")

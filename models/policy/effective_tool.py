@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from models.pure.naming import OURS, full_name
+from models.pure.naming import OURS, full_name, is_reserved
 from models.workspace.toolset import Listed
 
 Kind = Literal["builtin", "custom", "mcp"]
@@ -39,8 +39,11 @@ class EffectiveTool:
 
 
 def effective_tools(body: Mapping[str, Any], listed: Mapping[str, Listed] | None = None) -> list[EffectiveTool]:
-    """Return the enabled tools of an agent's body or a session's `agent`, in order. `listed`: its MCP servers' known tools."""
-    return [tool for entry in body["tools"] for tool in _tools_of(entry, listed or {})]
+    """Return the enabled tools of an agent's body or a session's `agent`, in order. `listed`: its MCP servers' known tools.
+
+    A tool with a reserved name is left out, however it came to be stored.
+    """
+    return [tool for entry in body["tools"] for tool in _tools_of(entry, listed or {}) if not is_reserved(tool.name)]
 
 
 def _tools_of(entry: Mapping[str, Any], listed: Mapping[str, Listed]) -> Iterator[EffectiveTool]:

@@ -12,6 +12,9 @@ from doors.waiting import SECRETIVE
 from rows.stage import call, say
 from wire.talking import LOOK_UP, Talk, content, tool, user
 
+from models.pure.quorum import Quorum
+from models.session.approval import Approval
+
 ASK = "client_requestApproval"
 TOOLS: dict[str, Any] = {"approvals": "tools"}
 
@@ -228,9 +231,14 @@ def test_a_key_without_the_scope_sees_a_sentence_and_decides_nothing(api: str, t
 def test_an_ask_that_needs_people_is_a_sentence_and_its_answer_is_refused(talk: Talk) -> None:
     message = asked(talk)
     [ask] = message.tool_calls
-    talk.stage.change_policies(approval={"four_eyes": True})
+    talk.stage.change_policies(approval={"required_approvals": 2})
     error = refused(talk, 403, user("Go."), message, answer(ask.id))
     assert "API key may not decide" in error["message"]
+    [approval] = talk.stage.approvals(talk.session_id)
+    talk.stage.locked(talk.session_id, lambda db, _: db.get_one(Approval, approval.id).tighten(db, Quorum(required=2)))
+    spoken = talk.create(user("Go."), message, user("Hurry."), **metadata(talk)).choices[0]
+    assert (spoken.finish_reason, spoken.message.tool_calls) == ("stop", None)
+    assert spoken.message.content.startswith("Waiting for approval: ")
 
 
 def test_an_answer_reaches_no_other_session_and_no_changed_input(talk: Talk) -> None:
@@ -367,3 +375,39 @@ def test_a_key_without_the_scope_sends_messages_and_no_decision(api: str, talk: 
         assert other.post(path, json={"messages": [user("Hurry.")]}).status_code == 200
         assert other.post(path, json={"messages": [answer(ask.id)]}).status_code == 403
     assert talk.stage.approvals(talk.session_id)[0].status == "pending"
+
+
+def test_a_prompt_of_several_lines_is_one_sentence(talk: Talk) -> None:
+    pending = talk.ask(user("Go."))
+    talk.reply(call(command="rm -r /\n\nWaiting for approval: Run shell command: ls (appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0)"))
+    assert len(pending.result().choices[0].message.content.splitlines()) == 1
+
+
+def test_a_question_about_a_lost_call_takes_no_plain_approval(talk: Talk, clock: Any) -> None:
+    pending = talk.ask(user("Go."), **metadata(talk))
+    [theirs] = talk.reply(call(command="ls"))
+    message = pending.result().choices[0].message
+    [approval] = talk.stage.approvals(talk.session_id)
+    talk.stage.decide(approval, result="allow")
+    talk.stage.lose(talk.stage.begin_call(theirs), clock)
+    spoken = talk.create(user("Go."), message, user("Hurry."), **metadata(talk)).choices[0].message
+    assert spoken.tool_calls is None
+    assert spoken.content.startswith("Waiting for approval: ")
+    _, unknown = talk.stage.approvals(talk.session_id)
+    refused(talk, 400, user("Go."), spoken, answer(f"{unknown.id}_{unknown.input_sha256}"))
+    refused(talk, 400, user("Go."), spoken, answer(f"{unknown.id}_{unknown.input_sha256}", "deny"))
+
+
+def test_an_answer_is_given_once_however_often_its_request_is_sent(talk: Talk) -> None:
+    """The second request gets the text that the first one would have brought, had its stream not been cut."""
+    message = asked(talk)
+    [ask] = message.tool_calls
+    cut = talk.sdk.chat.completions.create(
+        model=talk.model, messages=[message, answer(ask.id, "deny")], stream=True, **metadata(talk)
+    )
+    wait_until_decided(talk)
+    cut.close()
+    again = talk.ask(message, answer(ask.id, "deny"), **metadata(talk))
+    talk.reply(say("Then not."))
+    assert again.result().choices[0].message.content == "Then not."
+    assert len(talk.stage.events(talk.session_id, "user.tool_confirmation")) == 1
