@@ -26,8 +26,8 @@ from workers.celery import app
 
 log = logging.getLogger(__name__)
 
-DELETING_SECONDS = 45.0
-"""Longest time that one sweep deletes rows. It is below the time between two sweeps, so that they do not pile up."""
+MOST_SECONDS = 45.0
+"""Longest time of a sweep that goes on batch by batch. It is below the time between two such sweeps, so these do not pile up."""
 LONG_QUEUE = 1000
 """A queue with so many messages gets no hints from the dispatch sweep."""
 MOST_SWEEPS = 200
@@ -158,10 +158,13 @@ def _release_for(grant: due.NewGrant) -> None:
 @app.task(name="sweep.resume_at_limits")
 def resume_at_limits() -> None:
     """Resume sessions at a spend limit that has room again: the limit was raised or deleted, or its next period began."""
+    until = time.monotonic() + MOST_SECONDS
     for workspace_id in due.workspaces_at_limits():
-        for session_id in limits.sessions_to_resume(workspace_id):
-            with isolated("resume_at_limits", session_id, workspace_id):
-                limits.resume_at_limit(workspace_id, session_id)
+        session_id = ""
+        while time.monotonic() < until and (session_ids := limits.sessions_to_resume(workspace_id, session_id)):
+            for session_id in session_ids:
+                with isolated("resume_at_limits", session_id, workspace_id):
+                    limits.resume_at_limit(workspace_id, session_id)
 
 
 @app.task(name="sweep.end_halts")
@@ -192,7 +195,7 @@ def seal_audit() -> None:
 @app.task(name="sweep.delete_old")
 def delete_old() -> None:
     """Delete old rows of each table of `retention.OLD`, batch by batch, until none is left or the time is over."""
-    until = time.monotonic() + DELETING_SECONDS
+    until = time.monotonic() + MOST_SECONDS
     tables = list(retention.OLD)
     while tables and time.monotonic() < until:
         tables = [old for old in tables if _may_have_more(old)]
@@ -201,7 +204,7 @@ def delete_old() -> None:
 @app.task(name="sweep.remove_deleted")
 def remove_deleted() -> None:
     """Remove the rows of deleted sessions and endpoints, batch by batch, until none is left or the time is over."""
-    until = time.monotonic() + DELETING_SECONDS
+    until = time.monotonic() + MOST_SECONDS
     rows = due.removals()
     while rows and time.monotonic() < until:
         rows = [row for row in rows if _has_more(row)]

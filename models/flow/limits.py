@@ -32,6 +32,8 @@ TOOL = "session.spend_limit"
 """The name of the call that people are asked about. No tool can have it."""
 AGAIN_SECONDS = 2
 """Pause of a turn while other requests may still use up the limit."""
+BATCH = 500
+"""Most sessions that one query returns to resume."""
 _SHARE = Decimal("0.1")
 """Share of the limit that a question proposes to spend in addition."""
 
@@ -87,10 +89,13 @@ def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount
     return limit
 
 
-def sessions_to_resume(workspace_id: str) -> list[str]:
-    """Return the sessions of a workspace with a question at a limit that has room again: raised, deleted, or in a new period."""
+def sessions_to_resume(workspace_id: str, after: str = "") -> list[str]:
+    """Return the next sessions of a workspace with a question at a limit that has room again: raised, deleted, or in a new period.
+
+    At most BATCH, in the order of their ids, those behind the id `after`.
+    """
     with transaction(workspace_id) as db:
-        return spend_standing.with_room(db, TOOL)
+        return spend_standing.with_room(db, TOOL, after, BATCH)
 
 
 def resume_at_limit(workspace_id: str, session_id: str) -> None:

@@ -115,6 +115,17 @@ def test_sessions_go_on_when_the_limit_has_room_again(stage: Stage, clock: Any, 
     stage.check(session)
 
 
+def test_one_sweep_resumes_all_sessions_in_batches(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit(stage, "10")
+    spend_10(stage)
+    sessions = [begin(stage) for _ in range(5)]
+    assert [stage.claim(session) for session in sessions] == [None] * 5
+    limit(stage, "1000")
+    monkeypatch.setattr(limits, "BATCH", 2)
+    sweeps.resume_at_limits()
+    assert [stage.read(session).status for session in sessions] == ["running"] * 5
+
+
 def test_a_request_without_a_price_does_not_begin_under_a_limit(stage: Stage) -> None:
     limit(stage, "100")
     session = stage.session()  # the stand-in has no price
