@@ -24,6 +24,7 @@ from models.outbox.notification import ATTEMPTS, Notification
 from models.people.delegation import Delegation
 from models.people.member import Member
 from models.settings import settings
+from models.workspace.halt import Halt
 from workers import notifying, sweeps
 
 
@@ -205,6 +206,17 @@ def test_quiet_hours_postpone_to_their_end(stage: Stage, ops: Receiver, clock: C
     clock.advance(3600 + 60)
     notify(stage)
     assert titles(ops) == ["Run shell command: waiting"], "no message about the approval that was decided in the night"
+
+
+def test_a_question_whose_deadline_stood_still_in_a_halt_is_sent(stage: Stage, ops: Receiver, clock: Clock) -> None:
+    channel(stage)
+    ask(stage, stage.session(approval={"timeout_seconds": 60}), command="ls")
+    fan_out(stage)
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    clock.advance(3600)
+    notify(stage)
+    assert titles(ops) == ["Run shell command: ls"]
 
 
 def test_a_failing_channel_is_tried_again_and_gives_up(stage: Stage, ops: Receiver, clock: Clock) -> None:
