@@ -1,7 +1,7 @@
 """The outcome of a task in words, for operators who watch Flower: statuses, counts, and names of tools. No contents, no secrets.
 
 A task returns its words: Flower shows SUCCESS. Or it raises `Failed` or Celery's `Retry`: Flower shows FAILURE or RETRY. Celery
-repeats the task nor logs a traceback: the row says what happens next.
+neither repeats the task nor logs a traceback: the row says what happens next.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Hints of queued turns and calls. In each queue, only the front of a workspace's rows has hints, and who takes one hints the next.
+"""Hints of queued turns and calls. In each queue, only the front of a workspace's rows has hints. A claim sends the next hint.
 
 So the queue's messages alternate between workspaces, however many rows of one of them wait, and a backlog is worked off as fast as
 workers take messages. The dispatch sweep starts again where messages were lost.
