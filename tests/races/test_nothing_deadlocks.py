@@ -10,8 +10,9 @@ import psycopg
 import pytest
 from crashes.invariants import check_invariants, look
 from own_database import DatabaseUrls
+from people import member
 from races.races_together import together
-from rows.spending import MODEL, PRICE, QUOTE, limit
+from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, limit, spend_10
 from rows.stage import USAGE, Stage, call, say
 
 from models import flow
@@ -22,6 +23,7 @@ from models.errors import Refusal
 from models.flow import queued
 from models.pure.charges import Charge
 from models.session import lease
+from models.session.approver_set import ANYBODY
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -162,6 +164,42 @@ def test_two_models_are_charged_in_one_order(stage: Stage, database_urls: Databa
             for session, turn, charges in zip(sessions[1:], turns[1:], (CHARGES, CHARGES[::-1]), strict=True)
         ]
         assert together(*replies, let_go) == [[], [], None]
+
+
+def test_a_question_at_a_spend_limit_and_a_reply_that_asks_the_same_people_take_one_order(
+    stage: Stage, database_urls: DatabaseUrls
+) -> None:
+    """The claim holds the limit when it inserts the set of approvers, which is new. So the reply inserts the set after its cost."""
+    stage.quote = QUOTE
+    limit(stage, "1000")
+    first = stage.session(bash="always_ask", agent_approval={"approvers": [f"user:{member(stage).person_id}"]}, model=MODEL)
+    second = stage.session(of_agent=stage.read(first).agent_id)
+    for session in (first, second):
+        stage.message(session)
+    turn = stage.begin(first)
+    spend_10(stage)
+    limit(stage, "10")
+    with psycopg.connect(database_urls.admin) as holder, psycopg.connect(database_urls.admin, autocommit=True) as watch:
+        holder.execute("SELECT FROM spend_limit FOR UPDATE")
+
+        def wait_for(waiting: int) -> None:
+            while watch.execute(WAITING).fetchone() != (waiting,):
+                pass
+
+        def reply() -> list[ToolCall]:
+            wait_for(1)
+            return stage.reply(first, call(), turn=turn, charge=COSTS_10)
+
+        def let_go() -> None:
+            wait_for(2)
+            holder.rollback()
+
+        claimed, asked, _ = together(partial(stage.claim, second), reply, let_go)
+    assert claimed is None
+    assert [each.status for each in asked] == ["asked"]
+    sets = {approval.approver_set for session in (first, second) for approval in stage.approvals(session)}
+    assert len(sets) == 1
+    assert sets != {ANYBODY}
 
 
 OWNED = r'"?(turn|tool_call|approval|event|attempt)\b'
