@@ -34,12 +34,12 @@ FIRST, RETRY = ({"x-stainless-retry-count": retries} for retries in "01")
 
 
 @contextmanager
-def served(log: Path, port: int = 0, **env: str) -> Iterator[str]:
-    """Start a server. Returns its URL once it answers. `port`: 0 for a free one."""
+def served(log: Path, port: int = 0, graceful: int = 1, **env: str) -> Iterator[str]:
+    """Start a server. Returns its URL once it answers. `graceful`: seconds that requests have at its end."""
     with socket.create_server(("127.0.0.1", port)) as taken:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving"]
-    command += ["--bind", f"127.0.0.1:{port}", "--graceful-timeout", "1", "--no-control-socket"]
+    command += ["--bind", f"127.0.0.1:{port}", "--graceful-timeout", str(graceful), "--no-control-socket"]
     env = {"ASSENT_PUBLIC_URL": f"http://localhost:{port}"} | env
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=out, stderr=out)
