@@ -1,9 +1,16 @@
-"""Flower's secret settings, under Flower's own names. On a command line, every user of the machine could read the secrets."""
+"""Flower's settings, under Flower's own names. On a command line, every user of the machine could read the secrets.
+
+The page of tasks shows the tool, the agent, the session and the outcome of each task.
+"""
 
 import os
+import re
 import sys
+from ast import literal_eval
+from typing import Any
 
 from flower.views import BaseHandler
+from flower.views.tasks import TASK_COLUMNS
 
 from models.settings.variables import refuse_needless
 
@@ -13,6 +20,24 @@ if ":" not in os.environ.get("FLOWER_BASIC_AUTH", ""):
 refuse_needless("flower")
 basic_auth = [os.environ["FLOWER_BASIC_AUTH"]]
 read_only = True
+
+TASK_COLUMNS |= {"kwargs": "Tool and agent", "args": "Session and row", "result": "Outcome"}
+tasks_columns = "name,state,kwargs,args,result,received,runtime,worker,uuid"
+
+
+def format_task(task: Any) -> Any:
+    """Return the task as the columns show it: names and ids alone, the session's id first, and the outcome of a failure too."""
+    if task.args and (ids := re.findall(r"'(\w+)'", task.args)):
+        row, *owners = ids  # a row of a session: its id, the session's and the workspace's; any other row: its id, the workspace's
+        task.args = ", ".join([*owners[:-1], row])
+    if task.kwargs:
+        task.kwargs = ", ".join(re.findall(r": '([^']*)'", task.kwargs))
+    if task.exception:
+        words = re.fullmatch(r"Failed\((.*)\)", task.exception)
+        task.result = words[1] if words else task.exception
+    if task.result and task.result[0] in "'\"":
+        task.result = literal_eval(task.result)
+    return task
 
 
 def _demand_password(handler: BaseHandler) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from celery import Celery
 from celery.signals import beat_init, celeryd_after_setup, celeryd_init, worker_process_init, worker_ready
 from gevent.monkey import is_module_patched
+from kombu.entity import Exchange, Queue
 from kombu.utils import functional
 
 from models import garbage_collection
@@ -16,6 +17,9 @@ from models.settings.variables import refuse_needless
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
 from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
+
+QUEUES = {"turn": "turns", "tool": "tools", "deliver": "deliver", "sweep": "sweeps"}
+"""The queue of each kind of task, by the first word of the tasks' names."""
 
 app = Celery(
     "assent",
@@ -32,12 +36,10 @@ app = Celery(
     ],
 )
 app.conf.update(
-    task_routes={
-        "turn.*": {"queue": "turns"},
-        "tool.*": {"queue": "tools"},
-        "deliver.*": {"queue": "deliver"},
-        "sweep.*": {"queue": "sweeps"},
-    },
+    task_routes={f"{tasks}.*": {"queue": queue} for tasks, queue in QUEUES.items()},
+    # Flower shows the declared queues. Queues of toolsets, `tools.NAME`, are created by their workers.
+    task_queues=[Queue(name, Exchange(name), routing_key=name) for name in QUEUES.values()],  # type: ignore[no-untyped-call]
+    task_default_queue=QUEUES["sweep"],  # else Flower shows a queue `celery`, which nobody uses
     task_serializer="json",
     accept_content=["json"],
     task_ignore_result=True,
@@ -79,7 +81,7 @@ app.steps["consumer"].add(BatchedTaskEvents)
 def check_worker(instance: Any, **_: Any) -> None:
     """Refuse to start with a database role that no row policy binds, or with another process's secrets."""
     kinds = {queue.partition(".")[0] for queue in instance.app.amqp.queues.consume_from}  # `tools.orders` belongs to `tools`
-    check_start(*(name for name in ("turns", "tools", "sweeps", "deliver") if name in kinds))
+    check_start(*(name for name in QUEUES.values() if name in kinds))
 
 
 @beat_init.connect

@@ -140,7 +140,7 @@ class Publisher:
     def _send(self, hints: list[Hint], notes: Notes) -> None:
         for hint in hints:
             # For Flower. The arguments are ids, so nothing needs to be shortened.
-            texts = {"argsrepr": str(hint.args), "kwargsrepr": "{}"}
+            texts = {"argsrepr": str(hint.args), "kwargsrepr": hint.about or "{}"}
             app.send_task(hint.task, hint.args, queue=hint.queue, producer=self._producer, ignore_result=True, retry=False, **texts)
         for session_id, note in notes.items():
             self.redis.publish(channel(session_id), encode(note))

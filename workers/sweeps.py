@@ -1,10 +1,13 @@
-"""The sweeps: bounded, idempotent repairs. Each reads ids, then acts on one session at a time. `workers.schedule` lists them."""
+"""The sweeps: bounded, idempotent repairs. Each reads ids, then acts on one session at a time. `workers.schedule` lists them.
+
+Each returns what it did in words, which are empty if there was nothing to do.
+"""
 
 import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from celery import beat
@@ -23,6 +26,7 @@ from models.session.turn import Turn
 from models.settings import settings
 from workers import enqueue
 from workers.celery import app
+from workers.outcome import Sweep, did, tally
 
 log = logging.getLogger(__name__)
 
@@ -48,40 +52,52 @@ class Scheduler(beat.Scheduler):
             super().apply_entry(entry, producer=producer)
 
 
-@app.task(name="sweep.dispatch")
-def dispatch() -> None:
+@app.task(name="sweep.dispatch", base=Sweep)
+def dispatch() -> str:
     """Send hints for queued rows that are due and have had no hint recently. This makes up for every lost message.
 
     While more rows wait than a queue takes, the sweep goes on as soon as workers have taken hints, until the next sweep is due.
     """
     until = time.monotonic() + settings().sweep_seconds
-    more = _send_hints()
-    _fill("deliver", queued.notification_hints)  # once: a worker goes on with the others that are due
+    first = [*_send_hints(), _fill("deliver", queued.notification_hints)]  # once: a worker goes on with the others that are due
+    sent, more = sum(batch.sent for batch in first), any(batch.more for batch in first[:-1])
     while more and time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
-        more = _send_hints()
+        batches = _send_hints()
+        sent, more = sent + sum(batch.sent for batch in batches), any(batch.more for batch in batches)
+    return did("sent hints again:", sent)
 
 
-def _send_hints() -> bool:
-    """Send a batch of hints of turns, calls and deliveries to each queue. Returns True if more may wait."""
-    more = [_fill("turns", partial(queued.hints, Turn)), _fill("deliver", queued.delivery_hints)]
-    more += [_fill(queue or "tools", partial(queued.hints, ToolCall, queue=queue)) for queue in queued.queues()]
-    return any(more)
+class _Batch(NamedTuple):
+    """The hints that a queue got."""
+
+    sent: int
+    more: bool
+    """True if more may wait."""
 
 
-def _fill(queue: str, hints: Callable[..., list[Hint]]) -> bool:
-    """Send a batch of hints to a queue that is not long. Returns True if more may wait."""
+def _send_hints() -> list[_Batch]:
+    """Send a batch of hints of turns, calls and deliveries to each queue."""
+    batches = [_fill("turns", partial(queued.hints, Turn)), _fill("deliver", queued.delivery_hints)]
+    return batches + [_fill(queue or "tools", partial(queued.hints, ToolCall, queue=queue)) for queue in queued.queues()]
+
+
+def _fill(queue: str, hints: Callable[..., list[Hint]]) -> _Batch:
+    """Send a batch of hints to a queue that is not long."""
     waiting = enqueue.backlog(queue)
     if waiting is None or waiting >= LONG_QUEUE:
-        return waiting is not None
+        return _Batch(0, waiting is not None)
     limit = min(due.BATCH, LONG_QUEUE - waiting)
     batch = hints(limit, is_empty=waiting == 0)
-    return enqueue.publish(batch, {}) and len(batch) >= limit
+    if not enqueue.publish(batch, {}):
+        return _Batch(0, False)
+    return _Batch(len(batch), len(batch) >= limit)
 
 
-@app.task(name="sweep.rescue")
-def rescue() -> None:
+@app.task(name="sweep.rescue", base=Sweep)
+def rescue() -> str:
     """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
+    rescued = 0
     for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
         for row in due.lapsed(table):
             subject = Row(table, row.id, row.workspace_id, row.session_id)
@@ -89,125 +105,160 @@ def rescue() -> None:
                 session = Session.try_lock(db, row.session_id)
                 if session is not None:
                     verb(db, session, row.id)
+                    rescued += 1
     for row in due.lapsed_deliveries():
         with bounded("rescue", Row(Delivery, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
             if delivery := db.get(Delivery, row.id, lock=True):
                 delivery.lose(db)
+                rescued += 1
     for row in due.lapsed_notifications():
         with bounded("rescue", Row(Notification, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
             if notification := db.get(Notification, row.id, lock=True):
                 notification.lose(db)
+                rescued += 1
+    return did("took back", rescued)
 
 
-@app.task(name="sweep.expire_approvals")
-def expire_approvals() -> None:
+@app.task(name="sweep.expire_approvals", base=Sweep)
+def expire_approvals() -> str:
     """Expire approvals whose deadline has passed."""
+    expired = 0
     for session_id, workspace_id in _sessions(due.overdue_approvals()):
         with isolated("expire_approvals", session_id, workspace_id):
-            flow.expire_due(workspace_id, session_id)
+            expired += flow.expire_due(workspace_id, session_id)
+    return did("expired", expired)
 
 
-@app.task(name="sweep.expire_calls")
-def expire_calls() -> None:
+@app.task(name="sweep.expire_calls", base=Sweep)
+def expire_calls() -> str:
     """End custom tool calls whose client posted no result in time."""
+    expired = 0
     for session_id, workspace_id in _sessions(due.unanswered_calls()):
         with isolated("expire_calls", session_id, workspace_id):
-            flow.expire_calls(workspace_id, session_id)
+            expired += flow.expire_calls(workspace_id, session_id)
+    return did("expired", expired)
 
 
-@app.task(name="sweep.remind_approvers")
-def remind_approvers() -> None:
+@app.task(name="sweep.remind_approvers", base=Sweep)
+def remind_approvers() -> str:
     """Remind people of waiting approvals, once each."""
+    reminded = 0
     for session_id, workspace_id in _sessions(due.approvals_to_remind()):
         with isolated("remind_approvers", session_id, workspace_id):
-            flow.remind_due(workspace_id, session_id)
+            reminded += flow.remind_due(workspace_id, session_id)
+    return did("reminded", reminded)
 
 
-@app.task(name="sweep.release_granted")
-def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> None:
+@app.task(name="sweep.release_granted", base=Sweep)
+def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> str:
     """Release waiting calls that a new grant covers.
 
     Every grant sends a hint. The beat repeats the sweep until every transaction that may have asked without seeing the grant has
     ended.
     """
+    total = 0
     for session_id, workspace_id in failure.to_retry(_OF_SESSION, due.BATCH):
         with isolated(_OF_SESSION, session_id, workspace_id):
-            if flow.release_waiting(workspace_id, session_id) is not None:
+            released = flow.release_waiting(workspace_id, session_id)
+            if released is not None:
                 failure.recovered(_OF_SESSION, session_id, workspace_id)
+                total += released
     for grant in due.new_grants(grant_id):
         with isolated("release_granted", grant.id, grant.workspace_id):
-            _release_for(grant)
+            total += _release_for(grant)
+    return did("released", total)
 
 
 _OF_SESSION = "release_granted in session"
 """The name for failures in one session. The sweep skips that session, so that the grant's other sessions do not wait."""
 
 
-def _release_for(grant: due.NewGrant) -> None:
-    """Release calls in the next sessions that wait for a grant. If a session is locked, the next sweep repeats all of them."""
+def _release_for(grant: due.NewGrant) -> int:
+    """Release calls in the next sessions that wait for a grant. If a session is locked, the next sweep repeats all of them.
+
+    Returns how many calls were released.
+    """
     waiting = due.waiting_for(grant)
-    locked = False
+    counts: list[int | None] = []
     for row in waiting:
         with isolated(_OF_SESSION, row.session_id, row.workspace_id):
-            locked |= flow.release_waiting(row.workspace_id, row.session_id) is None
+            counts.append(flow.release_waiting(row.workspace_id, row.session_id))
+    locked = None in counts
     to = waiting[-1].session_id if len(waiting) == due.BATCH else None
     if not locked and (grant.ripe or to != grant.swept_to):
         flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
+    return sum(filter(None, counts))
 
 
-@app.task(name="sweep.resume_at_limits")
-def resume_at_limits() -> None:
+@app.task(name="sweep.resume_at_limits", base=Sweep)
+def resume_at_limits() -> str:
     """Resume sessions at a spend limit that has room again: the limit was raised or deleted, or its next period began."""
-    until = time.monotonic() + MOST_SECONDS
+    until, resumed = time.monotonic() + MOST_SECONDS, 0
     for workspace_id in due.workspaces_at_limits():
         session_id = ""
         while time.monotonic() < until and (session_ids := limits.sessions_to_resume(workspace_id, session_id)):
             for session_id in session_ids:
                 with isolated("resume_at_limits", session_id, workspace_id):
                     limits.resume_at_limit(workspace_id, session_id)
+                    resumed += 1
+    return did("resumed", resumed)
 
 
-@app.task(name="sweep.end_halts")
-def end_halts() -> None:
+@app.task(name="sweep.end_halts", base=Sweep)
+def end_halts() -> str:
     """Resume sessions after a halt: give held calls to their clients, and move the deadlines that stood still."""
+    resumed = 0
     for session_id, workspace_id in _sessions(due.held_calls()):
         with isolated("end_halts", session_id, workspace_id):
             flow.resume(workspace_id, session_id)
+            resumed += 1
     for halt in due.ended_halts():
         with isolated("end_halts", halt.id, halt.workspace_id):
             stopped = due.stopped_by(halt)
             for row in stopped:
                 with isolated("end_halts", row.session_id, row.workspace_id):
                     flow.resume(row.workspace_id, row.session_id)
+                    resumed += 1
             if not stopped and not due.stopped_by(halt, 1, failing=True):
                 flow.settled(halt.workspace_id, halt.id)
+    return did("resumed", resumed)
+
+
+@app.task(name="sweep.report")
+def report() -> str:
+    """Say that the sweeps of this process run: how many since its last report. The one task of a minute without work in Flower."""
+    return tally.report()
 
 
 _seals = seal_sweep.Sweep()
 
 
-@app.task(name="sweep.seal_audit")
-def seal_audit() -> None:
+@app.task(name="sweep.seal_audit", base=Sweep)
+def seal_audit() -> str:
     """Seal the new audit rows of all chains, and sign them."""
-    _seals.run()
+    return did("sealed chains of", _seals.run())
 
 
-@app.task(name="sweep.delete_old")
-def delete_old() -> None:
+@app.task(name="sweep.delete_old", base=Sweep)
+def delete_old() -> str:
     """Delete old rows of each table of `retention.OLD`, batch by batch, until none is left or the time is over."""
-    until = time.monotonic() + MOST_SECONDS
+    until, deleted = time.monotonic() + MOST_SECONDS, 0
     tables = list(retention.OLD)
     while tables and time.monotonic() < until:
-        tables = [old for old in tables if _may_have_more(old)]
+        counts = {old: _delete_batch(old) for old in tables}
+        deleted += sum(counts.values())
+        tables = [old for old, count in counts.items() if count >= retention.BATCH]
+    return did("deleted rows:", deleted)
 
 
-@app.task(name="sweep.remove_deleted")
-def remove_deleted() -> None:
+@app.task(name="sweep.remove_deleted", base=Sweep)
+def remove_deleted() -> str:
     """Remove the rows of deleted sessions and endpoints, batch by batch, until none is left or the time is over."""
     until = time.monotonic() + MOST_SECONDS
-    rows = due.removals()
+    rows = deleted = due.removals()
     while rows and time.monotonic() < until:
         rows = [row for row in rows if _has_more(row)]
+    return did("removed", len(deleted) - len(rows)) or did("still removing", len(rows))
 
 
 def _has_more(row: due.Due) -> bool:
@@ -218,13 +269,13 @@ def _has_more(row: due.Due) -> bool:
     return False
 
 
-def _may_have_more(old: retention.Old) -> bool:
-    """Delete one batch. Returns False once no old row is left, or after an error, so that the other tables do not wait."""
+def _delete_batch(old: retention.Old) -> int:
+    """Delete one batch, and return how many rows. Returns 0 after an error, so that the other tables do not wait."""
     try:
         return retention.delete_old(old)
     except psycopg.Error as error:
         log.error("old rows of %s are left for a later sweep (%s)", old.table, type(error).__name__)
-        return False
+        return 0
 
 
 def _sessions(rows: list[due.Due]) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.outcome import BUSY, LONGEST, LOST, NOT_CLAIMED, UNREADABLE
+from workers.outcome import BUSY, LONGEST, LOST, NOT_CLAIMED, UNREADABLE, Sweep, did
 from workers.tools import execution, sources
 from workers.tools.builtin import git_look, paths
 from workers.tools.kinds import Answers, Tool, ToolContext
@@ -74,12 +74,15 @@ def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> str:
             return _finish(call, lease, outcome)
 
 
-@app.task(name="tool.tidy")
-def tidy() -> None:
+@app.task(name="tool.tidy", base=Sweep)
+def tidy() -> str:
     """Remove the files of deleted sessions. Runs on tools workers, which mount the workdirs."""
+    removed = 0
     for some in workdir.sessions(_LOOKED_UP_AT_ONCE):
         for session_id in sessions.gone(some):
             workdir.remove(session_id)
+            removed += 1
+    return did("removed files of", removed)
 
 
 def list_changed(address: str) -> None:

@@ -40,21 +40,26 @@ class Sweep:
         self.watch = Watch()
         self._running = threading.Lock()
 
-    def run(self) -> None:
-        """Seal once. A workspace that cannot be sealed now is left for the next run, and does not hold up the others."""
+    def run(self) -> int:
+        """Seal once. Returns the number of workspaces with new acts.
+
+        A workspace that cannot be sealed now is left for the next run, and does not hold up the others.
+        """
+        grown = 0
         if not self._running.acquire(blocking=False):
-            return
+            return grown
         try:
             with signer.signer() as by:
                 if not by.problem:
-                    self._seal(by)
+                    grown = self._seal(by)
                 self.watch.look(by)
         except InUse:
-            return  # another process is sealing
+            return 0  # another process is sealing
         finally:
             self._running.release()
+        return grown
 
-    def _seal(self, by: Signer) -> None:
+    def _seal(self, by: Signer) -> int:
         compares = self.compared is None or time.monotonic() - self.compared > COMPARE_SECONDS
         by.since, by.coverage = self._begin(by, compares=compares), self.coverage
         growth = sealing.grown(by.since, self.coverage)
@@ -67,6 +72,7 @@ class Sweep:
             if compares or workspace_id not in self.behind:
                 log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, reason)
         self._end(by, growth, locked)
+        return len(growth.chains)
 
     def _begin(self, by: Signer, *, compares: bool) -> datetime:
         """Return the time from which on this run reads acts. Forgets the coverage if that does not go back so far."""

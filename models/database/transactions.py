@@ -49,6 +49,8 @@ class Hint:
     args: tuple[str, ...]
     queue: str | None = None
     """A queue other than the task's own: the queue of the workers that have a toolset."""
+    about: str = field(default="", compare=False)
+    """The tool and the agent, for operators. No task reads it."""
 
 
 @dataclass

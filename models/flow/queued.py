@@ -10,7 +10,7 @@ from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
 from models.flow.due import BATCH, HALTED
 from models.outbox.endpoint import AT_ONCE as DELIVERIES_AT_ONCE
-from models.session.hints import AT_ONCE, CALLS, CLAIMABLE, HELD_BACK, IN_QUEUE, QUEUED, front, stamp
+from models.session.hints import AT_ONCE, CALLS, CLAIMABLE, HELD_BACK, IN_QUEUE, QUEUED, RETURNED, front, hint_of, stamp
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
@@ -37,10 +37,10 @@ def hints(
     named = queue is not None
     with transaction(role="system") as db:
         if table is Turn:
-            return [Hint("turn.run", row) for row in db.rows(_HINT_TURNS, **values)]
+            return [hint_of("turn.run", row) for row in db.rows(_HINT_TURNS, **values)]
         # The hint of a call that was held back is not lost: a worker took it.
         held_back = db.rows(_HINT_HELD_BACK[named], **values | {"is_empty": False})
-        return [Hint("tool.run", row, queue) for row in (*db.rows(_HINT_CALLS[named], **values), *held_back)]
+        return [hint_of("tool.run", row, queue) for row in (*db.rows(_HINT_CALLS[named], **values), *held_back)]
 
 
 def delivery_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
@@ -114,7 +114,6 @@ def _oldest(table: str, waiting: str, *, returning: str, order: str = "due_at") 
     return stamp(table, f"{waiting} AND {_SILENT}", ids, returning)
 
 
-_OF_SESSION = "id, session_id, workspace_id"
 _OF_WORKSPACE = "id, workspace_id"
 _GOES_ON = f"(SELECT {HALTED} AS halted) AS halts ON step.line <> ALL (halted)"
 _IS_OPEN = f"""
@@ -122,13 +121,13 @@ _IS_OPEN = f"""
 """
 _IF_FAILING_ONE = f"CASE WHEN endpoint.failing_since IS NULL THEN {DELIVERIES_AT_ONCE} ELSE 1 END"
 _BEGINS = f"workspace_id <> ALL ({HALTED})"
-_HINT_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=_OF_SESSION)
+_HINT_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=RETURNED["turn.run"])
 _HINT_CALLS = {
-    named: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=_OF_SESSION)
+    named: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=RETURNED["tool.run"])
     for named, calls in CALLS.items()
 }
 _HINT_HELD_BACK = {
-    named: _oldest("tool_call", f"{HELD_BACK} AND {in_queue} AND {_BEGINS}", order="queue, due_at", returning=_OF_SESSION)
+    named: _oldest("tool_call", f"{HELD_BACK} AND {in_queue} AND {_BEGINS}", order="queue, due_at", returning=RETURNED["tool.run"])
     for named, in_queue in IN_QUEUE.items()
 }
 _HINT_DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, joined=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)

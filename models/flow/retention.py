@@ -38,8 +38,8 @@ OLD = (
 )
 
 
-def delete_old(old: Old) -> bool:
-    """Delete the next old rows of one table. Returns True if there may be more."""
+def delete_old(old: Old) -> int:
+    """Delete the next old rows of one table. Returns how many; if it is BATCH, there may be more."""
     statement = f"""
         WITH deleted AS (
             DELETE FROM {old.table} WHERE ({old.key}) IN (
@@ -48,4 +48,4 @@ def delete_old(old: Old) -> bool:
         ) SELECT count(*) FROM deleted
     """  # noqa: S608 - names of our own
     with transaction(role="system") as db:
-        return bool(db.value(statement, kept=old.kept(), limit=BATCH) >= BATCH)
+        return int(db.value(statement, kept=old.kept(), limit=BATCH))

@@ -4,7 +4,7 @@ So the queue's messages alternate between workspaces, however many rows of one o
 workers take messages. The dispatch sweep starts again where messages were lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from models.database.clock import STARTED
 from models.database.exchange import Rows, Statement
@@ -22,6 +22,20 @@ IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
 CALLS = {named: f"{CLAIMABLE} AND {in_queue}" for named, in_queue in IN_QUEUE.items()}
 
 
+RETURNED = {
+    "turn.run": "id, session_id, workspace_id, (SELECT agent_id FROM session WHERE session.id = turn.session_id)",
+    "tool.run": "id, session_id, workspace_id, (SELECT agent_id FROM session WHERE session.id = tool_call.session_id), name",
+}
+"""SQL of the columns for `hint_of`, by task."""
+
+
+def hint_of(task: str, row: Sequence[str], queue: str | None = None) -> Hint:
+    """Return the hint of a row of `RETURNED`."""
+    row_id, session_id, workspace_id, agent_id, *tool = row
+    about = {"tool": tool[0], "agent": agent_id} if tool else {"agent": agent_id}
+    return Hint(task, (row_id, session_id, workspace_id), queue, str(about))
+
+
 def hint_queued(db: Db, hint: Hint) -> None:
     """Send the hint of a row that was queued, and stamped as hinted, if the row is at the front. Else remove the stamp."""
 
@@ -35,7 +49,7 @@ def hint_next(db: Db, task: str, queue: str | None = None) -> None:
     """Send a hint for each row at the front that has none, because a row has left the queue."""
 
     def send(rows: Rows) -> None:
-        outbox(db).hints += [Hint(task, row, queue) for row in rows]
+        outbox(db).hints += [hint_of(task, row, queue) for row in rows]
 
     _at_the_end(db, _NEXT, task, queue, send)
 
@@ -81,4 +95,4 @@ for _key, (_table, _waiting, _order) in _FRONTS.items():
         WHERE id = %(id)s AND {_waiting} AND id <> ALL (ARRAY(SELECT id FROM ({_front}) AS front)) RETURNING id
     """  # noqa: S608
     _unhinted = f"SELECT id FROM ({_front}) AS front WHERE hinted_at IS NULL"  # noqa: S608
-    _NEXT[_key] = stamp(_table, f"{_waiting} AND hinted_at IS NULL", _unhinted, "id, session_id, workspace_id")
+    _NEXT[_key] = stamp(_table, f"{_waiting} AND hinted_at IS NULL", _unhinted, RETURNED[_key[0]])

@@ -96,7 +96,7 @@ class Proposal:
             asking=self.asking.kept if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":
-            hint_queued(db, call.hint)
+            hint_queued(db, call.hint(session))
         elif status == "with_client":
             call.begin_with_client(db, session)
         return call

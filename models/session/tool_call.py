@@ -22,7 +22,7 @@ from models.session.call_echoes import echoes_of
 from models.session.call_events import OF_CLIENT
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
-from models.session.hints import CLAIMABLE, HELD_BACK, hint_queued
+from models.session.hints import CLAIMABLE, HELD_BACK, hint_of, hint_queued
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.halt import is_halted
@@ -121,10 +121,9 @@ class ToolCall(Leased, Base):
         """Insert the call's input, before the call itself. `columns` are those of `CallInput`."""
         db.insert(CallInput(tool_call_id=self.id, workspace_id=self.workspace_id, **columns))
 
-    @property
-    def hint(self) -> Hint:
-        """The queue message that says this call may be ready."""
-        return Hint("tool.run", (self.id, self.session_id, self.workspace_id), self.queue)
+    def hint(self, session: Session) -> Hint:
+        """Return the queue message that says this call may be ready."""
+        return hint_of("tool.run", (self.id, self.session_id, self.workspace_id, session.agent_id, self.name), self.queue)
 
     def until(self, session: Session) -> datetime | None:
         """Return the client's deadline if the client gets the call now; None for no deadline."""
@@ -154,7 +153,7 @@ class ToolCall(Leased, Base):
         if self.status == "running":
             self.end_attempt(db, session, "lost")
         db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
-        hint_queued(db, self.hint)
+        hint_queued(db, self.hint(session))
 
     def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send the call to the client, whose time begins now. The parameters are those of `release`."""

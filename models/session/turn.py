@@ -23,7 +23,7 @@ from models.pure.charges import Charge
 from models.pure.usage import Usage
 from models.session import spend_sums
 from models.session.event import Event
-from models.session.hints import QUEUED, hint_queued
+from models.session.hints import QUEUED, hint_of, hint_queued
 from models.session.reply import Reply
 from models.session.session import Session
 from models.settings import settings
@@ -145,13 +145,12 @@ class Turn(Leased, Base):
         )
         session.turn_id, session.calls = turn.id, []
         db.insert(turn)
-        hint_queued(db, turn.hint)
+        hint_queued(db, turn.hint(session))
         return turn
 
-    @property
-    def hint(self) -> Hint:
-        """The queue message that says this turn may be ready."""
-        return Hint("turn.run", (self.id, self.session_id, self.workspace_id))
+    def hint(self, session: Session) -> Hint:
+        """Return the queue message that says this turn may be ready."""
+        return hint_of("turn.run", (self.id, self.session_id, self.workspace_id, session.agent_id))
 
     def claim(self, db: Db, session: Session, worker: str, quote: Charge) -> None:
         """Take the lease. `quote` is the highest charge that the attempt may cause."""
@@ -231,7 +230,7 @@ class Turn(Leased, Base):
 
     def _requeue(self, db: Db, session: Session, **changes: int) -> None:
         self._leave(db, session, "queued", due_at=session.now, hinted_at=session.now, **changes)
-        hint_queued(db, self.hint)
+        hint_queued(db, self.hint(session))
 
     def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
         """End the turn without a reply."""

@@ -89,7 +89,7 @@ def test_a_sweep_that_removes_a_deleted_session_may_die_too(journey: Journey, bo
         removal.sees(db, session)
         left = db.find(ToolCall, "WHERE session_id = %(id)s", id=session)
         assert bool(left) == (boundary == "remove_batch.before_commit")
-    wait_for("all rows are removed", lambda: sweeps.remove_deleted() is None and due.removals() == [])
+    wait_for("all rows are removed", lambda: not sweeps.remove_deleted() and due.removals() == [])
     with transaction(stage.workspace_id) as db:
         removal.sees(db, session)
         assert db.find(Event, "WHERE session_id = %(id)s", id=session) == []

@@ -1,12 +1,18 @@
-"""Workers on both kinds of pool send the events that Flower shows: for every task, soon after each step."""
+"""Workers on both kinds of pool send the events that Flower shows: for every task, soon after each step.
+
+Sweeps that have nothing to do send none, so that they do not hide the work.
+"""
 
 import contextlib
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crashes.processes import WORKER, patched_early, running, wait_for
+from own_database import Clock, DatabaseUrls
+from rows.stage import Stage
 
 from workers.celery import app
 
@@ -40,5 +46,43 @@ def test_each_task_has_an_event_when_it_is_received_started_and_done(
 
             all_arrived()  # the first call subscribes
             producer = app.amqp.Producer(connection)
-            sent |= {app.send_task("sweep.expire_calls", producer=producer).id for _ in range(TASKS)}
+            sent |= {app.send_task("sweep.report", producer=producer).id for _ in range(TASKS)}
             wait_for("all events arrive", all_arrived)
+
+
+def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
+    stage: Stage, database_urls: DatabaseUrls, clock: Clock, clean_redis: str, tmp_path: Path
+) -> None:
+    """Another task says in each minute how many sweeps ran."""
+    stage.propose(stage.session(approval={"seconds": 60}))
+    clock.advance(100_000)
+    events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    command = [*patched_early(WORKER), "-P", "gevent", "-c", "1", "-Q", "sweeps"]
+    with running(command, {"REDIS_URL": clean_redis}, tmp_path / "log") as process, app.connection(clean_redis) as connection:
+        process.wait_for_output(r"\S+@\S+ ready\.")
+        receiver = app.events.Receiver(connection, handlers={"*": lambda event: events[event.get("uuid")].append(event)})
+        with receiver.consumer_context(wakeup=False) as (listening, *_):
+
+            def next_event() -> None:
+                with contextlib.suppress(TimeoutError):
+                    listening.drain_events(timeout=0.2)
+
+            next_event()  # subscribes
+            producer = app.amqp.Producer(connection)
+            names = ("expire_calls", "expire_approvals", "expire_approvals", "release_granted", "report")
+            bad = {"release_granted": ["grant_1", "wrkspc_1", "one argument too many"]}
+            quiet, acted, late, failed, report = (
+                app.send_task(f"sweep.{name}", bad.get(name, []), producer=producer).id for name in names
+            )
+
+            def all_arrived() -> bool:
+                next_event()
+                return len(events[report]) == 3
+
+            wait_for("the report arrives", all_arrived)
+    assert [event["type"] for event in events[acted]] == [*KINDS]
+    assert (events[acted][0]["name"], events[acted][2]["result"]) == ("sweep.expire_approvals", "'expired 1'")
+    assert [event["type"] for event in events[failed]] == [*KINDS[:2], "task-failed"]
+    assert not events[quiet]
+    assert not events[late]
+    assert re.fullmatch(r"'4 sweeps in \d+ s, 1 with something to do, 1 failed'", events[report][2]["result"])

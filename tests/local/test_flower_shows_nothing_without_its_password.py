@@ -1,4 +1,4 @@
-"""Flower answers nobody without its password, its metrics and its health check included."""
+"""Flower answers nobody without its password, its metrics and its health check included. With it, Flower shows what runs."""
 
 import os
 import socket
@@ -13,6 +13,7 @@ from crashes.processes import wait_for
 from honcho.environ import parse_procfile
 
 from deploy.local import ROOT
+from workers.celery import app
 
 AUTH = ("operator", "hush")
 
@@ -51,6 +52,39 @@ def test_every_page_needs_the_password(flower: httpx2.Client, path: str) -> None
         assert refused.text in {"", "Access denied"}, path
 
 
+def test_the_broker_page_shows_the_real_queues_and_no_other(flower: httpx2.Client) -> None:
+    queues = flower.get("/api/queues/length", auth=AUTH).json()["active_queues"]
+    assert [queue["name"] for queue in queues] == ["deliver", "sweeps", "tools", "turns"]
+
+
 def test_with_the_password_metrics_and_health_are_answered(flower: httpx2.Client) -> None:
     assert "flower_" in flower.get("/metrics", auth=AUTH).text
     assert flower.get("/healthcheck", auth=AUTH).text == "OK"
+
+
+def test_the_page_of_tasks_names_tool_agent_session_and_outcome(flower: httpx2.Client, redis_url: str) -> None:
+    ids = {"args": "('toolu_1', 'sesn_1', 'wrkspc_1')", "kwargs": "{'tool': 'bash', 'agent': 'agent_1'}"}
+    ends = {
+        "task-succeeded": {"result": "'bash: done'"},
+        "task-failed": {"exception": "Failed('failed: 400 invalid_request_error')"},
+        "task-retried": {"exception": "Failed('tries again: 529')"},
+    }
+    with app.connection(redis_url) as connection, app.events.Dispatcher(connection, hostname="tools@here") as events:
+        for end, fields in ends.items():
+            events.send("task-received", uuid=end, name="tool.run", **ids)
+            events.send(end, uuid=end, **fields)
+    query = {"draw": 1, "start": 0, "length": 10, "order[0][column]": 0, "columns[0][data]": "name", "order[0][dir]": "asc"}
+
+    def rows() -> dict[str, tuple[str, ...]]:
+        data = flower.get("/tasks/datatable", params=query, auth=AUTH).json()["data"]
+        return {row["uuid"]: tuple(row[name] for name in ("state", "kwargs", "args", "result")) for row in data}
+
+    wait_for("Flower has the tasks", lambda: len([row for row in rows().values() if row[0] != "RECEIVED"]) == len(ends))
+    shown = "bash, agent_1", "sesn_1, toolu_1"
+    assert rows() == {
+        "task-succeeded": ("SUCCESS", *shown, "bash: done"),
+        "task-failed": ("FAILURE", *shown, "failed: 400 invalid_request_error"),
+        "task-retried": ("RETRY", *shown, "tries again: 529"),
+    }
+    page = flower.get("/tasks", auth=AUTH).text
+    assert all(label in page for label in ("Tool and agent", "Session and row", "Outcome"))

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
+from models.database import transactions
+from models.database.transactions import Hint, transaction
+from models.flow import queued
 from models.session.tool_call import ToolCall
 from workers import outcome, tool, turn
 from workers.outcome import LONGEST, Failed
@@ -104,6 +107,20 @@ def test_a_call_names_its_tool_and_its_end(
     stage.confirm(session_id, tool_call.id)
     assert tool.run(tool_call.id, session_id, stage.workspace_id) == words
     assert stage.get(ToolCall, tool_call.id).status == "done"
+
+
+def test_a_message_names_the_tool_and_the_agent_for_flower(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Hint] = []
+    monkeypatch.setattr(transactions, "_send", lambda outbox: sent.extend(outbox.hints))
+    session_id = stage.session(read="always_allow")
+    agent = {"agent": stage.read(session_id).agent_id}
+    stage.message(session_id)
+    stage.reply(session_id, call("read", file_path="secret"))
+    with transaction(stage.workspace_id) as db:
+        for table in ("turn", "tool_call"):
+            db.write(f"UPDATE {table} SET hinted_at = NULL, due_at = due_at")
+    assert [hint.about for hint in sent] == [str(agent), str({"tool": "read"} | agent)]
+    assert [hint.about for hint in queued.hints(ToolCall)] == [str({"tool": "read"} | agent)], "a hint that is sent again"
 
 
 def test_every_outcome_is_bounded() -> None:

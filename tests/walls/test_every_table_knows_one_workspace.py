@@ -13,9 +13,9 @@ from walls.world import ORGANIZATION, TABLES, World
 Row = dict[str, Any]
 NOT_CONTENT = {
     "workspace": {"name"},
-    "session": set(),
+    "session": {"agent_id"},
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},
-    "tool_call": {"turn_id", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
+    "tool_call": {"turn_id", "name", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},

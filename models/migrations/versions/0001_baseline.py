@@ -4,7 +4,7 @@
 |---|---|
 | assent_owner | owns the tables; used only by migrations |
 | assent_app | works in one workspace, named by the transaction's setting `assent.workspace`; adds to the audit, never changes it |
-| assent_system | used only by sweeps; reads ids, statuses and times of all workspaces; sets `hinted_at`, deletes old rows |
+| assent_system | for sweeps; reads ids, statuses, times, tools' names of all workspaces; sets `hinted_at`, deletes old rows |
 | assent_definer | cannot log in; owns the functions by which `assent_app` reaches rows of all workspaces |
 """
 
@@ -63,9 +63,9 @@ SYSTEM_COLUMNS = {
     "link": "id, workspace_id, expires_at",
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
     "removal": "subject_id, workspace_id, created_at, emptied_at",
-    "session": "id, workspace_id",
-    "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, held_back, lease_until, queue, answer_by, "
-    "deadline_from",
+    "session": "id, workspace_id, agent_id",
+    "tool_call": "id, workspace_id, session_id, turn_id, name, status, due_at, hinted_at, held_back, lease_until, queue, "
+    "answer_by, deadline_from",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name",
 }
