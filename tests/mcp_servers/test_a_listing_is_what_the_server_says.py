@@ -45,6 +45,7 @@ def test_a_listing_has_all_fields_of_an_entry(caller: Caller) -> None:
         "prompt": None,
         "cache": None,
         "policy": None,
+        "approval": None,
         "queue": None,
         "workdir": False,
         "annotations": {"title": "Sum", "readOnlyHint": True},
