@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from celery import Task
+from celery import Task, current_task
 from celery.exceptions import Retry
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,22 @@ def counted(pairs: Iterable[tuple[str, str]]) -> str:
         shown = ", ".join(dict.fromkeys(filter(None, names)))
         texts.append(f"{status} {len(names)}" + (f": {shown}" if shown else ""))
     return "; ".join(texts)
+
+
+def task_id() -> str | None:
+    """Return the id of the task that runs here, or None outside of a task."""
+    return current_task.request.id if current_task else None
+
+
+def tell_lost(lost_id: str) -> None:
+    """Have Flower show the task of a dead worker as a failure. Without this event, the task stays STARTED for ever."""
+    if not current_task:
+        return
+    try:
+        with current_task.app.events.default_dispatcher(hostname=current_task.request.hostname) as events:
+            events.send("task-failed", uuid=lost_id, exception=repr(Failed("lost: its worker died, or was cut off")), traceback="")
+    except Exception as error:  # noqa: BLE001 - the row is taken back: only Flower's line is wrong
+        log.warning("task %s: its loss was not sent (%s)", lost_id, type(error).__name__)
 
 
 def did(verb: str, count: int) -> str:

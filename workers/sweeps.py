@@ -26,7 +26,7 @@ from models.session.turn import Turn
 from models.settings import settings
 from workers import enqueue
 from workers.celery import app
-from workers.outcome import Sweep, did, tally
+from workers.outcome import Sweep, did, tally, tell_lost
 
 log = logging.getLogger(__name__)
 
@@ -101,11 +101,16 @@ def rescue() -> str:
     for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
         for row in due.lapsed(table):
             subject = Row(table, row.id, row.workspace_id, row.session_id)
+            lost_id = None
             with bounded("rescue", subject, row.session_id), transaction(row.workspace_id) as db:
                 session = Session.try_lock(db, row.session_id)
                 if session is not None:
+                    lost = db.get(table, row.id)
+                    lost_id = lost.task_id if isinstance(lost, Turn | ToolCall) and lost.is_lapsed(session.now) else None
                     verb(db, session, row.id)
                     rescued += 1
+            if lost_id:
+                tell_lost(lost_id)
     for row in due.lapsed_deliveries():
         with bounded("rescue", Row(Delivery, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
             if delivery := db.get(Delivery, row.id, lock=True):

@@ -26,7 +26,20 @@ from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
 from workers.offer import Claimed, Offer
-from workers.outcome import BUSY, LOST, NOT_CLAIMED, UNREADABLE, Failed, Outcome, conclude, counted, failed, plain, tries_again
+from workers.outcome import (
+    BUSY,
+    LOST,
+    NOT_CLAIMED,
+    UNREADABLE,
+    Failed,
+    Outcome,
+    conclude,
+    counted,
+    failed,
+    plain,
+    task_id,
+    tries_again,
+)
 from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
 from workers.providers.choosing import Answer, Unanswered
 
@@ -102,7 +115,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcom
     claimed: Claimed | Outcome = UNREADABLE
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         offer = Offer(db)
-        turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote)
+        turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task_id())
         if turn is None:
             claimed = NOT_CLAIMED
         else:

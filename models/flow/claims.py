@@ -47,6 +47,8 @@ class Hands:
     """Where the paths lead that an earlier claim of the same call returned as Unresolved."""
     git_may_run: bool | None = None
     """True if git could run a program that a repository in the session's files names. None: the worker has not looked yet."""
+    task_id: str | None = None
+    """The id of the worker's task, for Flower."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def claim_call(db: Db, session_id: str, call_id: str, hands: Hands) -> Taken | U
     if not _may_begin(db, session, rules, call, entry, permission, judged) or _answered_before(db, session, call):
         carry_on(db, session)
         return None
-    call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
+    idempotent = call.idempotent and (entry is None or bool(entry["idempotent"]))
+    call.claim(db, session, hands.worker, idempotent=idempotent, task_id=hands.task_id)
     facts = {"attempt": call.attempt, "tool": call.name, "worker": hands.worker, "input_sha256": call.input_sha256}
     session.note(_actor(session), "tool_call.started", call.id, **facts, **({"address": call.address} if call.address else {}))
     return Taken(call, call_input, entry, permission.by(call))

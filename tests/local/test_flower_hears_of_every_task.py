@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from crashes.processes import WORKER, patched_early, running, wait_for
 from own_database import Clock, DatabaseUrls
-from rows.stage import Stage
+from rows.stage import QUOTE, Stage
 
+from models import flow
+from models.database.transactions import transaction
 from workers.celery import app
 
 TASKS = 40
@@ -53,8 +55,13 @@ def test_each_task_has_an_event_when_it_is_received_started_and_done(
 def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     stage: Stage, database_urls: DatabaseUrls, clock: Clock, clean_redis: str, tmp_path: Path
 ) -> None:
-    """Another task says in each minute how many sweeps ran."""
+    """Another task says in each minute how many sweeps ran. A lost worker's task does not stay STARTED."""
     stage.propose(stage.session(approval={"seconds": 60}))
+    session_id = stage.session()
+    stage.message(session_id)
+    turn_id = stage.read(session_id).turn_id or ""
+    with transaction(stage.workspace_id) as db:
+        assert flow.claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "the lost task")
     clock.advance(100_000)
     events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     command = [*patched_early(WORKER), "-P", "gevent", "-c", "1", "-Q", "sweeps"]
@@ -69,9 +76,9 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
 
             next_event()  # subscribes
             producer = app.amqp.Producer(connection)
-            names = ("expire_calls", "expire_approvals", "expire_approvals", "release_granted", "report")
+            names = ("expire_calls", "expire_approvals", "expire_approvals", "release_granted", "rescue", "report")
             bad = {"release_granted": ["grant_1", "wrkspc_1", "one argument too many"]}
-            quiet, acted, late, failed, report = (
+            quiet, acted, late, failed, rescue, report = (
                 app.send_task(f"sweep.{name}", bad.get(name, []), producer=producer).id for name in names
             )
 
@@ -83,6 +90,9 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     assert [event["type"] for event in events[acted]] == [*KINDS]
     assert (events[acted][0]["name"], events[acted][2]["result"]) == ("sweep.expire_approvals", "'expired 1'")
     assert [event["type"] for event in events[failed]] == [*KINDS[:2], "task-failed"]
+    assert events[rescue][2]["result"] == "'took back 1'"
+    [lost] = events["the lost task"]
+    assert (lost["type"], lost["exception"]) == ("task-failed", "Failed('lost: its worker died, or was cut off')")
     assert not events[quiet]
     assert not events[late]
-    assert re.fullmatch(r"'4 sweeps in \d+ s, 1 with something to do, 1 failed'", events[report][2]["result"])
+    assert re.fullmatch(r"'5 sweeps in \d+ s, 2 with something to do, 1 failed'", events[report][2]["result"])
