@@ -2,7 +2,7 @@
 # make test   the tests                                          make check   format, lint, types, import contracts
 # make bench  the benchmarks, as ratios
 # make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade selects the newest version of each package
-# make screenshots   pictures of the inbox, into docs/images
+# make screenshots   pictures of the inbox and of Flower, into docs/images
 # make sbom   dist/assent-server.cdx.json: the components of a release, in CycloneDX, from the lock file
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
@@ -45,9 +45,9 @@ lock: setup
 	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --all-extras --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)
 	@echo "cyclonedx-bom>=7.5" | $(BIN)/uv pip compile - $(LOCKED) --output-file requirements-sbom.lock $(ARGS)
 
-# Pictures of the inbox for the documents, into docs/images.
+# Pictures of the inbox and of Flower for the documents, into docs/images.
 screenshots: setup
-	@$(BIN)/python -m pytest -n 0 tests/inbox/screenshots.py
+	@$(BIN)/python -m pytest -n 0 tests/inbox/screenshots.py tests/local/screenshots.py
 
 # In an environment of its own: what it needs makes the import of jsonschema, in each of our processes, two seconds longer.
 sbom: setup

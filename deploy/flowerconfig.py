@@ -22,14 +22,15 @@ basic_auth = [os.environ["FLOWER_BASIC_AUTH"]]
 read_only = True
 
 TASK_COLUMNS |= {"kwargs": "Tool and agent", "args": "Session and row", "result": "Outcome"}
-tasks_columns = "name,state,kwargs,args,result,received,runtime,worker,uuid"
+tasks_columns = "name,state,kwargs,args,result,received,runtime,worker"
 
 
 def format_task(task: Any) -> Any:
     """Return the task as the columns show it: names and ids alone, the session's id first, and the outcome of a failure too."""
-    if task.args and (ids := re.findall(r"'(\w+)'", task.args)):
-        row, *owners = ids  # a row of a session: its id, the session's and the workspace's; any other row: its id, the workspace's
-        task.args = ", ".join([*owners[:-1], row])
+    if task.args:
+        # A row of a session: its id, the session's and the workspace's. Any other row: its id and the workspace's. A sweep: none.
+        ids = re.findall(r"'(\w+)'", task.args)
+        task.args = ", ".join([*ids[1:-1], *ids[:1]])
     if task.kwargs:
         task.kwargs = ", ".join(re.findall(r": '([^']*)'", task.kwargs))
     if task.exception:

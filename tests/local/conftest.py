@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from doors.served import Caller, key
+from local.flowers import running_flower
 from rows.stage import Stage
 
 from api.cli.main import main
@@ -76,3 +78,10 @@ def assent(caller: Caller) -> Assent:
         return result.output
 
     return run
+
+
+@pytest.fixture(scope="module")
+def flower(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    """A client of the Procfile's Flower."""
+    with running_flower(redis_url, tmp_path_factory.mktemp("flower") / "log") as client:
+        yield client
