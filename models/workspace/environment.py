@@ -95,9 +95,9 @@ class Environment(Base):
     def keeping(cls, environment_id: str | None) -> Query["Environment"]:
         """Return the query of an environment, with a lock that prevents its deletion until the transaction ends.
 
-        None means the environment with which the workspace began.
+        None, and the name `default`, mean the environment with which the workspace began.
         """
-        if environment_id is None:
+        if environment_id in {None, BUILT_IN}:
             return select(cls, "WHERE built_in AND name = %(name)s FOR KEY SHARE", name=BUILT_IN)
         return select(cls, "WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
 

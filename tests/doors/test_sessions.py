@@ -28,9 +28,12 @@ def test_overrides_replace_fields_for_this_session_only(caller: Caller) -> None:
     assert good(caller.get(f"/v1/agents/{agent['id']}"))["system"] == "Be kind."
 
 
-def test_without_an_environment_assent_s_own_workers_run_the_tools(caller: Caller) -> None:
+@pytest.mark.parametrize(
+    "named", [{}, {"environment_id": None}, {"environment_id": "default"}], ids=["left out", "null", "by name"]
+)
+def test_in_the_environment_default_assent_s_own_workers_run_the_tools(caller: Caller, named: dict[str, Any]) -> None:
     good(caller.post("/v1/environments", json={"name": "default", "config": {"type": "self_hosted"}}))
-    session = good(caller.post("/v1/sessions", json={"agent": caller.agent()["id"]}))
+    session = good(caller.post("/v1/sessions", json={"agent": caller.agent()["id"], **named}))
     assert session["environment_id"] == caller.environment_id()
 
 
