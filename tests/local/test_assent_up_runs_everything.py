@@ -25,7 +25,7 @@ from playwright.sync_api import expect
 
 from api.cli.asking import CALL, settle
 from api.cli.client import Approval, Inbox, connect
-from api.cli.showing import describe
+from api.cli.showing import describe, narrate
 from deploy.folder import MARK, free_port
 from models.settings.variables import PROCESSES
 
@@ -231,6 +231,7 @@ def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, clie
         decision = CALL["1"][1]
         assert decision
         lines = list(settle(inbox, approval, decision))
+        lines += [line for event in inbox.follow(decided).until_idle() for line in narrate(event)]
     assert lines[0] == "Decided."
     assert any(line.startswith("result: ") and "exit code: 0" in line for line in lines)
     assert lines[-1] == "The session is idle: end_turn."
