@@ -113,7 +113,9 @@ class SessionCreate(Body):
     )
 
     agent: Agent
-    environment_id: Id | None = Field(None, description="Left out, or `default`: the built-in environment of this name, Assent's own workers.")
+    environment_id: Id | None = Field(
+        None, description="Left out, or `default`: the built-in environment of this name, Assent's own workers."
+    )
     title: Title | None = None
     metadata: Metadata | None = None
     initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None

@@ -218,7 +218,11 @@ SAME_DOOR = {
     *("halt.end", "delegations.give", "delegations.accept", "delegations.end", "invites.delete"),
     *("groups.create", "groups.update", "groups.delete", "groups.take_out"),
     *("users.update", "users.renew", "users.remove", "users.sign_out", "users.confirm_person"),
-    "chat.complete",
+    *(
+        f"organization_webhooks.{verb}"
+        for verb in ("create", "update", "delete", "test", "regenerate", "redeliver", "redeliver_range")
+    ),
+    *("chat.complete", "chat.send"),
 }
 """Routes with one verb each. They store their responses as the routes in REQUESTS do, so their crashes would show nothing new."""
 

@@ -9,7 +9,7 @@ import httpx2
 import jsonschema_rs
 
 Json = dict[str, Any]
-_OFFSET = re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d"')
+_OFFSET = re.compile(r'_at": ?"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"')
 """A time whose offset is not spelled Z."""
 
 
