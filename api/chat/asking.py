@@ -105,11 +105,11 @@ def recognised(db: Db, texts: Iterable[str]) -> dict[str, str]:
 
 def without_sentences(text: str, sentences: Mapping[str, str]) -> str:
     """Return the text without these sentences, by the id of their approval."""
-    kept: list[str] = []
+    parts: list[str] = []
     at = 0
     for end in _SENTENCE_END.finditer(text):
         asked_by = sentences.get(end[1], "")
         if asked_by and text.endswith(asked_by, at, end.end()):
-            kept.append(text[at : end.end() - len(asked_by)])
+            parts.append(text[at : end.end() - len(asked_by)])
             at = end.end()
-    return "".join([*kept, text[at:]]).strip() if kept else text
+    return "".join([*parts, text[at:]]).strip() if parts else text

@@ -85,9 +85,9 @@ def event(db: Db, session: Session, message: ToolMessage, field: str) -> dict[st
 
     Raises Invalid for an answer that does not fit the call, Conflict if the input has changed since the client was asked.
     """
-    named = CALL_ID.fullmatch(message.tool_call_id)
-    assert named, "is_answer has checked the id"
-    approval_id, sha256 = named.groups()
+    call_id = CALL_ID.fullmatch(message.tool_call_id)
+    assert call_id, "is_answer has checked the id"
+    approval_id, sha256 = call_id.groups()
     approval = db.get(Approval, approval_id)
     if approval is None or approval.session_id != session.id or approval.kind != "tool_call":
         remedy = f"answer the calls of {APPROVAL_TOOL} in its last answer."

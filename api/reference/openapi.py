@@ -132,8 +132,8 @@ def _tags(app: Flask, names: set[str]) -> list[Json]:
 def _schemas(all_doors: list[Door]) -> Json:
     models: dict[type[BaseModel], None] = {Error: None}
     for door in all_doors:
-        shown = (door.body, door.answer, door.frame, door.error)
-        models |= dict.fromkeys(model for model in shown if model and (model is not door.body or model.model_fields))
+        models_of_door = (door.body, door.answer, door.frame, door.error)
+        models |= dict.fromkeys(model for model in models_of_door if model and (model is not door.body or model.model_fields))
     pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
     _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
     schemas: Json = generated["$defs"]
