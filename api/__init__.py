@@ -11,8 +11,10 @@ def create_app() -> "Flask":
     from flask import Flask
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
-    from api import client, errors, inbox, limits, parsing, signing_in
-    from api.routes import spend_limits, webhooks
+    from api import inbox, signing_in
+    from api.door import client, errors, limits, parsing
+    from api.v1.spending.spend_limits import routes as spend_limits
+    from api.v1.webhooks import routes as webhooks
     from models.database import roles
     from models.settings import settings
 
@@ -56,27 +58,29 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     """Return the API's routes, in the order of the reference."""
     from api.chat.routes import chat
     from api.reference.routes import reference
-    from api.routes.agents import agents
-    from api.routes.api_keys import api_keys
-    from api.routes.approvals import approvals
-    from api.routes.audit import audit
-    from api.routes.channels import channels
-    from api.routes.delegations import delegations
-    from api.routes.environments import environments
-    from api.routes.events import events
-    from api.routes.grants import grants
-    from api.routes.halt import halt
-    from api.routes.health import health
-    from api.routes.metrics import metrics
-    from api.routes.people import groups, invites, users
-    from api.routes.policy import policy
-    from api.routes.provider_keys import provider_keys
-    from api.routes.sessions import sessions
-    from api.routes.slack import slack
-    from api.routes.threads import threads
-    from api.routes.unsubscribe import unsubscribing
-    from api.routes.usage import usage
-    from api.routes.work import work
+    from api.v1.agents.routes import agents
+    from api.v1.api_keys.routes import api_keys
+    from api.v1.approvals.routes import approvals
+    from api.v1.audit.routes import audit
+    from api.v1.channels.routes import channels
+    from api.v1.channels.slack.routes import slack
+    from api.v1.channels.unsubscribe import unsubscribing
+    from api.v1.environments.routes import environments
+    from api.v1.environments.work.routes import work
+    from api.v1.events.routes import events
+    from api.v1.grants.routes import grants
+    from api.v1.halt.routes import halt
+    from api.v1.health.metrics import metrics
+    from api.v1.health.routes import health
+    from api.v1.people.delegations.routes import delegations
+    from api.v1.people.groups import groups
+    from api.v1.people.invites import invites
+    from api.v1.people.users import users
+    from api.v1.policy.routes import policy
+    from api.v1.provider_keys.routes import provider_keys
+    from api.v1.sessions.routes import sessions
+    from api.v1.sessions.threads.routes import threads
+    from api.v1.spending.usage.routes import usage
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
     control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 from rows.stage import Stage
 
-from api.browser import TOKEN_HEADER, token_of
+from api.door.browser import TOKEN_HEADER, token_of
 from models.audit.principal import system
 from models.database import clock, ids
 from models.database.transactions import transaction

@@ -20,12 +20,21 @@ PRODUCT = ("models", "api", "workers", "deploy")
 BOUNDS = {
     "models": (13, 53, 1, 10),
     "models.flow": (45, 71, 0, 9),
-    "models.session": (36, 64, 6, 10),
+    "models.session": (36, 65, 6, 10),
     "models.pure": (39, 31, 0, 5),
     "workers": (22, 38, 0, 5),
     "workers.tools": (10, 27, 0, 7),
-    "api": (26, 92, 0, 9),
-    "api.routes": (23, 4, 0, 2),
+    "api": (9, 14, 0, 5),
+    "api.door": (14, 23, 0, 5),
+    "api.v1": (18, 16, 0, 5),
+    "api.v1.agents": (8, 11, 0, 5),
+    "api.v1.approvals": (7, 9, 0, 4),
+    "api.v1.events": (7, 7, 0, 4),
+    "api.v1.people": (7, 8, 0, 2),
+    "api.v1.policy": (5, 4, 0, 3),
+    "api.v1.sessions": (5, 5, 0, 3),
+    "api.chat": (11, 32, 0, 10),
+    "api.inbox": (27, 53, 0, 8),
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 

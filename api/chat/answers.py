@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, RootModel
 
-from api.answers.approvals import MadeDecision
-from api.answers.base import Answer, ApprovalId, EventId, Identified, IdPage, SessionId, Time
-from api.answers.votes import AnsweredVote
-from api.answers.waiting import WaitingForPerson
 from api.chat.requests import MODEL
-from api.examples import IDS
-from api.requests.approvals import ApprovalKind
+from api.door.examples import IDS
+from api.door.responses import Answer, ApprovalId, EventId, Identified, IdPage, SessionId, Time
+from api.v1.approvals.requests import ApprovalKind
+from api.v1.approvals.responses import MadeDecision
+from api.v1.approvals.votes import AnsweredVote
+from api.v1.sessions.waiting import WaitingForPerson
 from models.session.approval import Approval
 from models.session.vote import Vote
 

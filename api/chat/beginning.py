@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from api import parsing, queue
-from api.approvers import check_agent_approvers
 from api.chat import asking, deciding, translating
 from api.chat.requests import MODEL, ChatAssistantMessage, ChatCreate
+from api.door import parsing
+from api.v1.approvals import queue
+from api.v1.policy.approvers import check_agent_approvers
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db

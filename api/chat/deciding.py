@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api import parsing
 from api.chat.asking import CALL_ID, shown_input
 from api.chat.requests import MODEL, TextContent, ToolMessage
-from api.requests.base import YEAR, Body, Message
+from api.door import parsing
+from api.door.requests import YEAR, Body, Message
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.pure.canonical import canonical

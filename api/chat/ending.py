@@ -3,11 +3,11 @@
 import json
 from dataclasses import dataclass
 
-from api.answers.waiting import for_people
 from api.chat import answers, asking
 from api.chat.preview import APART
 from api.chat.waiting import Wait
-from api.errors import Denied
+from api.door.errors import Denied
+from api.v1.sessions.waiting import for_people
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.session.call_input import CallInput

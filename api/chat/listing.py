@@ -12,8 +12,8 @@ from api.chat import answers, asking
 from api.chat.ending import called
 from api.chat.preview import APART
 from api.chat.requests import MessageList
-from api.paging import Order, Selection, page
-from api.routes.events import runs_tools
+from api.door.paging import Order, Selection, page
+from api.v1.events.routes import runs_tools
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.history import edited_input

@@ -18,9 +18,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from api.examples import IDS
-from api.requests.base import AtMost, Body, IdPaged, MetadataKey, MetadataValue, Paged, PersonName, examples, one_of
-from api.requests.schemas import InputSchema
+from api.door.examples import IDS
+from api.door.requests import AtMost, Body, IdPaged, MetadataKey, MetadataValue, Paged, PersonName, examples, one_of
+from api.v1.agents.schemas import InputSchema
 
 MODEL = "assent/"
 """A model's name is this and the id of an agent."""

@@ -9,21 +9,21 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from api import auth, errors, parsing
-from api.answers.waiting import for_people
 from api.chat import answers, deciding, listing, translating
 from api.chat.beginning import Place, begin, receive
 from api.chat.ending import End, end
 from api.chat.preview import APART
 from api.chat.requests import MODEL, ChatCreate, MessageList, MessagesSend, ModelsQuery
 from api.chat.waiting import HELD_SECONDS, Wait
-from api.door import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect, writes
-from api.paging import Selection, id_page
-from api.queue import check_session, find_session
-from api.routes.agents import heads
+from api.door import auth, errors, parsing
+from api.door.paging import Selection, id_page
+from api.door.routes import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect, writes
 from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import COMMENT, HEADERS
+from api.v1.agents.routes import heads
+from api.v1.approvals.queue import check_session, find_session
+from api.v1.sessions.waiting import for_people
 from models import flow
 from models.audit.principal import Principal
 from models.database import ids

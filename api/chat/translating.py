@@ -18,7 +18,7 @@ from api.chat.requests import (
     TextPart,
     ToolMessage,
 )
-from api.requests.toolsets import MAX_TOOLS
+from api.v1.agents.toolsets import MAX_TOOLS
 from models.errors import Invalid
 from models.flow.listing import without_listings
 from models.pure.naming import RESERVED, is_reserved

@@ -12,7 +12,7 @@ from typing import Any
 from api.chat import asking
 from api.chat.beginning import Place
 from api.chat.preview import APART, Preview
-from api.errors import Denied
+from api.door.errors import Denied
 from api.streams.reader import Reader
 from api.streams.stream import RESTS, following
 from models.audit.principal import Principal

@@ -29,7 +29,7 @@ def provider_keys_set(provider: str, workspace: str, data_dir: Path) -> None:
     use(data_dir)
     from pydantic import ValidationError
 
-    from api.requests.provider_keys import ProviderKeyCreate
+    from api.v1.provider_keys.requests import ProviderKeyCreate
     from models.database.transactions import transaction
     from models.workspace.provider_key import ProviderKey
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from flask import request
 
-from api.answers import approvals as answers
 from api.inbox import patterns
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows
 from api.inbox.list import agent_name
-from api.queue import find, locked
-from api.routes.grants import would_release
+from api.v1.approvals import responses as answers
+from api.v1.approvals.queue import find, locked
+from api.v1.grants.routes import would_release
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, NotFound, Refusal
 from models.flow.offers import offer_now

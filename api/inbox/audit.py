@@ -4,11 +4,11 @@ from urllib.parse import urlencode
 
 from flask import Response, request
 
-from api import pages, parsing
+from api.door import pages, parsing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows
-from api.requests.audit import AuditList, AuditVerify
-from api.routes.audit import JSON_LINES, listed, verified
+from api.v1.audit.requests import AuditList, AuditVerify
+from api.v1.audit.routes import JSON_LINES, listed, verified
 from models.audit import text, verifying
 from models.audit.verifying import Report
 from models.database import clock

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response
 
-from api import pages
+from api.door import pages
 
 inbox = Blueprint("inbox", __name__, template_folder="templates")
 

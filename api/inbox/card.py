@@ -7,9 +7,7 @@ from typing import Any
 
 from flask import request
 
-from api.answers import approvals as answers
-from api.answers import grants
-from api.answers.events import shown_event
+from api.door.paging import Selection
 from api.inbox import queue
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled
@@ -18,8 +16,9 @@ from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
-from api.paging import Selection
-from api.queue import find, locked, only_own
+from api.v1.approvals import responses as answers
+from api.v1.approvals.queue import find, locked, only_own
+from api.v1.grants import responses as grants
 from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db
@@ -182,7 +181,7 @@ def _story(db: Db, session: Session) -> list[Entry]:
     """Return the last messages and calls of the session."""
     these = "WHERE session_id = %(session)s AND seq > %(after)s ORDER BY seq"
     rows = db.find(Event, these, session=session.id, after=session.last_seq - 4 * _STORY_ENTRIES)
-    entries = [entry(row.seq, shown_event(row, whole=False)) for row in rows]
+    entries = [entry(row.seq, row.shown(whole=False)) for row in rows]
     return [one for one in entries if one is not None and "note" not in one.css][-_STORY_ENTRIES:]
 
 

@@ -5,10 +5,10 @@ from zoneinfo import available_timezones
 
 from flask import request
 
+from api.door.parsing import validated
 from api.inbox.door import Page, action, page, shows
-from api.parsing import validated
-from api.requests.channels import ChannelCreate, ChannelUpdate
-from api.routes.channels import add, own
+from api.v1.channels.requests import ChannelCreate, ChannelUpdate
+from api.v1.channels.routes import add, own
 from models.database.rows import Db
 from models.errors import Refusal
 from models.outbox.channel import Channel

@@ -7,16 +7,16 @@ from typing import Any
 
 from flask import request
 
-from api.bulk import NoneDecided, decide_all
+from api.door.pages import local
+from api.door.parsing import validated
 from api.inbox import card, queue
 from api.inbox.door import action
 from api.inbox.forms import Misfilled
 from api.inbox.list import waiting
 from api.inbox.verbs import VERBS
-from api.pages import local
-from api.parsing import validated
-from api.queue import locked
-from api.requests.approvals import DecisionBody, DecisionsBody, ExtendBody
+from api.v1.approvals.bulk import NoneDecided, decide_all
+from api.v1.approvals.queue import locked
+from api.v1.approvals.requests import DecisionBody, DecisionsBody, ExtendBody
 from models import flow
 from models.database.rows import Db
 from models.errors import Conflict, Invalid

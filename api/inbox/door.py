@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from flask import Response, render_template, request
 
-from api import errors, pages, parsing
-from api.door import HTML
+from api.door import errors, pages, parsing
+from api.door.routes import HTML
 from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from models import flow

@@ -10,7 +10,7 @@ from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
 from api.inbox.rendering import fields
-from api.queue import find, locked
+from api.v1.approvals.queue import find, locked
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, Refusal
 from models.flow.offers import offer_now

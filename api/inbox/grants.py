@@ -1,10 +1,10 @@
 """Grants: the list, and revoking a grant."""
 
+from api.door.paging import Selection
+from api.door.paging import page as page_of
 from api.inbox.door import Page, action, page, shows, wants
-from api.paging import Selection
-from api.paging import page as page_of
-from api.queue import only_own
-from api.routes.grants import LIVE, NEWEST, answered
+from api.v1.approvals.queue import only_own
+from api.v1.grants.routes import LIVE, NEWEST, answered
 from models.database.rows import Db
 from models.flow.names import Names
 from models.people.principal import PersonPrincipal

@@ -2,9 +2,9 @@
 
 from flask import request
 
+from api.door.parsing import validated
 from api.inbox.door import action
-from api.parsing import validated
-from api.requests.halt import HaltStart
+from api.v1.halt.requests import HaltStart
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal
 from models.workspace.halt import Halt

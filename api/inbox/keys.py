@@ -2,10 +2,10 @@
 
 from flask import request
 
-from api import auth
+from api.door import auth
+from api.door.parsing import validated
 from api.inbox.door import Page, action, page, shows
-from api.parsing import validated
-from api.requests.api_keys import ApiKeyCreate, ApiKeyUpdate
+from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyUpdate
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal

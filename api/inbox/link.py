@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 from flask import Blueprint, Response, g, render_template, request
 
-from api import browser, client, errors, limits, pages
-from api.door import HTML
+from api.door import browser, client, errors, limits, pages
+from api.door.parsing import validated
+from api.door.routes import HTML
 from api.inbox import card, queue
 from api.inbox.forms import text
-from api.parsing import validated
-from api.queue import may_see
-from api.requests.approvals import DecisionBody
+from api.v1.approvals.queue import may_see
+from api.v1.approvals.requests import DecisionBody
 from models import flow
 from models.audit.principal import Principal
 from models.database import clock

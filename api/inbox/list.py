@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from api import queue as api_queue
+from api.door.paging import Order, Selection
+from api.door.paging import page as page_of
+from api.door.parsing import ID
+from api.door.requests import EARLIEST, LATEST
 from api.inbox import queue
 from api.inbox.door import Page, page, shows, wants
-from api.paging import Order, Selection
-from api.paging import page as page_of
-from api.parsing import ID
-from api.requests.base import EARLIEST, LATEST
+from api.v1.approvals import queue as api_queue
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal

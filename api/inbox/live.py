@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from flask import Response
 
-from api import pages
-from api.door import EVENT_STREAM
-from api.errors import Denied
+from api.door import pages
+from api.door.errors import Denied
+from api.door.routes import EVENT_STREAM
 from api.inbox.blueprint import inbox
 from api.inbox.door import wants
 from api.streams.hub import hub

@@ -5,10 +5,10 @@ from typing import Any
 
 from flask import request
 
+from api.door.parsing import validated
 from api.inbox.door import Page, action, page, shows
-from api.parsing import validated
-from api.requests.people import GroupCreate, InviteCreate, UserUpdate
-from api.routes.people.rights import check_role
+from api.v1.people.requests import GroupCreate, InviteCreate, UserUpdate
+from api.v1.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal

@@ -2,9 +2,9 @@
 
 from flask import request
 
+from api.door.parsing import validated
 from api.inbox.door import Page, action, page, shows
-from api.parsing import validated
-from api.requests.provider_keys import ProviderKeyCreate
+from api.v1.provider_keys.requests import ProviderKeyCreate
 from models.database.rows import Db
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from flask import request
 
-from api import queue
-from api.paging import Count, Selection
+from api.door.paging import Count, Selection
+from api.v1.approvals import queue
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox

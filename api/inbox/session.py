@@ -5,21 +5,20 @@ from typing import Any
 
 from flask import Response, request
 
-from api import pages, parsing
-from api.answers.events import shown_event
-from api.errors import Denied
+from api.door import pages, parsing
+from api.door.errors import Denied
+from api.door.paging import Selection
+from api.door.paging import page as page_of
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled, needed
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
-from api.paging import Selection
-from api.paging import page as page_of
-from api.queue import find_session, only_own
-from api.requests.sessions import SessionCreate
-from api.routes.agents import heads
-from api.routes.events import opened
-from api.routes.sessions import NEWEST, begin
+from api.v1.agents.routes import heads
+from api.v1.approvals.queue import find_session, only_own
+from api.v1.events.routes import opened
+from api.v1.sessions.requests import SessionCreate
+from api.v1.sessions.routes import NEWEST, begin
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -109,7 +108,7 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     result = []
     for row in rows:
         state = calls[row.id].status if row.id in calls else ""
-        if shown := entry(row.seq, shown_event(row, whole=False), state=state, approval_id=pending.get(row.id, "")):
+        if shown := entry(row.seq, row.shown(whole=False), state=state, approval_id=pending.get(row.id, "")):
             result.append(shown)
     return result
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from flask import request
 
+from api.door.parsing import validated
 from api.inbox.door import Page, action, page, shows
-from api.parsing import validated
-from api.requests.spend_limits import SpendLimitSet
+from api.v1.spending.spend_limits.requests import SpendLimitSet
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal

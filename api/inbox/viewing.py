@@ -6,7 +6,7 @@ from typing import Any
 from flask import g
 from markupsafe import Markup
 
-from api import browser
+from api.door import browser
 from api.inbox import queue
 from models.database import clock
 from models.database.rows import Db

@@ -4,12 +4,12 @@ from typing import Any
 
 from flask import request
 
+from api.door.paging import Selection
+from api.door.paging import page as page_of
+from api.door.parsing import validated
 from api.inbox.door import Page, action, page, shows, wants
-from api.paging import Selection
-from api.paging import page as page_of
-from api.parsing import validated
-from api.requests.webhooks import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
-from api.routes.webhooks import NEWEST_DELIVERY, send_range_again
+from api.v1.webhooks.requests import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
+from api.v1.webhooks.routes import NEWEST_DELIVERY, send_range_again
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.outbox.delivery import Delivery

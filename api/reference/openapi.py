@@ -18,10 +18,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
-from api import errors, examples
-from api.answers.base import Error
-from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
-from api.parsing import ID
+from api.door import errors, examples
+from api.door.parsing import ID
+from api.door.responses import Error
+from api.door.routes import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
 from api.reference.model_schemas import Schemas, query_parameter
 from models import DISTRIBUTION
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import flask_swagger_ui
 from flask import Blueprint, Response, current_app, request, send_file
 
-from api.answers.service import OpenApi, Service
-from api.door import HTML, JSON, Door, View, dumps, opens, respond
+from api.door.routes import HTML, JSON, Door, View, dumps, opens, respond
 from api.reference import openapi
+from api.reference.responses import OpenApi, Service
 from models import DISTRIBUTION
 
 reference = Blueprint("reference", __name__)

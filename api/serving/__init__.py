@@ -44,7 +44,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def timeout_ctx(self) -> gevent.Timeout:
         """Limit the wait for the next request's headers. A connection without a response so far has less time."""
-        from api import limits
+        from api.door import limits
 
         return gevent.Timeout(settings().keepalive_seconds if limits.had_a_request() else HEADER_SECONDS, False)
 
@@ -68,7 +68,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def handle(self, listener: Any, client: socket.socket, addr: Any) -> None:
         """Serve a connection. Refuses it if its client's address has too many without a valid credential."""
-        from api import limits
+        from api.door import limits
 
         if isinstance(addr, tuple):
             _end_unread(client)
@@ -85,7 +85,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def handle_request(self, listener: Any, req: Any, client: socket.socket, addr: Any) -> Any:
         """Serve a request of a connection."""
-        from api import limits
+        from api.door import limits
 
         self._kept.discard(client)
         try:
@@ -100,7 +100,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""
-        from api import limits
+        from api.door import limits
 
         ours = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
         if not isinstance(exc, errors.ParseException) or isinstance(exc, ours):
@@ -193,7 +193,7 @@ def worker_exit(_arbiter: Any, _worker: Any) -> None:
 
 worker_class = Worker
 keepalive = settings().keepalive_seconds
-# `api.client` reads the proxies' headers, by ASSENT_TRUSTED_PROXIES. gunicorn's own rule would trust any process on this machine.
+# `api.door.client` reads the proxies' headers, by ASSENT_TRUSTED_PROXIES. gunicorn would trust any process on this machine.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
 limit_request_line = settings().max_request_line_bytes

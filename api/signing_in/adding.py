@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from api.errors import Denied
+from api.door.errors import Denied
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, request
 
-from api import browser, pages
+from api.door import browser, pages
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.people.principal import PersonPrincipal

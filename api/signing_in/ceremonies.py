@@ -4,8 +4,8 @@ from typing import Any
 
 from flask import Response, request
 
-from api import browser
-from api.errors import Denied
+from api.door import browser
+from api.door.errors import Denied
 from models.people.ceremony import SECONDS, Ceremony
 
 COOKIE = "__Host-assent-ceremony"

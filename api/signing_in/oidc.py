@@ -9,8 +9,8 @@ from typing import Any
 
 from flask import Response, request
 
-from api import browser, client, limits, pages
-from api.errors import Denied
+from api.door import browser, client, limits, pages
+from api.door.errors import Denied
 from api.signing_in import ceremonies
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.connecting import offer

@@ -13,7 +13,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from api.errors import Denied
+from api.door.errors import Denied
 from models.people.issuer import Issuer
 from models.settings import settings
 

@@ -20,10 +20,10 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from api import client, limits, pages
-from api.door import JSON
-from api.errors import Denied
-from api.pages import page
+from api.door import client, limits, pages
+from api.door.errors import Denied
+from api.door.pages import page
+from api.door.routes import JSON
 from api.signing_in import ceremonies
 from api.signing_in.adding import check_can_add
 from api.signing_in.blueprint import let_in, signing_in, start

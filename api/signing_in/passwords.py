@@ -6,8 +6,8 @@ from dataclasses import replace
 import gevent
 from flask import Response, request
 
-from api import client, limits, pages
-from api.errors import Denied
+from api.door import client, limits, pages
+from api.door.errors import Denied
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.routes import sign_in_page
 from models.people import password

@@ -2,7 +2,7 @@
 
 from flask import Response, request
 
-from api import browser, client
+from api.door import browser, client
 from api.signing_in.blueprint import enter as enter_person
 from api.signing_in.connecting import offer
 from models.people.arrival import Arrival, admit

@@ -2,8 +2,8 @@
 
 from flask import Response, request
 
-from api import browser, client, limits, pages
-from api.pages import page
+from api.door import browser, client, limits, pages
+from api.door.pages import page
 from api.signing_in import proxy
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database.transactions import transaction

@@ -15,7 +15,7 @@ from typing import Any
 
 import redis
 
-from api.errors import TooMany
+from api.door.errors import TooMany
 from api.streams.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from api import arrival
+from api.door import arrival
 from models.audit.principal import Principal
 from models.people.principal import PersonPrincipal
 from models.people.sign_in import Standing

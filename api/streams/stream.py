@@ -15,15 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from api.answers.events import shown_event
-from api.requests.events import OURS
 from api.streams.reader import Reader
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import table_of
 from models.database.transactions import ERRORS, transaction
 from models.pure.times import rfc3339
-from models.session.event import Event
+from models.session.event import OF_ASSENT, Event
 from models.session.stream_position import streamed
 from models.settings import settings
 
@@ -107,8 +105,8 @@ class Stream:
             if event.type in RESTS and not self._recorded(event):
                 return
             self.reader.seq = event.seq
-            if self.approvals or not event.type.startswith(OURS):
-                yield _frame(event.type, shown_event(event, whole=self.whole), event.seq)
+            if self.approvals or not event.type.startswith(OF_ASSENT):
+                yield _frame(event.type, event.shown(whole=self.whole), event.seq)
             self._open.discard(event.id)
             if event.type == "agent.message":
                 self._closed.append(event.id)

@@ -31,7 +31,7 @@ MAX_UNREAD = 100
 def receive(db: Db, session: Session, principal: Principal, events: list[dict[str, Any]]) -> list[Event]:
     """Take a client's events in order, all or none. Returns the stored events: for a repeated decision or result, the first one.
 
-    `events` have valid shapes: those of `api.requests.events`, except that a `user.tool_confirmation` carries its `Decision` as
+    `events` have valid shapes: those of `api.v1.events.requests`, except that a `user.tool_confirmation` carries its `Decision` as
     `decision`, and may name its approval by `approval_id` instead of its call by `tool_use_id`. Raises Conflict if the session is
     archived or a different decision came first, and Invalid with the field.
     """

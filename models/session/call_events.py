@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from models.pure.masking import Echoes
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
+from models.session.event import SHOWN
 
 if TYPE_CHECKING:
     from models.session.tool_call import ToolCall
@@ -18,8 +19,6 @@ RESULTS = {
 """By kind of call: the type of the result's event, and its field that names the call. Runners run allowed calls without one."""
 OF_CLIENT = frozenset({"custom", "self_hosted"})
 """Kinds of calls that the client runs. The client posts their results, unless a call ended without the client."""
-SHOWN = "shown_input"
-"""Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
 _USES = {"custom": "agent.custom_tool_use", "mcp": "agent.mcp_tool_use"}
 USES = frozenset({"agent.tool_use", *_USES.values()})
 """The types of calls' own events."""

@@ -9,6 +9,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
 from models.database.tables import Base
+from models.pure.times import rfc3339
+
+SHOWN = "shown_input"
+"""Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
+OF_ASSENT = ("approval.", "grant.", "model.")
+"""The prefixes of Assent's own types, which clients see only with `include=approvals`."""
 
 
 class Event(Base):
@@ -36,6 +42,18 @@ class Event(Base):
     def row(self) -> dict[str, Any]:
         """The event's columns, for an insert."""
         return {key: getattr(self, key) for key in _COLUMNS}
+
+    def shown(self, *, whole: bool) -> dict[str, Any]:
+        """Return the event for a list or a stream: its body, which is stored in the API's form, with its id, type and time.
+
+        `whole`: the client may run client tools, so their inputs contain their secrets.
+        """
+        body = dict(self.body)
+        masked = body.pop(SHOWN, None)
+        if masked is not None and not whole:
+            body["input"] = masked
+        processed_at = rfc3339(self.processed_at) if self.processed_at else None
+        return {**body, "id": self.id, "type": self.type, "processed_at": processed_at}
 
     @staticmethod
     def process_queue(db: Db, session_id: str, unread: int, now: datetime, turn_id: str | None) -> None:

@@ -94,6 +94,14 @@ class Agent(Base):
         return agents[0], versions[0]
 
     @classmethod
+    def in_field(cls, db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple["Agent", "AgentVersion"]:
+        """Return the agent that a request names in `field`, with one version, by default the newest. Raises Invalid."""
+        try:
+            return cls.with_version(db, agent_id, version)
+        except NotFound as missing:
+            raise Invalid(field, f"{missing} GET /v1/agents lists them.") from None
+
+    @classmethod
     def lock(cls, db: Db, agent_id: str) -> "Agent":
         """Return the agent, locked for a change. Raises NotFound."""
         return db.get(cls, agent_id, lock=True) or _missing(agent_id)

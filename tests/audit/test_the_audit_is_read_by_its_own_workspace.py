@@ -9,7 +9,7 @@ from audit.tampering import Intruder, act, sealed
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage
 
-from api.routes import audit
+from api.v1.audit import routes as audit
 from models.audit import seal_key, verifying
 from models.audit.seal_key import PublicKey
 

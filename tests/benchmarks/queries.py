@@ -98,10 +98,10 @@ class Tables:
 
     def _queries(self) -> dict[str, Callable[[], float]]:
         """Return the queries by name. Each returns the seconds that it took."""
-        from api import queue
-        from api.paging import page
-        from api.requests.sessions import SessionList
-        from api.routes.sessions import NEWEST, selected
+        from api.door.paging import page
+        from api.v1.approvals import queue
+        from api.v1.sessions.requests import SessionList
+        from api.v1.sessions.routes import NEWEST, selected
         from models.database.transactions import transaction
         from models.flow import due
         from models.flow.gauges import gauges

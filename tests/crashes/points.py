@@ -11,7 +11,7 @@ from crashes.dying import doing, name, watch
 from flask import Flask
 
 from api import create_app
-from api.requests.events import EventsSend, plain
+from api.v1.events.requests import EventsSend, plain
 from models import flow
 from models.audit import sealing
 from models.audit.principal import Principal

@@ -9,7 +9,7 @@ from flask import Flask
 from people import group, member
 from rows.stage import Stage, call, say
 
-from api import pages
+from api.door import pages
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint

@@ -10,7 +10,8 @@ from doors.reading import stream
 from doors.served import KEYLESS, Caller, bad, confirmation, good, message
 from rows.stage import Stage, call, say
 
-from api import create_app, pages
+from api import create_app
+from api.door import pages
 from models.database.transactions import transaction
 from models.errors import Invalid
 from models.workspace import key_lookup

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from rows.stage import Stage
 
-from api import client
+from api.door import client
 from models.settings import Settings, settings
 
 PROXIES = "127.0.0.1 10.0.0.0/8, 2001:db8::/32"

@@ -8,7 +8,7 @@ from doors.waiting import agent_with, approval_of, asked
 from people import Somebody, Visitor, acts_of, member
 from rows.stage import Stage
 
-from api.browser import TOKEN_HEADER, token_of
+from api.door.browser import TOKEN_HEADER, token_of
 
 Client = Callable[[Somebody], httpx2.Client]
 

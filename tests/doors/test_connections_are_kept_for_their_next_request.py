@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from doors.served import served
 
-from api import limits
+from api.door import limits
 from api.serving import HEADER_SECONDS, Worker, keepalive
 from models.settings import settings
 

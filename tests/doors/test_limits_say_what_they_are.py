@@ -17,9 +17,9 @@ from doors.served import MODEL, Caller, bad, good, key, message, served
 from flask import Flask, g
 from rows.stage import Stage
 
-from api import limits
-from api.errors import TooMany
-from api.limits import Buckets
+from api.door import limits
+from api.door.errors import TooMany
+from api.door.limits import Buckets
 from models.audit.principal import Principal
 from models.settings import settings
 

@@ -18,7 +18,8 @@ from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks as spec
 
-from api import create_app, pages
+from api import create_app
+from api.door import pages
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "2"))
 """Requests per route, the same each time. For a long run: EXAMPLES=100 and pytest's --timeout 0."""

@@ -7,7 +7,8 @@ from doors.served import key
 from rows.stage import Stage
 from werkzeug.test import Client
 
-from api import create_app, limits
+from api import create_app
+from api.door import limits
 from models.settings import settings
 
 

@@ -8,8 +8,9 @@ import pytest
 from doors import described
 from doors.described import validator
 
-from api import create_app, examples
-from api.door import doors
+from api import create_app
+from api.door import examples
+from api.door.routes import doors
 
 Json = dict[str, Any]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from api.requests.agents import AgentCreate
+from api.v1.agents.requests import AgentCreate
 from models.policy.asking import Asking
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.policy.session_policies import SessionPolicies

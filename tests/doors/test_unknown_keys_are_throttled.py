@@ -7,7 +7,7 @@ import pytest
 from doors.served import Caller, bad, good, key, served
 from rows.stage import Stage
 
-from api.limits import _SIZE, Buckets
+from api.door.limits import _SIZE, Buckets
 from models.workspace.api_key import new_secret
 
 BURST = 3

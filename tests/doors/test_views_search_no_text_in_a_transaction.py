@@ -9,7 +9,7 @@ from people import member
 from rows.stage import Stage, call
 from werkzeug.test import Client
 
-from api.browser import token_of
+from api.door.browser import token_of
 from models.database import transactions
 from models.database.transactions import transaction
 from models.outbox.link import issue

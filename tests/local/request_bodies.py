@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from api import create_app
-from api.door import Door, doors
+from api.door.routes import Door, doors
 
 
 @cache

@@ -16,7 +16,8 @@ OPTIONAL = {"pyyaml", "rfc3339-validator", "rich", "setuptools"}
 PROGRAM = """
 import json, sys
 from importlib.metadata import packages_distributions
-import api.routes.agents, api.routes.approvals, api.routes.audit, api.routes.events, api.routes.health, api.routes.sessions
+import api.v1.agents.routes, api.v1.approvals.routes, api.v1.audit.routes, api.v1.events.routes
+import api.v1.health.routes, api.v1.sessions.routes
 import api.cli.client, api.reference.routes, api.serving, api.signing_in.openid
 import deploy.local, deploy.migrate, deploy.standin.server
 import workers.announcing, workers.providers.anthropic, workers.sweeps, workers.tool, workers.tools.mcp.listing, workers.turn

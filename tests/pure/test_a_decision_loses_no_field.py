@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from api.requests.approvals import DecisionBody
-from api.requests.decisions import DecisionFields
-from api.requests.events import EventsSend, plain
+from api.v1.approvals.decisions import DecisionFields
+from api.v1.approvals.requests import DecisionBody
+from api.v1.events.requests import EventsSend, plain
 from models.session.decision import Decision, choice_of
 
 SENT: dict[str, Any] = {

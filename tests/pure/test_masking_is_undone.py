@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from secret_samples import KNOWN, OBJECTS
 
-import api.parsing
+import api.door.parsing
 from models.pure.masking import MARKER, Masked, mask, restore
 
 
@@ -163,11 +163,11 @@ def test_an_edit_may_remove_masked_values() -> None:
 def test_deep_and_wide_values_are_masked_and_restored() -> None:
     """Up to the depth limit of a request's input."""
     deep: Any = {"password": "x"}
-    for _ in range(api.parsing.DEPTH):
+    for _ in range(api.door.parsing.DEPTH):
         deep = [deep]
     arguments = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
     masked_value = mask(arguments)
-    assert masked_value.paths == ("/a" + "/0" * api.parsing.DEPTH + "/password", "/b/10000")
+    assert masked_value.paths == ("/a" + "/0" * api.door.parsing.DEPTH + "/password", "/b/10000")
     restored = restore(masked_value.shown, arguments, masked_value.shown, may_see=True)
     assert restored["b"] == arguments["b"]
     inner: Any = restored["a"]

@@ -13,10 +13,10 @@ from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage, call, say
 
-from api import queue
-from api.paging import MOST_COUNTED, page
-from api.requests.sessions import SessionList
-from api.routes.sessions import NEWEST, selected
+from api.door.paging import MOST_COUNTED, page
+from api.v1.approvals import queue
+from api.v1.sessions.requests import SessionList
+from api.v1.sessions.routes import NEWEST, selected
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.flow import due, gauges

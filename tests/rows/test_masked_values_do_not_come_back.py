@@ -10,9 +10,8 @@ import pytest
 from own_database import Clock
 from rows.stage import Stage, call, entry, say
 
-from api.answers.approvals import Approval
-from api.answers.events import shown_event
-from api.door import dumps
+from api.door.routes import dumps
+from api.v1.approvals.responses import Approval
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
@@ -31,7 +30,7 @@ def visible(stage: Stage, session: str) -> str:
     """Everything that readers without `reveal` see of a session: events, approvals and audit."""
     with transaction(stage.workspace_id) as db:
         acts = [row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)]
-    shown = [shown_event(event, whole=False) for event in stage.events(session)]
+    shown = [event.shown(whole=False) for event in stage.events(session)]
     return json.dumps([acts, shown], ensure_ascii=False) + "".join(answer(stage, row) for row in stage.approvals(session))
 
 
@@ -69,9 +68,9 @@ def test_errors_and_structured_content_are_masked(stage: Stage) -> None:
 def test_the_client_that_runs_a_call_gets_its_input_whole_and_its_result_is_masked(stage: Stage) -> None:
     session, tool_call = started(stage, call("refund", n=1, note=f"password='{SECRET}'"), custom=("refund",))
     [event] = stage.events(session, "agent.custom_tool_use")
-    assert shown_event(event, whole=True)["input"] == {"n": 1, "note": f"password='{SECRET}'"}
-    assert shown_event(event, whole=False)["input"] == {"n": 1, "note": "password='«masked»'"}
-    assert "shown_input" not in str([shown_event(event, whole=whole) for whole in (True, False)])
+    assert event.shown(whole=True)["input"] == {"n": 1, "note": f"password='{SECRET}'"}
+    assert event.shown(whole=False)["input"] == {"n": 1, "note": "password='«masked»'"}
+    assert "shown_input" not in str([event.shown(whole=whole) for whole in (True, False)])
     result = {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": [say(f"paid with {SECRET}")]}
     first, again = stage.send(session, result), stage.send(session, result)
     assert first[0].id == again[0].id, "the same result again is a no-op"

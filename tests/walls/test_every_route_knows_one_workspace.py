@@ -10,7 +10,7 @@ from rows.stage import call
 from walls.world import World
 from werkzeug.routing import Rule
 
-from api import pages
+from api.door import pages
 from models.database import ids
 
 FOR_PEOPLE = {"POST /v1/delegations/<delegation_id>/accept", "POST /v1/organizations/users/<user_id>/confirm"}

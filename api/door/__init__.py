@@ -1,0 +1,1 @@
+"""How every request comes in: who asks, what the request says, one transaction, one response, one form of errors."""

@@ -1,0 +1,225 @@
+"""The door of every route: authenticates, authorises and validates a request, and opens one transaction for its effect and answer.
+
+    @agents.post("/v1/agents")
+    @writes(AgentCreate, "agents", answer=answers.Agent)
+    def create(db: Db, principal: Principal, body: AgentCreate) -> answers.Agent: ...
+
+A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer. The
+status is 200. An exception becomes an error's answer, and rolls back.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from flask import Response, request
+from pydantic import BaseModel
+
+from api.door import arrival, auth, parsing
+from api.door.responses import Error
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transact
+from models.errors import Busy, Invalid
+from models.session.approval_deadline import DeadlinePassed
+from models.workspace.idempotency import OnItsWay, Slip
+
+T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+P = ParamSpec("P")
+Handler = Callable[Concatenate[Db, Principal, B, P], A]
+Reading = Callable[Concatenate[Db, Principal, B, P], A | Callable[[], A]]
+View = Callable[..., Response]
+
+JSON = "application/json"
+HTML = "text/html"
+EVENT_STREAM = "text/event-stream"
+METRICS = "text/plain"
+"""The text format of Prometheus."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """A route's requests and answers. `api.reference.openapi` generates the document from the doors."""
+
+    answer: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | None = None
+    scopes: tuple[str, ...] = ()
+    """The scopes that the key needs; empty if they depend on the body."""
+    key: bool = True
+    """False if the route needs no key."""
+    media_type: str = JSON
+    statuses: tuple[int, ...] = (200,)
+    """Statuses with `answer` as their body."""
+    errors: tuple[int, ...] = ()
+    """Statuses of errors, in addition to those of every route of its kind."""
+    headers: tuple[str, ...] = ()
+    """Headers of the request, in addition to those of every route."""
+    browsers_go_to: str = ""
+    """The address to which a request that prefers HTML is redirected with a 303."""
+    frame: type[BaseModel] | None = None
+    """The `data` of a server-sent event, if the route answers with a stream on request."""
+    error: type[BaseModel] = Error
+    """The body of the errors. `api.door.errors` writes a format other than `Error` for the routes in its `FORMATS`."""
+
+
+doors: dict[Callable[..., Any], Door] = {}
+"""The routes' doors, by Flask's view function."""
+
+
+def opens(door: Door) -> Callable[[View], View]:
+    """Declare the door of a route that neither `reads` nor `writes` declares."""
+
+    def wrap(view: View) -> View:
+        doors[view] = door
+        return view
+
+    return wrap
+
+
+_KEY = "idempotency-key"
+IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+LOOK_AGAIN_SECONDS = 0.1
+"""Pause while the answer to an equal request may still be under way."""
+
+
+def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[Reading[B, P, A]], View]:
+    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer.
+
+    A handler whose answer has masked texts, whose length others choose, returns a function that masks them: it is called after the
+    transaction, which the limit of a request's CPU time does not cut.
+    """
+
+    def wrap(handler: Reading[B, P, A]) -> View:
+        @wraps(handler)
+        def view(**path_ids: Any) -> Response:
+            principal = auth.authenticate(scope)
+            validated = parsing.query(query)
+            parsing.check_ids(path_ids)
+            answered = transact(principal.workspace_id, lambda db: handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
+            return respond(dumps(answered() if callable(answered) else answered))
+
+        return opens(Door(answer, query=query, scopes=(scope,)))(view)
+
+    return wrap
+
+
+def writes(
+    body: type[B],
+    *scopes: str,
+    answer: type[A],
+    also: Callable[[B], Iterable[str]] | None = None,
+    once: bool = False,
+    idempotent: bool = False,
+    shown_once: str = "",
+    query: type[BaseModel] | None = None,
+    errors: tuple[int, ...] = (),
+    error: type[BaseModel] = Error,
+) -> Callable[[Handler[B, P, A]], View]:
+    """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
+
+    `once`: a repetition of the request is always a retry. `idempotent`: the handler itself answers a retry as it answered the first
+    request, so that no answer is stored without an idempotency key. `shown_once`: a field of the answer that is a secret. The
+    secret is not stored, so the answer to a retry has null instead. `query`, `errors`, `error`: as in
+    `Door`.
+    """
+
+    def wrap(handler: Handler[B, P, A]) -> View:
+        @wraps(handler)
+        def view(**path_ids: Any) -> Response:
+            principal = auth.authenticate(*scopes)
+            validated, raw = parsing.body(body)
+            if also:
+                auth.require(principal, *also(validated))
+            parsing.check_ids(path_ids)
+            slip = None if idempotent and _KEY not in request.headers else slip_of(principal, raw, once=once)
+            effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
+            return deliver(effect, respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {}))
+
+        return opens(Door(answer, query, body, scopes, errors=errors, error=error))(view)
+
+    return wrap
+
+
+def dumps(answer: BaseModel) -> str:
+    """Return the answer's text. A field that is not set is left out."""
+    return answer.model_dump_json(by_alias=True, exclude_unset=True)
+
+
+def respond(payload: str, **headers: str) -> Response:
+    """Return a 200 with this text as its body."""
+    return Response(payload, 200, mimetype=JSON, headers=headers)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A committed effect: of this request, or of an earlier one that this request repeats."""
+
+    payload: str
+    """The answer's text."""
+    replayed: bool = False
+    watched_id: str = ""
+    """The id of the stored answer, if only its delivery tells a retry from a new request."""
+
+
+def deliver(effect: Effect, response: Response) -> Response:
+    """Return the response to an effect. Its delivery deletes the stored answer if that alone tells a retry from a new request."""
+    if effect.watched_id:
+        arrival.watch(response, effect.watched_id)
+    return response
+
+
+def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:
+    """Make the effect and store its answer in one transaction, or return the stored answer of an equal request."""
+    if slip is None:
+        return Effect(_act(principal, lambda db: dumps(act(db))))
+    asked_at: datetime | None = None
+
+    def replay_or_act(db: Db) -> Effect:
+        if stored := slip.find(db, asked_at):
+            return Effect(stored.text, replayed=True, watched_id=stored.id if slip.anew else "")
+        answer = act(db)
+        payload = dumps(answer)
+        without_secret = dumps(answer.model_copy(update={shown_once: None})) if shown_once else payload
+        answer_id = slip.keep(db, principal, 200, without_secret)
+        return Effect(payload, watched_id=answer_id if slip.anew else "")
+
+    while True:
+        try:
+            return _act(principal, replay_or_act)
+        except OnItsWay as other:
+            asked_at = other.asked_at
+            time.sleep(LOOK_AGAIN_SECONDS)
+            if arrival.hung_up():
+                raise Busy("Its client has hung up: the next try gets the answer.") from None
+
+
+def _act(principal: Principal, act: Callable[[Db], T]) -> T:
+    try:
+        return transact(principal.workspace_id, act)
+    except DeadlinePassed as late:
+        raise flow.too_late(late) from None
+
+
+def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:
+    """Return the slip of this request. None without an idempotency key and without an SDK's retry count."""
+    key, retry = request.headers.get(_KEY), retry_count()
+    if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
+        raise Invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters.")
+    if key is None and retry is None:
+        return None
+    path = request.full_path if request.args.keys() - {"beta"} else request.path
+    return Slip.of(principal, request.method, path, raw, key=key, retry=retry or 0, once=once)
+
+
+def retry_count() -> int | None:
+    """Return how often an SDK has sent this request before. None if no SDK sends it."""
+    count = request.headers.get("x-stainless-retry-count", "")
+    return int(count[:6]) if count.isdecimal() else None

@@ -1,0 +1,1 @@
+"""Agents, with their tools and MCP servers."""

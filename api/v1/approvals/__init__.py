@@ -1,0 +1,1 @@
+"""Approvals, the decisions on them, and the list of those that wait for a person."""

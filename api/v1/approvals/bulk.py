@@ -1,0 +1,84 @@
+"""Makes several decisions of one request: all of them, or none."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from flask import Response
+
+from api.door import errors
+from api.v1.approvals import queue
+from api.v1.approvals.requests import BulkDecision
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed
+from models.session.face import Room, require_whole
+from models.session.session import Session
+
+Outcome = Literal["decided", "voted", "repeated"]
+
+_WOULD = {"decided": "would_decide", "voted": "would_vote"}
+
+
+class NoneDecided(Refusal):
+    """One of several decisions was refused, so none is stored."""
+
+    def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: Refusal) -> None:
+        self.cause = cause
+        refused = len(before)
+        outcomes = [_WOULD.get(outcome, outcome) for outcome in before]
+        outcomes += ["refused"] + ["not_tried"] * (len(items) - refused - 1)
+        self.outcomes: list[dict[str, Any]] = [
+            {"approval_id": item.approval_id, "outcome": outcome} for item, outcome in zip(items, outcomes, strict=True)
+        ]
+        self.outcomes[refused]["message"] = str(cause)
+        between = "." if isinstance(cause, Invalid) else ": "
+        super().__init__(f"decisions.{refused}{between}{cause} None of the decisions was made.")
+
+    def answer(self) -> Response:
+        """Return the error's response. If a decision came too late, the expiry is written first, as for a single decision."""
+        cause = flow.too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
+        winner = cause.winner if isinstance(cause, Conflict) else None
+        return errors.answer(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
+
+
+def decide_all(
+    db: Db, principal: Principal, items: Sequence[BulkDecision], room: Room | None = None
+) -> list[tuple[Approval, Outcome]]:
+    """Make all decisions, in their order. Raises NoneDecided at the first refusal: the caller must then end the transaction.
+
+    `room`: the place that showed the calls to a person. An allow of a call that does not fit into it is refused.
+    """
+    ids = [item.approval_id for item in items]
+    sessions = _lock(db, ids)
+    # Read again under the locks.
+    rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
+    done: list[tuple[Approval, Outcome]] = []
+    for item in items:
+        try:
+            approval = rows.get(item.approval_id)
+            if approval is None or approval.session_id not in sessions or not queue.may_see(db, principal, approval):
+                raise NotFound("approval", item.approval_id)
+            if room and item.result == "allow":
+                require_whole(approval, room)
+            outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
+            flow.decide(db, sessions[approval.session_id], principal, approval, item.decision())
+            outcome = "voted" if approval.status == "pending" else outcome
+        except (NotFound, Forbidden, Conflict, Invalid) as refusal:
+            raise NoneDecided(items, [before for _, before in done], refusal) from refusal
+        done.append((approval, outcome))
+    return done
+
+
+def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
+    """Lock the approvals' sessions in the order of their ids. Leaves out sessions that are deleted."""
+    rows = db.rows("SELECT DISTINCT session_id FROM approval WHERE id = ANY(%(ids)s) ORDER BY session_id", ids=list(ids))
+    locked: dict[str, Session] = {}
+    for (session_id,) in rows:
+        try:
+            locked[session_id] = flow.lock(db, session_id)
+        except NotFound:
+            continue
+    return locked

@@ -1,0 +1,228 @@
+"""Answers about approvals: the question, the input that is shown, and the decision."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+from pydantic import Field, SerializeAsAny
+
+from api.door.requests import Sha256
+from api.door.responses import AgentId, Answer, ApprovalId, EventId, GrantId, SessionId, Time
+from api.v1.approvals.requests import ApprovalKind
+from api.v1.approvals.votes import AnsweredVote, Escalated, Standing
+from api.v1.blocks import Result
+from api.v1.grants.responses import Grant
+from models.database.rows import Db
+from models.pure import policy
+from models.pure.canonical import spelled
+from models.pure.offer import Offer
+from models.session import approval as rows
+from models.session.approval_events import requirements
+from models.session.grant import rule_for
+from models.session.vote import Vote
+
+
+class MadeDecision(Answer):
+    """A decision."""
+
+    result: Literal["allow", "deny"] | None = None
+    deny_message: str | None = None
+    interrupt: bool | None = None
+    updated_input_sha256: Sha256 | None = None
+    """The hash of the edited input in the request."""
+    answers_sha256: Sha256 | None = None
+    """The hash of the replies to the questions."""
+    respond: list[Result] | None = None
+    scope: Literal["session", "always"] | None = None
+    match: str | None = None
+    expires_in_seconds: float | None = None
+    max_uses: int | None = None
+    outcome: Literal["rerun", "happened", "give_up"] | None = None
+    content: list[Result] | None = None
+    grant_id: GrantId | None = None
+    """The grant that decided. Null if a person decided."""
+
+
+class Covers(Answer):
+    """The calls that a grant would cover, in words."""
+
+    tool: str | None
+    """The calls that `match: tool` covers. Null if the tool offers grants for one exact input only."""
+    exact: str
+    """The calls that `match: exact` covers."""
+
+    @classmethod
+    def of(cls, row: rows.Approval, offer: Offer) -> "Covers | None":
+        """Return the calls that a grant would cover. None if no grant is offered, as for other kinds of approvals than calls."""
+        if row.kind != "tool_call" or not offer.scopes:
+            return None
+        every = policy.covers(rule_for(row, "tool")) if offer.widest == "tool" else None
+        return cls(tool=every, exact=policy.covers(rule_for(row, "exact")))
+
+
+class FormQuestion(Answer):
+    """A form that a person fills in."""
+
+    message: str
+    fields: dict[str, Any] = Field(alias="schema")
+    """The JSON Schema of the form's content."""
+
+
+class PageQuestion(Answer):
+    """A page that a person visits and then accepts."""
+
+    message: str
+    url: str
+
+
+class UnknownAttempt(Answer):
+    """The attempt whose outcome is unknown."""
+
+    number: int
+    worker: str | None
+    started_at: Time
+    output: str
+    """The output up to the worker's last report."""
+
+
+class Question(Answer):
+    """The question about one call."""
+
+    id: ApprovalId
+    type: Literal["approval"]
+    kind: ApprovalKind
+    status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
+    session_id: SessionId
+    agent_id: AgentId | None
+    tool_use_id: EventId
+    tool: str = Field(examples=["bash"])
+    prompt: str = Field(examples=["Run this command?"])
+    input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
+    """The input of the call. Secrets are masked unless the request sets `reveal`."""
+    input_canonical: str = Field(examples=['{"command":"git push origin main"}'])
+    """`input` as canonical JSON (RFC 8785). `input_sha256` is its hash if nothing is masked."""
+    masked: list[str] = Field(examples=[[]])
+    """JSON Pointers to the masked values in `input`."""
+    input_sha256: Sha256
+    """The hash of the real input."""
+    rule: str = Field(examples=["agent rule: ask bash(git push *)"])
+    annotations: dict[str, Any] | None
+    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
+    leads_to: dict[str, str] | None
+    """By JSON Pointer, the targets of symbolic links in the input, if these are the reason for the approval. Allowing the call
+    allows these targets only."""
+    questions: SerializeAsAny[dict[str, FormQuestion | PageQuestion] | None]
+    """For the kind `question`: the questions of the tool. Decide with `answers`, which has the same keys."""
+    attempt: SerializeAsAny[UnknownAttempt | None]
+    """For the kind `unknown_outcome`: the attempt whose outcome is unknown."""
+    covers: Covers | None
+    created_at: Time
+    expires_at: Time
+    on_timeout: Literal["deny", "end_run", "escalate", "allow"]
+
+
+class Approval(Standing, Question):
+    """One question about one call."""
+
+    escalation: Escalated | None = Field(examples=[None])
+    queue_position: int | None = Field(examples=[None])
+    """The approval's place, from 1, in the queue of the person that the query `for` names. Null without `for`."""
+    remind_at: Time | None
+    """The time of the reminder. Null if it was sent, or none is planned."""
+    reminded_at: Time | None
+    decision: SerializeAsAny[MadeDecision | None]
+    decided_input: dict[str, Any] | None
+    """The input that a person sent to run instead of `input`, with secrets masked."""
+    decided_sha256: Sha256 | None = Field(examples=[None])
+    """The hash of the real edited input."""
+    decided_by: str | None
+    decided_at: Time | None
+    event_id: EventId | None = Field(examples=[None])
+    """The id of the event `user.tool_confirmation` that stores the decision."""
+    grant: Grant | None
+    """The grant that the decision created."""
+
+    @classmethod
+    def of(
+        cls, db: Db, row: rows.Approval, grant: Grant | None = None, votes: Sequence[Vote] = (), *, reveal: bool = False
+    ) -> Self:
+        """Return an approval as `read` does, at once."""
+        return cls.read(db, row, grant, votes, reveal=reveal)()
+
+    @classmethod
+    def read(
+        cls,
+        db: Db,
+        row: rows.Approval,
+        grant: Grant | None = None,
+        votes: Sequence[Vote] = (),
+        *,
+        position: int | None = None,
+        reveal: bool = False,
+    ) -> Callable[[], Self]:
+        """Return a function that returns an approval with the grant that its decision created and the votes that stand.
+
+        The function reads nothing, and masks the approval's texts. `position` is the approval's place in the queue that the request
+        names. `reveal` leaves secrets unmasked.
+        """
+        return partial(cls._shown, row, requirements(db, row), grant, votes, position=position, reveal=reveal)
+
+    @classmethod
+    def _shown(
+        cls,
+        row: rows.Approval,
+        required: dict[str, Any],
+        grant: Grant | None,
+        votes: Sequence[Vote],
+        *,
+        position: int | None,
+        reveal: bool,
+    ) -> Self:
+        masked = row.masked
+        hidden = masked.paths and not reveal
+        return cls.from_row(
+            row,
+            tool_use_id=row.tool_call_id,
+            input=masked.shown if hidden else json.loads(row.input),
+            input_canonical=spelled(masked.shown) if hidden else row.input,
+            masked=list(masked.paths) if hidden else [],
+            leads_to=row.leads_to if reveal else row.shown("leads_to"),
+            questions=row.questions if reveal else row.shown("questions"),
+            attempt=row.attempt_told if reveal else row.shown("attempt_told"),
+            covers=Covers.of(row, row.offer),
+            **required,
+            votes=[AnsweredVote.of(vote) for vote in votes],
+            escalation=Escalated.of(row),
+            queue_position=position,
+            decision=row.decision if reveal else row.shown("decision"),
+            decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
+            grant=grant,
+        )
+
+
+class BulkDecided(Answer):
+    """One of several decisions."""
+
+    approval_id: ApprovalId
+    outcome: Literal["decided", "voted", "repeated"]
+    """`voted`: more people must approve before the approval is decided."""
+    approval: Approval
+
+
+class AllDecided(Answer):
+    """The decisions, in the order of the request."""
+
+    data: list[BulkDecided]
+
+
+class GrantPreview(Answer):
+    """A grant that a decision would create."""
+
+    type: Literal["grant_preview"]
+    scope: Literal["session", "always"]
+    match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
+    """The covered calls, in words."""
+    waiting: int
+    """The number of other waiting calls that the grant would release, up to a limit."""

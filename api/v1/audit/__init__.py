@@ -1,0 +1,1 @@
+"""The audit: acts, seals and their verification."""

@@ -1,0 +1,1 @@
+"""Environments, and the work that a self-hosted environment does."""

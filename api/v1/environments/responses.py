@@ -1,0 +1,74 @@
+"""Answers about environments."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SerializeAsAny
+
+from api.door.responses import Answer, Empty, EnvironmentId, Metadata, Time
+from models.workspace import environment as rows
+
+
+class LimitedNetworking(Answer):
+    """No network."""
+
+    type: Literal["limited"]
+    allow_mcp_servers: Literal[False]
+    allow_package_managers: Literal[False]
+    allowed_hosts: Empty
+
+
+class NoPackages(Answer):
+    """No packages."""
+
+    type: Literal["packages"]
+    apt: Empty
+    cargo: Empty
+    gem: Empty
+    go: Empty
+    npm: Empty
+    pip: Empty
+
+
+class CloudConfig(Answer):
+    """Assent's own workers."""
+
+    type: Literal["cloud"]
+    networking: LimitedNetworking
+    packages: NoPackages
+
+
+class SelfHostedConfig(Answer):
+    """The client's workers, which poll for work."""
+
+    type: Literal["self_hosted"]
+
+
+EnvironmentConfig = Annotated[CloudConfig | SelfHostedConfig, Field(discriminator="type")]
+
+
+class Environment(Answer):
+    """Where the tools of a session run."""
+
+    id: EnvironmentId
+    type: Literal["environment"]
+    name: str = Field(examples=["Production"])
+    description: str | None
+    config: SerializeAsAny[EnvironmentConfig]
+    scope: Literal["organization"]
+    metadata: Metadata
+    built_in: bool
+    created_at: Time
+    updated_at: Time
+    archived_at: Time | None
+
+    @classmethod
+    def of(cls, row: rows.Environment) -> Self:
+        """Return an environment."""
+        return cls.from_row(row, metadata=row.metadata_)
+
+
+class EnvironmentDeleted(Answer):
+    """The environment is deleted."""
+
+    id: EnvironmentId
+    type: Literal["environment_deleted"]

@@ -1,0 +1,1 @@
+"""Events of sessions: sending, listing and streaming them."""

@@ -1,0 +1,35 @@
+"""Previews of events: text that the model is writing now. The complete event follows."""
+
+from typing import Literal
+
+from api.door.responses import Answer, EventId, Text
+
+
+class Previewed(Answer):
+    """The event to which the deltas belong."""
+
+    id: EventId
+    type: Literal["agent.message", "agent.thinking"]
+
+
+class EventStart(Answer):
+    """A preview begins. The complete event with this id follows later."""
+
+    type: Literal["event_start"]
+    event: Previewed
+
+
+class ContentDelta(Answer):
+    """The next text of one block."""
+
+    type: Literal["content_delta"]
+    index: int
+    content: Text
+
+
+class EventDelta(Answer):
+    """A part of the event with this id. Deltas are not stored."""
+
+    type: Literal["event_delta"]
+    event_id: EventId
+    delta: ContentDelta

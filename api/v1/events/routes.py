@@ -1,0 +1,142 @@
+"""Routes of a session's events: send, list, stream."""
+
+from collections.abc import Callable
+
+from flask import Blueprint, Response, request
+
+from api.door import auth, parsing
+from api.door.paging import Order, Selection, page
+from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
+from api.streams.hub import hub
+from api.streams.reader import Reader
+from api.streams.stream import HEADERS, Stream
+from api.v1.approvals import queue
+from api.v1.events import responses as answers
+from api.v1.events import revealing
+from api.v1.events.requests import EventList, EventsSend, EventStream, plain
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Invalid
+from models.people.principal import PersonPrincipal
+from models.session.event import OF_ASSENT, Event
+from models.session.session import Session
+
+events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
+
+ASCENDING: Order[Event] = Order("events", (Event.seq,), descending=False)
+
+
+@events.post("")
+@writes(EventsSend, also=EventsSend.scopes, answer=answers.SentEvents)
+def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> answers.SentEvents:
+    """Send events to a session: messages, decisions, tool results or an interrupt.
+
+    All of the events are stored, or none. Messages and interrupts need the scope `sessions`, decisions the scope `approvals`,
+    and results the scope `sessions` or `environment`.
+    """
+    body.check()
+    payloads = [plain(event) for event in body.events]
+    queue.check_session(db, principal, session_id)
+    session = flow.lock(db, session_id)
+    stored = flow.receive(db, session, principal, payloads)
+    return answers.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in stored])
+
+
+@events.get("")
+@reads(EventList, "read or own", answer=answers.EventPage)
+def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], answers.EventPage]:
+    """List a session's events in order.
+
+    The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
+    It needs the scope `reveal`, and is audited.
+    """
+    queue.find_session(db, principal, session_id)
+    return listed(db, principal, query, session_id)
+
+
+def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], answers.EventPage]:
+    """Return a function that returns a page of the events that `query` selects, and reads nothing."""
+    selection = Selection(Event).equal(session_id=session_id)
+    if "approvals" not in query.include:
+        selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OF_ASSENT))
+    if query.types:
+        selection = selection.where("type = ANY(%(types)s)", types=list(query.types))
+    selection = selection.between("processed_at", query.between)
+    order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
+    rows, after = page(db, selection, order, query.limit, query.page)
+    secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
+    whole = runs_tools(principal)
+
+    def shown() -> answers.EventPage:
+        data = [row.shown(whole=whole) | secrets.get(row.id, {}) for row in rows]
+        return answers.EventPage.from_row(None, data=data, next_page=after)
+
+    return shown
+
+
+def runs_tools(principal: Principal) -> bool:
+    """True for a key that may post the results of client tools. Such a key sees the unmasked inputs of their calls.
+
+    A person runs no tools and sees masked secrets only with `reveal`.
+    """
+    return not isinstance(principal, PersonPrincipal) and not principal.scopes.isdisjoint({"sessions", "environment"})
+
+
+@events.get("/stream")
+@opens(Door(answers.StreamFrame, EventStream, scopes=("read or own",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
+def stream(session_id: str) -> Response:
+    """Stream a session's events as server-sent events.
+
+    The stream begins after `Last-Event-ID`. Without this header it begins after the events that this key has just sent, or now.
+    """
+    principal = auth.authenticate("read or own")
+    parsing.check_ids({"session_id": session_id})
+    return opened(principal, session_id)
+
+
+def opened(principal: Principal, session_id: str) -> Response:
+    """Return a stream of the session's events, according to the request's query and headers."""
+    query = parsing.query(EventStream)
+    reader = Reader.of(principal, session_id, deltas=bool(query.event_deltas))
+    hub().register(reader)
+    try:
+        over = _take_position(principal, reader)
+    except BaseException:
+        hub().unregister(reader)
+        raise
+    previews = frozenset(query.event_deltas)
+    frames = Stream(reader, principal.workspace_id, "approvals" in query.include, previews, runs_tools(principal), over)
+    response = Response(iter(frames), mimetype=EVENT_STREAM, headers=HEADERS)
+    response.call_on_close(lambda: hub().unregister(reader))
+    return response
+
+
+def _take_position(principal: Principal, reader: Reader) -> bool:
+    """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
+    with transaction(principal.workspace_id) as db:
+        session = queue.find_session(db, principal, reader.session_id)
+        reader.seq = _position(db, session, principal)
+        if reader.seq < session.last_seq:
+            reader.look = True
+        return session.status == "terminated"
+
+
+def _position(db: Db, session: Session, principal: Principal) -> int:
+    """Return the number of the event after which the stream begins.
+
+    The client names the event by `Last-Event-ID`. Without that header, the stream of a principal who sent events and has not yet
+    been streamed the end of their run begins after those events. Any other stream begins after the newest event.
+    """
+    last_event_id = request.headers.get("last-event-id", "")
+    if last_event_id:
+        if not last_event_id.isascii() or not last_event_id.isdecimal() or len(last_event_id) > 18:
+            raise Invalid("Last-Event-ID", "must be the `id` of an event of this stream, a number.")
+        return min(int(last_event_id), session.last_seq)
+    if principal.id in session.stream_positions:
+        return session.stream_positions[principal.id]
+    if session.status == "terminated":
+        ended = "SELECT max(seq) FROM event WHERE session_id = %(session)s AND type = 'session.status_terminated'"
+        return (db.value(ended, session=session.id) or 1) - 1
+    return session.last_seq

@@ -1,0 +1,41 @@
+"""Routes of halts: while a workspace is halted, no turn, tool call or delivery begins."""
+
+from flask import Blueprint
+
+from api.door.requests import NoQuery, Nothing
+from api.door.routes import reads, writes
+from api.v1.halt import responses as answers
+from api.v1.halt.requests import HaltStart
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.workspace.halt import Halt
+
+halt = Blueprint("halt", __name__, url_prefix="/v1/halt")
+
+
+@halt.get("")
+@reads(NoQuery, "read or own", answer=answers.Halt)
+def show(db: Db, _principal: Principal, _query: NoQuery) -> answers.Halt:
+    """Get whether the workspace is halted, with its present or last halt."""
+    return answers.Halt.of(Halt.newest(db))
+
+
+@halt.post("")
+@writes(HaltStart, "admin", once=True, answer=answers.Halt)
+def start(db: Db, principal: Principal, body: HaltStart) -> answers.Halt:
+    """Halt the workspace.
+
+    No turn, no tool call and no delivery to a client begins after the response. Work that has begun continues. Decisions, messages
+    and results are stored. Idempotent: a halt that is open stays unchanged.
+    """
+    return answers.Halt.of(Halt.start(db, principal, body.reason))
+
+
+@halt.delete("")
+@writes(Nothing, "admin", once=True, answer=answers.Halt)
+def end(db: Db, principal: Principal, _body: Nothing) -> answers.Halt:
+    """End the halt of the workspace.
+
+    All waiting work continues, and every deadline moves by the length of the halt. Idempotent.
+    """
+    return answers.Halt.of(Halt.end(db, principal))

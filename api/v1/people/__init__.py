@@ -1,0 +1,1 @@
+"""People, invitations, groups and delegations, in the form of the SDK's `beta.organization`."""

@@ -1,0 +1,111 @@
+"""Routes of the workspace's policy: get, update, explain a verdict, simulate a rule on past calls."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+from flask import Blueprint
+
+from api.door.requests import NoQuery
+from api.door.routes import reads, writes
+from api.v1.policy import responses as answers
+from api.v1.policy.approvers import check_workspace_approvers
+from api.v1.policy.requests import PolicyExplain, PolicySimulate, PolicyUpdate
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock
+from models.database.rows import Db
+from models.errors import Busy, Invalid
+from models.flow import explanations, simulations
+from models.flow.simulations import Outcome, Trial
+from models.pure.canonical import digest, spelled
+from models.pure.times import rfc3339
+from models.session.session import Session
+from models.workspace.agent import Agent
+from models.workspace.workspace import Workspace
+
+policy = Blueprint("policy", __name__, url_prefix="/v1/policy")
+
+_simulating = threading.Lock()
+"""Held during a simulation. A process runs one at a time, since it takes seconds and a database connection."""
+
+
+@policy.get("")
+@reads(NoQuery, answer=answers.WorkspacePolicy)
+def show(db: Db, principal: Principal, _query: NoQuery) -> answers.WorkspacePolicy:
+    """Get the workspace's policy, its defaults for approvals and models, and its chat words."""
+    return answers.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
+
+
+@policy.post("")
+@writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
+def update(db: Db, principal: Principal, body: PolicyUpdate) -> answers.WorkspacePolicy:
+    """Update the workspace's policy, its defaults for approvals or models, or its chat words.
+
+    The change applies to all turns and calls from now on. A field that is left out is kept, and null clears a field.
+    """
+    changes = body.changes()
+    check_workspace_approvers(db, changes.get("approval"))
+    return answers.WorkspacePolicy.of(Workspace.change_policies(db, principal, changes))
+
+
+@policy.post("/explain")
+@writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
+def explain(db: Db, _principal: Principal, body: PolicyExplain) -> answers.PolicyExplanation:
+    """Explain the verdict on a call: the rule that decides, and the reasons.
+
+    The call is not made, no person is asked, and no grant is used.
+    """
+    if (body.agent is None) == (body.session_id is None):
+        raise Invalid("agent", "send either agent or session_id.")
+    session = _session(db, body.session_id) if body.session_id else None
+    agent = session.agent(db) if session else _agent(db, body)
+    policy = body.permission_policy
+    explanation = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=policy)
+    return answers.PolicyExplanation.of(body.tool, explanation)
+
+
+@policy.post("/simulate")
+@writes(PolicySimulate, "read", answer=answers.PolicySimulation)
+def simulate(db: Db, principal: Principal, body: PolicySimulate) -> answers.PolicySimulation:
+    """Simulate a rule or a policy on the calls of the last days.
+
+    Nothing is changed. The inputs are judged with masked secrets. With a key that has the scope `reveal` the real inputs are
+    judged, and the audit records the simulation.
+    """
+    if (body.rule is None) == (body.permission_policy is None):
+        raise Invalid("rule", "send either rule or permission_policy.")
+    if body.agent_id:
+        Agent.in_field(db, body.agent_id, None, field="agent_id")
+    since = clock.now(db) - timedelta(days=body.days)
+    if not _simulating.acquire(blocking=False):
+        raise Busy("Another simulation is running; try again when it has ended.")
+    try:
+        reveal = "reveal" in principal.scopes
+        trial = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool, reveal)
+        outcome = simulations.simulate(db, principal.workspace_id, trial)
+    finally:
+        _simulating.release()
+    if reveal:
+        acts.record(db, principal, "policy.simulated", principal.workspace_id, _audit_details(trial, outcome))
+    return answers.PolicySimulation.of(trial, outcome)
+
+
+def _audit_details(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+    """Return the audit's details of a simulation over unmasked inputs."""
+    policy = {"permission_policy_sha256": digest(trial.policy)} if trial.policy else {}
+    about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": rfc3339(trial.since), "looked_at": outcome.looked_at}
+    return about | policy | ({"rule": Text(spelled(trial.rule))} if trial.rule else {})
+
+
+def _session(db: Db, session_id: str) -> Session:
+    session = db.get(Session, session_id)
+    if session is None:
+        raise Invalid("session_id", f"session {session_id!r} was not found in this workspace.")
+    return session
+
+
+def _agent(db: Db, body: PolicyExplain) -> dict[str, Any]:
+    assert body.agent, "the body has either agent or session_id"
+    return Agent.in_field(db, body.agent.id, body.agent.version)[1].body

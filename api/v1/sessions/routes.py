@@ -1,0 +1,153 @@
+"""Routes of sessions."""
+
+from flask import Blueprint
+
+from api.door.paging import Order, Selection, both_ways
+from api.door.requests import NoQuery, Nothing
+from api.door.routes import reads, writes
+from api.v1.agents import loosening
+from api.v1.agents.servers import check_servers
+from api.v1.approvals.queue import find_session
+from api.v1.events.requests import plain
+from api.v1.model import check_override
+from api.v1.policy.approvers import check_agent_approvers
+from api.v1.sessions import responses as answers
+from api.v1.sessions.requests import ResourceList, SessionCreate, SessionList, SessionUpdate
+from api.v1.sessions.waiting import waiting_on
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Invalid
+from models.session.session import Session
+from models.settings import settings
+from models.workspace.agent import Agent, AgentVersion
+
+sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
+
+NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id))
+
+
+@sessions.post("")
+@writes(SessionCreate, "sessions", answer=answers.Session)
+def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session:
+    """Create a session, which starts to run if the request has initial events.
+
+    To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
+    """
+    return _answer(db, begin(db, principal, body))
+
+
+def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
+    """Create a session, and send it the initial events. Returns the session. Raises Invalid, Denied."""
+    version = _version(db, body)
+    overrides = body.agent.overrides()
+    loosening.check_session(principal, body.agent, version.body, overrides)
+    agent = version.snapshot(overrides)
+    if "model" in overrides:
+        check_override(agent["model"])
+    check_servers(db, agent, overrides, at="agent.")
+    session = flow.create(
+        db,
+        principal,
+        version=version,
+        overrides=overrides,
+        environment_id=body.environment_id,
+        title=body.title or None,
+        metadata=body.metadata or {},
+        max_turns=body.max_turns or version.body["max_turns"] or settings().max_turns,
+        chat_approvals=bool(version.body.get("chat_approvals") if body.chat_approvals is None else body.chat_approvals),
+        on_ask=body.on_ask or "inbox",
+        on_behalf_of=body.on_behalf_of,
+        max_list_cost=body.budget.dollars if body.budget else None,
+    )
+    check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), overrides, at="agent.")
+    if body.initial_events:
+        flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
+    return session
+
+
+@sessions.get("")
+@reads(SessionList, answer=answers.SessionPage)
+def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
+    """List the workspace's sessions, newest first by default."""
+    order = NEWEST if query.order == "desc" else NEWEST.reversed()
+    rows, after, before = both_ways(db, selected(query), order, query.limit, query.page)
+    waiting = waiting_on(db, rows)
+    data = [answers.Session.of(db, row, waiting[row.id]) for row in rows]
+    return answers.SessionPage(data=data, next_page=after, prev_page=before)
+
+
+@sessions.get("/<session_id>")
+@reads(NoQuery, "read or own", answer=answers.Session)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
+    """Get a session with the calls that wait for somebody."""
+    return _answer(db, find_session(db, principal, session_id))
+
+
+@sessions.post("/<session_id>")
+@writes(SessionUpdate, "sessions", answer=answers.Session)
+def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
+    """Update a session's title, metadata, budget, tools or MCP servers.
+
+    Tools and MCP servers can change only while the session does not run. Their change also needs the scope `agents`.
+    """
+    session = flow.lock(db, session_id)
+    changes = body.changes()
+    if body.agent:
+        loosening.check_session(principal, body.agent, session.configured(db), changes)
+    flow.update(db, session, principal, changes)
+    check_servers(db, session.agent(db), changes, at="agent.")
+    check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), changes, at="agent.")
+    return _answer(db, session)
+
+
+@sessions.delete("/<session_id>")
+@writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.SessionDeleted:
+    """Delete a session with its history."""
+    flow.delete(db, flow.lock(db, session_id), principal)
+    return answers.SessionDeleted(id=session_id, type="session_deleted")
+
+
+@sessions.post("/<session_id>/archive")
+@writes(Nothing, "sessions", once=True, answer=answers.Session)
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.Session:
+    """Archive a session: the session accepts no more events, and its history stays."""
+    session = flow.lock(db, session_id)
+    flow.archive(db, session, principal)
+    return _answer(db, session)
+
+
+@sessions.get("/<session_id>/resources")
+@reads(ResourceList, answer=answers.NoResources)
+def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
+    """List a session's resources: always an empty list, since this server mounts no resources."""
+    find_session(db, principal, session_id)
+    return answers.NoResources(data=[], next_page=None)
+
+
+def _version(db: Db, body: SessionCreate) -> AgentVersion:
+    """Return the version that the session names. Raises Invalid."""
+    agent, version = Agent.in_field(db, body.agent.id, body.agent.version)
+    if agent.archived_at:
+        raise Invalid("agent", f"{agent.id} is archived; choose an agent that is not archived.")
+    return version
+
+
+def selected(query: SessionList) -> Selection[Session]:
+    """Return the sessions that the query selects."""
+    selection = Selection(Session).between("created_at", query.between)
+    if not query.include_archived:
+        selection = selection.where("archived_at IS NULL")
+    if query.agent_id:
+        selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
+    if query.waiting:
+        selection = selection.among("waits_for", answers.WAITING[query.waiting])
+    if query.statuses:
+        ours = [status for status, theirs in answers.STATUSES.items() if theirs in query.statuses]
+        selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)
+    return selection
+
+
+def _answer(db: Db, session: Session) -> answers.Session:
+    return answers.Session.of(db, session, waiting_on(db, [session])[session.id])

@@ -1,0 +1,124 @@
+"""The calls of a session that wait for somebody: a person, the client, or the client's own worker."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from api.door.requests import Sha256
+from api.door.responses import Answer, ApprovalId, EventId, Time
+from api.v1.approvals.requests import ApprovalKind
+from api.v1.approvals.votes import AnsweredVote, Standing
+from models.database.rows import Db
+from models.pure.masking import masked_paths
+from models.pure.shortening import shortened
+from models.session.approval import Approval
+from models.session.approval_events import requirements
+from models.session.call_input import CallInput
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.vote import Vote
+
+MOST_INPUT = 4000
+"""Most characters of a call's input in a session's answer. The approval, or the call's event, has the whole input."""
+_WITH_CLIENT = """
+    WHERE status = 'with_client' AND turn_id = ANY(%(turns)s) ORDER BY deadline_from, position, id
+"""
+
+
+class WaitingCall(Answer):
+    """A call that waits."""
+
+    tool_use_id: EventId
+    tool: str = Field(examples=["bash"])
+    input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
+    """The input that would run, with secrets masked. An input of more than about 4000 characters is shortened: its long texts end
+    with the number of characters that are left out."""
+    input_is_whole: bool
+    """False if a secret in `input` is masked, or `input` is shortened. `GET /v1/approvals/{id}` has the whole input of a call that
+    waits for a person, and the call's event that of any other call."""
+    input_sha256: Sha256
+    """The hash of the whole and unmasked input that would run."""
+    since: Time
+
+
+class WaitingForPerson(Standing, WaitingCall):
+    """One approval that a session waits for."""
+
+    waits_for: Literal["person"]
+    approval_id: ApprovalId
+    kind: ApprovalKind
+    prompt: str = Field(examples=["Run this command?"])
+    expires_at: Time
+
+    @classmethod
+    def of(cls, db: Db, row: Approval, votes: Sequence[Vote]) -> Self:
+        """Return a pending approval with the votes that stand."""
+        masked = row.masked
+        edited = row.decided_shown
+        shown, is_masked = (masked.shown, bool(masked.paths)) if edited is None else (edited, bool(masked_paths(edited)))
+        return cls.from_row(
+            row,
+            approval_id=row.id,
+            tool_use_id=row.tool_call_id,
+            **_input(shown, is_masked=is_masked),
+            input_sha256=row.runs,
+            **requirements(db, row),
+            votes=[AnsweredVote.of(vote) for vote in votes],
+            since=row.created_at,
+        )
+
+
+class WaitingForResult(WaitingCall):
+    """One call that runs outside Assent, and whose result somebody posts."""
+
+    waits_for: Literal["client", "worker"]
+    """`worker`: a worker of the session's self-hosted environment. `client`: whoever runs the agent's custom tools."""
+    expires_at: Time | None
+    """The time after which the call gets no result any more. Null if it waits for any time."""
+
+    @classmethod
+    def of(cls, db: Db, row: ToolCall, call_input: CallInput) -> Self:
+        """Return a call that its client has."""
+        masked = call_input.shown_input if call_input.proposed_input is None else Approval.shown_input_of(db, row)
+        shown = call_input.input if masked is None else masked
+        return cls.from_row(
+            row,
+            waits_for="worker" if row.kind == "self_hosted" else "client",
+            tool_use_id=row.id,
+            tool=row.name,
+            **_input(shown, is_masked=shown != call_input.input),
+            since=row.deadline_from,
+            expires_at=row.answer_by,
+        )
+
+
+Waiting = Annotated[WaitingForPerson | WaitingForResult, Field(discriminator="waits_for")]
+
+
+def waiting_on(db: Db, sessions: Sequence[Session]) -> dict[str, list[Waiting]]:
+    """Return the calls of each session that wait for somebody, by the session's id."""
+    waiting: dict[str, list[Waiting]] = {session_id: [*calls] for session_id, calls in for_people(db, sessions).items()}
+    turns = [session.turn_id for session in sessions if session.status == "waiting"]
+    calls = db.find(ToolCall, _WITH_CLIENT, turns=turns) if turns else []
+    inputs = db.find(CallInput, "WHERE tool_call_id = ANY(%(calls)s)", calls=[call.id for call in calls]) if calls else []
+    by_call = {call_input.tool_call_id: call_input for call_input in inputs}
+    for call in calls:
+        waiting[call.session_id].append(WaitingForResult.of(db, call, by_call[call.id]))
+    return waiting
+
+
+def for_people(db: Db, sessions: Sequence[Session]) -> dict[str, list[WaitingForPerson]]:
+    """Return the pending approvals of each session, oldest first, by the session's id."""
+    waiting: dict[str, list[WaitingForPerson]] = {session.id: [] for session in sessions}
+    approvals = Approval.pending(db, *(session.id for session in sessions if session.status == "waiting"))
+    votes = Vote.of(db, [approval.id for approval in approvals])
+    for approval in approvals:
+        waiting[approval.session_id].append(WaitingForPerson.of(db, approval, votes[approval.id]))
+    return waiting
+
+
+def _input(shown: dict[str, Any], *, is_masked: bool) -> dict[str, Any]:
+    """Return the fields about an input whose secrets are masked."""
+    fitting, is_whole = shortened(shown, MOST_INPUT)
+    return {"input": fitting, "input_is_whole": is_whole and not is_masked}

@@ -1,0 +1,1 @@
+"""What sessions consume, and the limits of it."""

@@ -1,0 +1,116 @@
+"""The consumption of sessions and turns, and its cost."""
+
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from api.door.responses import Answer
+from models.database import clock
+from models.database.rows import Db
+from models.session import session
+
+
+class Amount(Answer):
+    """An amount of money, rounded to whole cents."""
+
+    amount: str = Field(examples=["421"])
+    """Cents, as an integer in a string: `421` is $4.21."""
+    currency: Literal["USD"]
+
+
+class Budget(Answer):
+    """The most that a session may cost at list prices."""
+
+    type: Literal["limit"]
+    max_list_cost: Amount
+
+    @classmethod
+    def of(cls, budget: dict[str, Any] | None) -> Self | None:
+        """Return a budget that is stored in the API's form."""
+        return cls.model_validate(budget) if budget else None
+
+
+class CacheCreation(Answer):
+    """Tokens written to the model's cache, by the cache's lifetime."""
+
+    ephemeral_5m_input_tokens: int
+    ephemeral_1h_input_tokens: int
+
+
+class ServerToolUse(Answer):
+    """Calls of tools that the provider ran itself."""
+
+    web_search_requests: int
+    web_fetch_requests: int
+
+
+class Usage(Answer):
+    """Consumption, and its cost at list prices or at the prices that the operator configured.
+
+    Costs are null if no price is known. If `unpriced_requests` is above 0, the costs leave those requests out.
+    """
+
+    input_tokens: int
+    """Tokens that were neither read from the cache nor written to it."""
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+    cache_creation: CacheCreation
+    server_tool_use: ServerToolUse
+    list_cost: Amount | None
+    cache_savings: Amount | None
+    """The difference to the cost of the input without a cache. Negative if writing to the cache cost more than reading saved."""
+    exact_list_cost: str | None = Field(examples=["4.2137"])
+    """The cost in US dollars, not rounded."""
+    exact_cache_savings: str | None = Field(examples=["1.08"])
+    requests: int
+    """Requests to models, including those of failed attempts."""
+    estimated_requests: int
+    """Requests with an estimated usage, since the provider did not report the usage."""
+    unpriced_requests: int
+    """Requests without a known price."""
+
+
+class ActiveUsage(Usage):
+    """What a session consumed so far."""
+
+    active_seconds: float = Field(examples=[12.5])
+    """The time during which the session was running."""
+
+    @classmethod
+    def of(cls, db: Db, row: session.Session) -> Self:
+        """Return what a session consumed up to now."""
+        return cls.model_validate(row.spending(_now(db, row)))
+
+
+class Stats(Answer):
+    """The times of a session."""
+
+    active_seconds: float = Field(examples=[12.5])
+    """The time during which the session was running."""
+    duration_seconds: float = Field(examples=[3600.0])
+    """The age of the session; for an archived session, its age when it was archived."""
+
+    @classmethod
+    def of(cls, db: Db, row: session.Session, **more: Any) -> Self:
+        """Return the times of a session up to now."""
+        now = _now(db, row)
+        age = ((row.archived_at or now) - row.created_at).total_seconds()
+        return cls.stored(active_seconds=row.active_for(now), duration_seconds=max(age, 0.0), **more)
+
+
+class ThreadStats(Stats):
+    """The times of a thread."""
+
+    startup_seconds: float
+
+
+def _now(db: Db, row: session.Session) -> datetime:
+    """Return the time of the answer: the locked session's, else a time that is read once per transaction."""
+    if row in db.appends:
+        return row.now
+    if "answered at" not in db.info:
+        db.info["answered at"] = clock.now(db)
+    at: datetime = db.info["answered at"]
+    return at
