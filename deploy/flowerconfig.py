@@ -11,13 +11,18 @@ from typing import Any
 
 from flower.views import BaseHandler
 from flower.views.tasks import TASK_COLUMNS
+from tornado.ioloop import PeriodicCallback
 
 from models.settings.variables import refuse_needless
+from workers import liveness
 
 if ":" not in os.environ.get("FLOWER_BASIC_AUTH", ""):
     sys.exit("flower: FLOWER_BASIC_AUTH is not set: set it to NAME:PASSWORD")
 
 refuse_needless("flower")
+liveness.begin("flower")
+for _show in (liveness.alive, liveness.ready):
+    PeriodicCallback(_show, 1000).start()  # in the loop that serves the pages
 basic_auth = [os.environ["FLOWER_BASIC_AUTH"]]
 read_only = True
 

@@ -22,7 +22,7 @@ BOUNDS = {
     "models.flow": (45, 71, 0, 9),
     "models.session": (36, 65, 6, 10),
     "models.pure": (39, 31, 0, 5),
-    "workers": (22, 38, 0, 5),
+    "workers": (23, 41, 0, 5),
     "workers.tools": (10, 27, 0, 7),
     "api": (9, 14, 0, 5),
     "api.door": (14, 23, 0, 5),

@@ -14,6 +14,7 @@ from models import garbage_collection
 from models.database.roles import check_start
 from models.settings import settings
 from models.settings.variables import refuse_needless
+from workers import liveness
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
 from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
@@ -81,13 +82,16 @@ app.steps["consumer"].add(BatchedTaskEvents)
 def check_worker(instance: Any, **_: Any) -> None:
     """Refuse to start with a database role that no row policy binds, or with another process's secrets."""
     kinds = {queue.partition(".")[0] for queue in instance.app.amqp.queues.consume_from}  # `tools.orders` belongs to `tools`
-    check_start(*(name for name in QUEUES.values() if name in kinds))
+    processes = [name for name in QUEUES.values() if name in kinds]
+    check_start(*processes)
+    liveness.begin(*processes)
 
 
 @beat_init.connect
 def check_beat(**_: Any) -> None:
     """Refuse to start beat with secrets: beat only needs Redis."""
     refuse_needless("beat")
+    liveness.begin("beat")
 
 
 @celeryd_init.connect
@@ -104,6 +108,12 @@ def check_patched_early(**_: Any) -> None:
 def pause_garbage_collection(**_: Any) -> None:
     """Collect no garbage while the worker loads its tasks. `started` ends the pause."""
     garbage_collection.pause()
+
+
+@worker_ready.connect
+def takes_work(**_: Any) -> None:
+    """Report that this worker takes work."""
+    liveness.ready()
 
 
 @worker_ready.connect

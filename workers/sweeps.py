@@ -24,7 +24,7 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
-from workers import enqueue
+from workers import enqueue, liveness
 from workers.celery import app
 from workers.outcome import Sweep, did, tally, tell_lost
 
@@ -45,6 +45,13 @@ class Scheduler(beat.Scheduler):
 
     It counts the messages, since an `expires` would compare the clocks of two machines.
     """
+
+    def tick(self, *args: Any, **options: Any) -> Any:
+        """Send the next sweep, and show that this loop runs."""
+        liveness.alive()
+        pause = super().tick(*args, **options)
+        liveness.ready()
+        return pause
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
         """Send a sweep that is due, unless many wait."""

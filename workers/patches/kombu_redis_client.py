@@ -1,7 +1,7 @@
-"""kombu: keeps one Redis client per channel.
+"""kombu's transport of Redis, which shows that the loop of its worker runs, and keeps one client per channel.
 
 kombu 5.7 makes a new `redis.Redis` for each command, which takes a third of the CPU of an empty task. No setting changes that.
-`tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then delete this file.
+`tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then delete `Channel`.
 """
 
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from kombu.transport import TRANSPORT_ALIASES, redis
+
+from workers import liveness
 
 
 class Channel(redis.Channel):
@@ -26,9 +28,24 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis, with channels that keep their client."""
+    """Redis, with channels that keep their client. A worker's loop calls each of these methods: see `workers.liveness`."""
 
     Channel = Channel
+
+    def establish_connection(self) -> Any:
+        """Connect, in the loop that waits for Redis, or in another."""
+        liveness.connects()
+        return super().establish_connection()  # type: ignore[no-untyped-call]
+
+    def drain_events(self, connection: Any, timeout: Any = None, **options: Any) -> Any:
+        """Take messages, in the loop of a pool of threads or greenlets."""
+        liveness.alive()
+        return super().drain_events(connection, timeout, **options)  # type: ignore[no-untyped-call]
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """Take messages in the event loop of a pool of processes."""
+        super().register_with_event_loop(connection, loop)  # type: ignore[no-untyped-call]
+        loop.on_tick.add(liveness.alive)
 
 
 TRANSPORT_ALIASES.update(
