@@ -18,8 +18,8 @@ from models.session import lease
 from models.session.attempt import Attempt
 from models.session.tool_call import ToolCall
 from models.settings import settings
+from workers import leash
 from workers.tools.output import OutputSoFar
-from workers.tools.sandbox import lease_clock
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class _Heartbeat:
         self.reports: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
         self.woke = time.monotonic()
-        self._renew(lease_clock.now())
+        self._renew(leash.now())
         threading.Thread(target=self._beat, name="leases", daemon=True).start()
 
     def _beat(self) -> None:
@@ -65,12 +65,12 @@ class _Heartbeat:
             if self.held:
                 self._tick()
             else:
-                self._renew(lease_clock.now())
+                self._renew(leash.now())
 
     def _renew(self, at: float) -> None:
         """Record that all leases were renewed at `at`, also if there are none."""
         self.renewed = at
-        lease_clock.extend(at + self.settings.lease_seconds)
+        leash.extend(at + self.settings.lease_seconds)
 
     @property
     def late(self) -> float:
@@ -79,7 +79,7 @@ class _Heartbeat:
 
     def _tick(self) -> None:
         held = dict(self.held)
-        started = lease_clock.now()  # before the statement: this process must never think that a lease lasts longer than it does
+        started = leash.now()  # before the statement: this process must never think that a lease lasts longer than it does
         due = started - self.renewed >= self.settings.heartbeat_seconds
         try:
             cancelled = (lease.renew if due else lease.look)(held)

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from workers.tools.sandbox import lease_clock
+from workers import leash
 
 Call = tuple[str, dict[str, Any]]
 """A tool's name and the fields of its input."""
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["workers.tools.execution", "workers.tools.sandbox.workdir", "workers.tools.sandbox.guarding"])
+_context.set_forkserver_preload(["workers.tools.execution", "workers.tools.sandbox.workdir", "workers.leash"])
 _started: list[ForkServerProcess] = []
 
 
@@ -37,18 +37,19 @@ def end_all() -> None:
 
 
 def _work(calls: tuple[Call, ...], seconds: float, lease_seconds: float | None, variables: dict[str, str]) -> None:
+    from workers.leash import lease
     from workers.tools import execution
     from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
     from workers.tools.kinds import ToolContext
-    from workers.tools.sandbox import bubblewrap, guarding, workdir
+    from workers.tools.sandbox import bubblewrap, workdir
 
     os.setsid()
     os.environ.update(variables)
     root = workdir.session_root("sesn_1")
     if lease_seconds is not None:
         assert bubblewrap.shell_problem() is None
-        assert guarding.mark()
-        lease_clock.extend(lease_clock.now() + lease_seconds)
+        assert lease.mark()
+        leash.extend(leash.now() + lease_seconds)
 
     def run(call: Call) -> None:
         tool = AGENT_TOOLSET[call[0]]

@@ -30,7 +30,7 @@ def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
 
 def keepers() -> list[int]:
     """Return the process ids of this process's own keepers."""
-    return alive("/keeper.", psutil.Process().children())
+    return alive("import keeper;", psutil.Process().children())
 
 
 def alive(mark: str, among: Iterable[psutil.Process] | None = None) -> list[int]:

@@ -16,10 +16,12 @@ from forked import start_worker
 from looking import alive, text, until
 from written import Caller, House
 
+from workers import leash
+from workers.leash import lease
+from workers.leash.programs import processes
 from workers.tools.kinds import ToolContext
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import running
-from workers.tools.sandbox import guarding, lease_clock, processes
 
 pytestmark = [pytest.mark.crash]
 
@@ -48,8 +50,8 @@ SLOW = """
 @pytest.fixture(autouse=True)
 def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
     """Moves the end of this process's leases, which the heartbeat of another test does not. Other tests have no end."""
-    extend = lease_clock.extend
-    monkeypatch.setattr(lease_clock, "extend", lambda _until: None)
+    extend = leash.extend
+    monkeypatch.setattr(leash, "extend", lambda _until: None)
     yield extend
     extend(math.inf)
 
@@ -93,7 +95,7 @@ def stop_tree(pid: int) -> list[psutil.Process]:
     for process in stopped[1:]:
         with contextlib.suppress(psutil.NoSuchProcess):  # a `sleep` that is over
             process.suspend()
-    assert alive("/keeper.", stopped)
+    assert alive("import keeper;", stopped)
     return stopped
 
 
@@ -109,10 +111,10 @@ def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_w
 ) -> None:
     """Without a process outside of the tree, the command would be faster than its keeper."""
     process = shell_worker(mark)
-    started = lease_clock.now()
+    started = leash.now()
     stopped = stop_tree(process.pid)
     (files / "go").touch()
-    until(lambda: lease_clock.now() > started + LEASE + 0.5)
+    until(lambda: leash.now() > started + LEASE + 0.5)
     wake_tree(stopped)
     wake(process)
     assert not (files / "effects").exists()
@@ -120,8 +122,8 @@ def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_w
 
 def sentinel_of(worker: int) -> psutil.Process:
     """The sentinel of a process that has started a keeper."""
-    keeper = next(child for child in psutil.Process(worker).children() if "/keeper." in " ".join(child.cmdline()))
-    [pid] = [one for one in alive(keeper.cmdline()[-1]) if "/sentinel." in " ".join(psutil.Process(one).cmdline())]
+    keeper = next(child for child in psutil.Process(worker).children() if "import keeper;" in " ".join(child.cmdline()))
+    [pid] = [one for one in alive(keeper.cmdline()[-1]) if "import sentinel;" in " ".join(psutil.Process(one).cmdline())]
     return psutil.Process(pid)
 
 
@@ -143,17 +145,17 @@ def test_a_workers_death_ends_a_command_that_is_frozen_with_its_keeper(files: Pa
 @pytest.mark.parametrize("by", ["call", "heartbeat"])
 def test_a_sentinel_that_was_killed_is_replaced_at_the_next_call_or_heartbeat(call, by: str, holds_until) -> None:
     def sentinels() -> list[int]:
-        return [one for one in alive("/sentinel.") if ours in psutil.Process(one).cmdline()]
+        return [one for one in alive("import sentinel;") if ours in psutil.Process(one).cmdline()]
 
     call("bash", command="true")
-    ours = guarding.mark()
+    ours = lease.mark()
     [first] = sentinels()
     os.kill(first, signal.SIGKILL)
-    until(lambda: first not in alive("/sentinel."))
+    until(lambda: first not in alive("import sentinel;"))
     if by == "call":
         call("bash", command="true")
     else:
-        holds_until(lease_clock.now() + 60)
+        holds_until(leash.now() + 60)
     [second] = until(sentinels)
     assert second != first
 
@@ -173,9 +175,9 @@ def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -
         process = start_worker(("write", {"file_path": "a", "content": "effect"}), lease_seconds=LEASE)
         opened = str(root / "state" / "files.lock")
         until(lambda: opened in {file.path for file in psutil.Process(process.pid).open_files()}, START_SECONDS)
-        ends = lease_clock.now() + LEASE
+        ends = leash.now() + LEASE
         os.kill(process.pid, signal.SIGSTOP)
-        until(lambda: lease_clock.now() > ends)
+        until(lambda: leash.now() > ends)
     wake(process)
     assert not list(files.iterdir())
 
@@ -190,7 +192,7 @@ def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -
 )
 def test_nothing_begins_once_the_lease_has_ended(call, files: Path, tool: str, fields: dict[str, str], holds_until) -> None:
     (files / "kept").write_text("kept")
-    holds_until(lease_clock.now() - 0.001)
+    holds_until(leash.now() - 0.001)
     result = call(tool, **fields)
     assert result.is_error
     assert "did not renew its lease" in text(result)
@@ -200,18 +202,18 @@ def test_nothing_begins_once_the_lease_has_ended(call, files: Path, tool: str, f
 def test_a_keeper_that_starts_too_late_starts_nothing(call, files: Path, monkeypatch: pytest.MonkeyPatch, holds_until) -> None:
     """The worker was frozen between its own look at the lease and its order."""
     monkeypatch.setattr(ToolContext, "require_lease", lambda _context: None)
-    holds_until(lease_clock.now() - 0.001)
+    holds_until(leash.now() - 0.001)
     assert "did not renew its lease" in text(call("bash", command="echo effect > effects"))
     assert not list(files.iterdir())
 
 
 def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path, holds_until) -> None:
-    holds_until(lease_clock.now() + 1)
+    holds_until(leash.now() + 1)
     done = threading.Event()
 
     def renew() -> None:
         while not done.wait(0.05):
-            holds_until(lease_clock.now() + 1)
+            holds_until(leash.now() + 1)
 
     threading.Thread(target=renew).start()
     result = call("bash", command="sleep 2; echo effect")
@@ -230,7 +232,7 @@ def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_find
     assert "acted" in text(act("act", **paths)), "its process is there"
     for path in paths.values():
         Path(path).unlink()
-    holds_until(lease_clock.now() + LEASE)
+    holds_until(leash.now() + LEASE)
     with pytest.raises(OutcomeUnknown, match="did not renew its lease"):
         act("act", **paths)
     assert (tmp_path / "begun").exists()

@@ -5,7 +5,8 @@ import os
 import pytest
 from looking import text
 
-from workers.tools.sandbox import quota, workdir
+from workers.leash import quota
+from workers.tools.sandbox import workdir
 
 LIMIT = 500 * 4096
 """Whole blocks, so that a file of this size takes no more room on the disk."""

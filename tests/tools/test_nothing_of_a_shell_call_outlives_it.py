@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_the_shell_outlives_signals_that_end_workers_gracefully(call, mark):
 
 @pytest.mark.parametrize("number", ["KILL", "STOP"])
 def test_without_the_keepers_report_the_outcome_is_unknown(call, mark, number, monkeypatch):
-    monkeypatch.setattr("workers.tools.sandbox.leash.SLACK_SECONDS", -4.0)
+    monkeypatch.setattr("workers.leash.running.SLACK_SECONDS", -4.0)
     with pytest.raises(OutcomeUnknown):
         call("bash", seconds=1, command=f"kill -{number} $PPID; sleep {mark}")
     until(lambda: not alive(mark))
@@ -123,7 +124,7 @@ def test_a_command_cannot_forge_the_keepers_report(call, files):
 
 
 def test_a_shell_that_cannot_start_is_an_error_not_an_unknown(call, monkeypatch):
-    monkeypatch.setattr("workers.tools.sandbox.leash._KEEPER", "/nonexistent.py")
+    monkeypatch.setattr("workers.leash.running.program", lambda *_words: [sys.executable, "/nonexistent.py"])
     assert text(call("bash", command="true")) == "bash: could not be started: its keeper failed"
 
 

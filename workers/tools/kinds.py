@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from assent import Cache, ToolError
 from models.settings import settings
+from workers import leash
 from workers.tools.output import OutputSoFar
-from workers.tools.sandbox import lease_clock
-from workers.tools.sandbox.lease_clock import LAPSED
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ class ToolContext:
 
     def require_lease(self) -> None:
         """Check the lease right before an effect. Errors: ToolError if the lease has ended, as in a worker that was frozen."""
-        if lease_clock.lapsed():
-            raise ToolError(f"not done: {LAPSED}")
+        if leash.lapsed():
+            raise ToolError(f"not done: {leash.LAPSED}")
 
     def require_time(self, deadline: float) -> None:
         """Check the call's `deadline`, by `time.monotonic`. Errors: OutOfTime."""

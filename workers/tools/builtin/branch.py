@@ -7,12 +7,11 @@ from typing import Any
 
 from assent import ToolError
 from workers.tools.builtin import paths
-from workers.tools.builtin.shell import confined, walls_of
+from workers.tools.builtin.shell import confined, run, walls_of
 from workers.tools.clean import escape_controls
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutputSoFar
 from workers.tools.sandbox import bubblewrap
-from workers.tools.sandbox.leash import run_kept
 
 _NAME_BYTES = 200
 # A key that may create a branch may not run commands with it. `workers.tools.sandbox.git` overrides the repository's programs. A
@@ -49,7 +48,7 @@ class _Repository:
         if full:
             raise ToolError("the working directory is full; remove some files first")
         command = confined(self._context, [git, *_QUIET, *self._more, *words], self._directory, walls, {})
-        ended = run_kept(command, max(self._deadline - time.monotonic(), 0), self._context.cancelled, output)
+        ended = run(command, max(self._deadline - time.monotonic(), 0), self._context.cancelled, output)
         if reason := ended.reason(self._context.seconds):
             raise ToolError(f"{reason}; see `git status` for what was done")
         texts = output.texts()

@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from assent import ToolError
+from workers.leash import quota
 from workers.tools.builtin import paths
 from workers.tools.builtin.write import TEMPORARY
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
-from workers.tools.sandbox.quota import DEEP
 
 _ENTRIES = 50_000
 _SHOWN = 200
@@ -73,7 +73,7 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
             if any(done < len(patterns[n]) for n, done in after):
                 down.add(name)
                 states_at[f"{path}/{name}"] = after
-        folders[:] = [name for name in folders if name in down] if path.count("/") < DEEP else []
+        folders[:] = [name for name in folders if name in down] if path.count("/") < quota.DEEP else []
     return matches, True
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from assent import ToolError
+from workers.leash import quota
 from workers.tools.builtin import paths
 from workers.tools.builtin.patterns import compiled
 from workers.tools.builtin.write import TEMPORARY
 from workers.tools.kinds import OutOfTime, Tool, ToolContext, ToolResult, text_result
-from workers.tools.sandbox.quota import DEEP
 
 _FILES = 50_000
 _MATCHES = 1_000
@@ -51,7 +51,7 @@ class _Search:
         """Search the files below an open folder, through no link. Yields notes for the model. Errors: OutOfTime."""
         files = 0
         for path, folders, names, folder in os.fwalk(".", dir_fd=start):
-            folders[:] = sorted(name for name in folders if name not in _SKIPPED) if path.count("/") < DEEP else []
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED) if path.count("/") < quota.DEEP else []
             for name in sorted(names):
                 files += 1
                 if files > _FILES:

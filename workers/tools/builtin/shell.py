@@ -3,18 +3,20 @@
 import contextlib
 import os
 import secrets
+import threading
 from pathlib import Path
 from typing import Any
 
 from assent import ToolError
 from models.settings import settings
+from workers import leash
+from workers.leash import quota
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
-from workers.tools.sandbox import bubblewrap, git, quota, workdir
+from workers.tools.output import OutcomeUnknown, OutputSoFar
+from workers.tools.sandbox import bubblewrap, git, workdir
 from workers.tools.sandbox.bubblewrap import shell_problem
-from workers.tools.sandbox.keeper import DIRECTORY_FD
-from workers.tools.sandbox.leash import Command, Ended, Walls, run_kept
 
-__all__ = ["BASH", "confined", "next_directory", "walls_of"]
+__all__ = ["BASH", "confined", "next_directory", "run", "walls_of"]
 
 _COMMAND_FD = 249
 _ENVIRONMENT = {
@@ -32,7 +34,7 @@ _NO_GROWTH = "ulimit -f 0; "
 # the shell by `exec`, or has an EXIT trap of its own, does not change the directory of the next call.
 # After SIGTERM the shell waits for its child and then exits.
 # All on one line, so that line numbers in error messages are the command's own.
-_WRITE_DIRECTORY = f'printf "\\0" >&{DIRECTORY_FD}; builtin pwd -P >&{DIRECTORY_FD}'
+_WRITE_DIRECTORY = f'printf "\\0" >&{leash.DIRECTORY_FD}; builtin pwd -P >&{leash.DIRECTORY_FD}'
 _SCRIPT = (
     f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_WRITE_DIRECTORY}' EXIT; "
     "trap '{ set +x; trap \"\" TERM; wait; exit 143; } 2>/dev/null' TERM; "
@@ -63,19 +65,19 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     script_limits = (_NO_GROWTH if full else "") + bubblewrap.process_limit()
     argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash"]
     command = confined(context, argv, next_directory(context.root), walls, {_COMMAND_FD: script})
-    ended = run_kept(command, seconds, context.cancelled, context.output)
+    ended = run(command, seconds, context.cancelled, context.output)
     moved = _remember(context, ended.directory) if ended.directory else None
     return _result(context, ended, seconds, moved)
 
 
-def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, files: dict[int, bytes]) -> Command:
+def confined(context: ToolContext, argv: list[str], cwd: Path, walls: leash.Walls, files: dict[int, bytes]) -> leash.Command:
     """A command in the session's folder, inside the sandbox of the current settings. Call `shell_problem` first."""
     limits = settings()
     sandboxed = limits.shell == "bubblewrap"
     if sandboxed:
         argv, more = bubblewrap.wrapped(argv, context.root, cwd)
         files = {**files, **more}
-    return Command(
+    return leash.Command(
         argv=argv,
         env={
             **_ENVIRONMENT,
@@ -99,12 +101,22 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
     )
 
 
-def walls_of(files: Path) -> tuple[Walls, bool]:
+def run(command: leash.Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> leash.Ended:
+    """Run a command to its end. Raises ToolError if it never started, OutcomeUnknown if one of its processes may be alive."""
+    try:
+        return leash.run(command, seconds, cancelled, output.add)
+    except leash.NotStarted as error:
+        raise ToolError(str(error)) from error
+    except leash.MayBeAlive as error:
+        raise OutcomeUnknown(str(error)) from error
+
+
+def walls_of(files: Path) -> tuple[leash.Walls, bool]:
     """The limits of a command in a folder, and True if the folder is full: then files may be removed, but not grow."""
     limits = settings()
     use = quota.used(str(files), 10 * limits.workdir_bytes, 10 * limits.workdir_files)
     full = use.problem(limits.workdir_bytes, limits.workdir_files) or quota.disk_problem(str(files), limits.workdir_free_bytes)
-    walls = Walls(
+    walls = leash.Walls(
         folder=str(files),
         bytes=max(limits.workdir_bytes, use.bytes),
         files=max(limits.workdir_files, use.files),
@@ -116,7 +128,7 @@ def walls_of(files: Path) -> tuple[Walls, bool]:
     return walls, full is not None
 
 
-def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | None) -> ToolResult:
+def _result(context: ToolContext, ended: leash.Ended, seconds: float, moved: str | None) -> ToolResult:
     """Standard output and standard error, each in its own block, then how the command ended. An error unless the code is 0."""
     texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
     if reason := ended.reason(seconds):

@@ -3,7 +3,6 @@
 | file | contents |
 |---|---|
 | `servers.py` | the servers, and how to reach them |
-| `launcher.py` | runs a server that is a command, and ends all of its processes |
 | `links.py`, `http_client.py` | the delivery of each request: did it leave, did an answer come |
 | `connecting.py`, `unreachable.py` | the SDK's client session over HTTP or pipes; the reason why there is none |
 | `connections.py` | a thread per process that keeps connections between calls |

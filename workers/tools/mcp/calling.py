@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from workers import leash
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.mcp.connecting import FAILURES
 from workers.tools.mcp.connections import Connections, in_thread
@@ -21,8 +22,6 @@ from workers.tools.mcp.outcomes import Answer, Reply, failed, outcome
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
 from workers.tools.output import OutcomeUnknown
-from workers.tools.sandbox import lease_clock
-from workers.tools.sandbox.lease_clock import LAPSED
 
 __all__ = ["Unreachable", "mcp_tool"]
 
@@ -178,8 +177,8 @@ class _Call:
             request_state=state,
             _meta={"assent/call_id": self._context.call_id, "assent/attempt": self._context.attempt},
         )
-        if lease_clock.lapsed():
-            raise Unreachable("connection", LAPSED)
+        if leash.lapsed():
+            raise Unreachable("connection", leash.LAPSED)
         if self._server.url is None:
             self._exchange.sent = begun or not link.over
         try:

@@ -7,12 +7,10 @@ declares the same capabilities in all versions, so Assent sends the older handsh
 """
 
 import logging
-import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -29,14 +27,12 @@ from pydantic import ValidationError
 
 from models import DISTRIBUTION
 from models.settings import settings
+from workers import leash
 from workers.guarded_http import TooLong
-from workers.tools.mcp import launcher
 from workers.tools.mcp.http_client import http_client
 from workers.tools.mcp.links import Link
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable, unreachable
-from workers.tools.sandbox import guarding, keeper
-from workers.tools.sandbox.interpreter import compiled, environment, python
 
 log = logging.getLogger(__name__)
 
@@ -121,10 +117,9 @@ async def _streams(link: Link, stack: AsyncExitStack) -> tuple[Any, Any]:
         client = await stack.enter_async_context(http_client(link))
         # The client limits the size of responses.
         return await stack.enter_async_context(streamable_http_client(server.url, http_client=client, max_sse_event_size=None))
-    words = [str(os.getpid()), str(Path(keeper.__file__).parent), guarding.mark(), server.command or "", *server.args]
-    program, *arguments = python(compiled(launcher.__file__), *words)
+    (program, *arguments), environment = leash.launcher([server.command or "", *server.args])
     parameters = StdioServerParameters(
-        command=program, args=arguments, env={**environment(), **server.env}, cwd=server.cwd, encoding_error_handler="replace"
+        command=program, args=arguments, env={**environment, **server.env}, cwd=server.cwd, encoding_error_handler="replace"
     )
     messages, output = await stack.enter_async_context(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr))
     forwarded, inner = anyio.create_memory_object_stream[Any](0)

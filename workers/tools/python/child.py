@@ -14,15 +14,12 @@ import weakref
 from multiprocessing.connection import Connection
 from typing import Any
 
-from assent import ToolError
+from workers import leash
 from workers.tools.kinds import ToolContext
 from workers.tools.output import OutcomeUnknown, OutputSoFar
 from workers.tools.python import discovery
 from workers.tools.python.discovery import Place
 from workers.tools.python.runner import start
-from workers.tools.sandbox import keeper, lease_clock
-from workers.tools.sandbox.lease_clock import LAPSED
-from workers.tools.sandbox.leash import Command, Leash
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +40,6 @@ _ENDS = frozenset({"returned", "refused", "lapsed", "failed"})
 _LOOK_SECONDS = 0.05
 _FRAME_TIMEOUT = struct.pack("ll", 10, 0)
 """How long the rest of a frame may take, as the kernel's `struct timeval`."""
-_FOR_EVER = 1e9
 _living: "weakref.WeakSet[Child]" = weakref.WeakSet()
 
 Frame = dict[str, Any]
@@ -71,12 +67,12 @@ class Child:
             ours.setsockopt(socket.SOL_SOCKET, way, _FRAME_TIMEOUT)
         self._frames = Connection(ours.detach())
         # The keeper hands on descriptors of its own below this number.
-        fd = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, keeper.DIRECTORY_FD + 1)
+        fd = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, leash.DIRECTORY_FD + 1)
         theirs.close()
         try:
             variables = {name: value for name, value in os.environ.items() if not SECRETS.fullmatch(name)}
             argv = [sys.executable, "-u", "-P", start.__file__, str(fd), place.spec]
-            self._leash = Leash(Command(argv, variables, discovery.folder(), {"RLIMIT_CORE": 0}, fds=(fd,)), _FOR_EVER)
+            self._leash = leash.Leash(leash.Command(argv, variables, discovery.folder(), {"RLIMIT_CORE": 0}, fds=(fd,)))
         except OSError as error:
             self._frames.close()
             raise Unusable(f"its process could not be started ({error.strerror})") from error
@@ -127,26 +123,26 @@ class Child:
     def _call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
         self._leash.listen(0, None)  # drops output printed since the last call
         deadline, begun, cancelled = time.monotonic() + context.seconds, False, False
-        if lease_clock.lapsed():
-            raise NotBegun(LAPSED)
-        self._send({"call": _call_of(context), "tool": tool, "input": fields, "until": lease_clock.until()})
+        if leash.lapsed():
+            raise NotBegun(leash.LAPSED)
+        self._send({"call": _call_of(context), "tool": tool, "input": fields, "until": leash.until()})
         while True:
             left = max(deadline - time.monotonic(), 0)
             if not left and not self._leash.over:
-                self._leash.kill(context.output)
+                self._leash.kill(context.output.add)
             elif context.cancelled.is_set() and not cancelled:
                 cancelled, deadline = True, min(deadline, time.monotonic() + CANCEL_SECONDS)
                 self._send({"cancel": True})
             if frame := self._receive(min(_LOOK_SECONDS, left), context.output):
                 begun = begun or "begun" in frame
                 if _ENDS & frame.keys():
-                    self._leash.listen(0, context.output)  # the function printed all its output before this frame
+                    self._leash.listen(0, context.output.add)  # the function printed all its output before this frame
                     return frame
                 self._log(frame, context)
             elif self._leash.over:
                 if begun:
                     raise OutcomeUnknown(f"its process ended before the call did ({self._how()})")
-                self._leash.ended()  # OutcomeUnknown if the process may be alive: it may still begin the call
+                self._require_end()  # a living process may still begin the call
                 raise NotBegun
 
     @property
@@ -169,7 +165,7 @@ class Child:
 
     def _receive(self, seconds: float, output: OutputSoFar | None) -> Frame | None:
         """The next frame, if one comes within `seconds`. Reads output meanwhile, and notices the end of the process."""
-        self._leash.listen(seconds, output, *([] if self._frames.closed else [self._frames]))
+        self._leash.listen(seconds, output.add if output else None, *([] if self._frames.closed else [self._frames]))
         try:
             if self._frames.closed or not self._frames.poll():
                 return None
@@ -179,18 +175,27 @@ class Child:
         except (OSError, TypeError, ValueError):
             log.error("toolset %s: its process breaks the protocol and is ended", self.place)
             self._frames.close()
-            self._leash.kill(output)
+            self._leash.kill(output.add if output else None)
         return None
 
     def _send(self, frame: Frame) -> None:
         with contextlib.suppress(OSError):  # the process is gone or reads nothing: `_receive` or a deadline ends the wait
             self._frames.send_bytes(json.dumps(frame).encode())
 
+    def _require_end(self) -> None:
+        """Errors: OutcomeUnknown if the process may be alive."""
+        try:
+            self._leash.ended()
+        except leash.MayBeAlive as error:
+            raise OutcomeUnknown(str(error)) from error
+        except leash.NotStarted:
+            return
+
     def _how(self) -> str:
         """How the process ended, in words."""
         try:
             ended = self._leash.ended()
-        except (ToolError, OutcomeUnknown) as error:
+        except (leash.NotStarted, leash.MayBeAlive) as error:
             return str(error)
         if ended.how == "lapsed":
             return "killed, as its worker did not renew its lease in time"

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 from assent import ToolError
+from workers import leash
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import checking, discovery
 from workers.tools.python.child import Child, NotBegun, Unusable
 from workers.tools.python.discovery import Place
-from workers.tools.sandbox.lease_clock import LAPSED
 
 __all__ = ["describe", "end_idle", "toolset_tool"]
 
@@ -97,7 +97,7 @@ def _run(
     if "refused" in end:
         raise ToolError(end["refused"])
     if "lapsed" in end:
-        raise ToolError(f"not begun: {LAPSED}")
+        raise ToolError(f"not begun: {leash.LAPSED}")
     if "failed" in end:
         # A traceback may hold the call's input, which no log may show.
         log.error("tool %s of toolset %s failed inside, call %s: %s", name, toolset, context.call_id, end["failed"])

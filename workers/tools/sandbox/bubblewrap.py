@@ -7,11 +7,9 @@ import tempfile
 import threading
 from pathlib import Path
 
-from assent import ToolError
 from models.settings import settings
-from workers.tools.output import OutcomeUnknown, OutputSoFar
+from workers import leash
 from workers.tools.sandbox import git
-from workers.tools.sandbox.leash import Command, run_kept
 from workers.tools.sandbox.syscalls import syscall_filter
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
@@ -141,9 +139,9 @@ def _options() -> tuple[str, ...] | None:
 
 def _works(root: Path, options: tuple[str, ...]) -> bool:
     argv = _arguments([bash(), "-c", "true"], root, root / "files", options)
-    probe = Command(argv, env={}, cwd=Path("/"), limits={}, files=_files(root), sandboxed=True)
+    probe = leash.Command(argv, env={}, cwd=Path("/"), limits={}, files=_files(root), sandboxed=True)
     try:
-        ended = run_kept(probe, _PROBE_SECONDS, threading.Event(), OutputSoFar())
-    except (ToolError, OutcomeUnknown):
+        ended = leash.run(probe, _PROBE_SECONDS, threading.Event(), lambda _stream, _data: None)
+    except (leash.NotStarted, leash.MayBeAlive):
         return False
     return ended.how == "exited" and ended.code == 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from models.settings import settings
-from workers.tools.sandbox import quota
+from workers.leash import quota
 
 _STORAGE = ".storage"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")

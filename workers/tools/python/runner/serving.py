@@ -192,7 +192,7 @@ def _place(error: BaseException) -> str:
 
 
 def _now() -> float:
-    """Seconds by the clock of the worker's `lease_clock`."""
+    """Seconds by the clock of the worker's leases, `leash.now`."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 import os
 import time
 
-TYPE_CHECKING = False  # importing typing takes longer than all the rest
-if TYPE_CHECKING or __package__:
-    from workers.tools.sandbox import processes, quota
-else:  # in the keeper, which knows no packages
-    import processes
-    import quota
+from . import processes, quota
+
+TYPE_CHECKING = False  # the import of typing takes longer than all others
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,7 +19,7 @@ _REST_SECONDS = 0.5
 
 
 class Watch:
-    """The measurements of one command. `walls` has the fields of `leash.Walls`."""
+    """The measurements of one command. `walls` has the fields of `Walls`."""
 
     def __init__(self, walls: Mapping[str, int | str]) -> None:
         self._folder = str(walls["folder"])

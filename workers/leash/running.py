@@ -1,4 +1,4 @@
-"""The worker's side of the keeper: starts a keeper with a command, ends it, and reads how the command ended."""
+"""The worker's side of the programs: starts a keeper with a command, ends it, and reads how the command ended."""
 
 import contextlib
 import marshal
@@ -9,24 +9,35 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from assent import ToolError
-from workers.tools.output import OutcomeUnknown, OutputSoFar
-from workers.tools.sandbox import guarding, keeper, lease_clock
-from workers.tools.sandbox.interpreter import compiled, environment, python
-from workers.tools.sandbox.keeper import END_SECONDS
-from workers.tools.sandbox.lease_clock import LAPSED
+from workers.leash import lease
+from workers.leash.lease import LAPSED
+from workers.leash.programs.keeper import DIRECTORY_FD, END_SECONDS
+from workers.leash.start import environment, program
 
-_KEEPER = compiled(keeper.__file__)
+__all__ = ["DIRECTORY_FD", "Command", "Ended", "Leash", "MayBeAlive", "NotStarted", "Walls", "launcher", "run"]
+
+Output = Callable[[str, bytes], object]
+"""Takes the next bytes of `stdout` or `stderr`."""
+
 _LOOK_SECONDS = 0.05
 """Pause between two looks for a cancel."""
 SLACK_SECONDS = 5.0
 """How late a keeper may report."""
 _READ = 1 << 16
 _PID_AT = slice(1, 11)
+
+
+class NotStarted(Exception):
+    """The command never started: nothing happened."""
+
+
+class MayBeAlive(Exception):
+    """A process of the command may still be alive, so that the outcome of the command is unknown."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +106,12 @@ class Ended:
 class Leash:
     """One command under a keeper, which kills all its processes when `close` or the end of this process closes the pipe."""
 
-    def __init__(self, command: Command, seconds: float, until: float = math.inf) -> None:
-        """Start the command with its time limit, unless the worker's lease has ended by `until`. Errors: OSError."""
+    def __init__(self, command: Command, seconds: float = math.inf, until: float = math.inf) -> None:
+        """Start the command with its time limit, unless the clock of the leases has reached `until` by then. Raises OSError."""
         report, keeper_report = os.pipe()
         try:
             self._keeper = subprocess.Popen(  # noqa: S603 - Assent's own program
-                python(_KEEPER, str(keeper_report), guarding.mark()),
+                program("keeper", str(keeper_report), lease.mark()),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -149,7 +160,7 @@ class Leash:
             while view:
                 view = view[self._stdin.write(view) or 0 :]
 
-    def listen(self, seconds: float, output: OutputSoFar | None, *others: Connection) -> None:
+    def listen(self, seconds: float, output: Output | None, *others: Connection) -> None:
         """Wait up to `seconds` for output, the report or `others`, and read both. Drops output if `output` is None."""
         ready = wait([*(pipe.fileno() for pipe in self._open.values()), *others], seconds)
         for name, pipe in list(self._open.items()):
@@ -163,9 +174,9 @@ class Leash:
             elif name == "report":
                 self._reported += data
             elif output:
-                output.add(name, data)
+                output(name, data)
 
-    def kill(self, output: OutputSoFar | None = None) -> None:
+    def kill(self, output: Output | None = None) -> None:
         """Kill the command with all its descendants, and wait until the keeper reports the end."""
         self.cancel()
         deadline = time.monotonic() + END_SECONDS + SLACK_SECONDS
@@ -174,18 +185,18 @@ class Leash:
         self.over = True
 
     def ended(self) -> Ended:
-        """How the command ended. Errors: ToolError if it never started, OutcomeUnknown if one of its processes may be alive."""
+        """How the command ended. Raises NotStarted and MayBeAlive."""
         if not self._reported:
-            raise ToolError("not begun: " + LAPSED if lease_clock.lapsed() else "could not be started: its keeper failed")
+            raise NotStarted("not begun: " + LAPSED if lease.lapsed() else "could not be started: its keeper failed")
         try:
             how, status, left, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from a child of this process
         except (EOFError, ValueError, TypeError):
-            raise OutcomeUnknown("its keeper died; its processes may be alive") from None
+            raise MayBeAlive("its keeper died; its processes may be alive") from None
         if left:
-            raise OutcomeUnknown(f"{left} of its processes could not be killed")
+            raise MayBeAlive(f"{left} of its processes could not be killed")
         code = os.waitstatus_to_exitcode(status)
         how, _, problem = how.partition(":")
-        if how == "exited" and code in (-signal.SIGKILL, 128 + signal.SIGKILL) and lease_clock.lapsed():
+        if how == "exited" and code in (-signal.SIGKILL, 128 + signal.SIGKILL) and lease.lapsed():
             how = "lapsed"  # the sentinel killed the command
         return Ended(how, code, os.fsdecode(directory), problem)
 
@@ -211,15 +222,15 @@ class Leash:
             pipe.close()
 
 
-def run_kept(command: Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> Ended:
-    """Run a command to its end, or kill it at the time limit, at a limit of `walls` or after a cancel.
+def run(command: Command, seconds: float, cancelled: threading.Event, output: Output) -> Ended:
+    """Run a command to its end, or kill it at the time limit, at a limit of `walls`, after a cancel or with the lease.
 
-    Errors: ToolError if the command never started, OutcomeUnknown if one of its processes may be alive.
+    Raises NotStarted and MayBeAlive.
     """
     try:
-        leash = Leash(command, seconds, lease_clock.until())
+        leash = Leash(command, seconds, lease.until())
     except OSError as error:
-        raise ToolError(f"could not be started: {error.strerror}") from error
+        raise NotStarted(f"could not be started: {error.strerror}") from error
     with contextlib.closing(leash):
         deadline = time.monotonic() + seconds + command.grace + END_SECONDS + SLACK_SECONDS
         is_cancelled = False
@@ -231,3 +242,12 @@ def run_kept(command: Command, seconds: float, cancelled: threading.Event, outpu
                 is_cancelled = True
                 leash.cancel()
         return leash.ended()
+
+
+def launcher(argv: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command line and environment under which other code may start a command, and end it by SIGTERM.
+
+    All its descendants die when the command exits, after SIGTERM, when this process dies, and with the lease. The command gets
+    the environment, to which the caller may add. Raises OSError.
+    """
+    return program("launcher", str(os.getpid()), lease.mark(), *argv), environment()

@@ -1,4 +1,4 @@
-"""Keeps one command: a program of its own, run by path as `python -I -S keeper.py REPORT_FD MARK`.
+"""Keeps one command: a program of its own, run by `start.program("keeper", REPORT_FD, MARK)`.
 
 It keeps the promise that nothing of a call outlives the call: the keeper kills every descendant of its command, however deep or
 detached, when the command exits, its time is over, it exceeds a limit, the worker cancels it, or the worker dies. bubblewrap's PID
@@ -22,18 +22,12 @@ import signal
 import sys
 import time
 
+from . import clock, processes, watch
+
 TYPE_CHECKING = False  # the import of typing takes longer than all others
-if TYPE_CHECKING or __package__:
+if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
-
-    from workers.tools.sandbox import lease_clock, processes, watch
-else:
-    # At the end of the path, so that no file there hides a module of the standard library.
-    sys.path.append(os.path.dirname(__file__).removesuffix("/__pycache__"))  # noqa: PTH120 - pathlib is slow to import
-    import lease_clock
-    import processes
-    import watch
 
 SET_PDEATHSIG, SET_DUMPABLE, SET_SUBREAPER, SET_NO_NEW_PRIVS = 1, 4, 36, 38
 ORPHANS_SECONDS = 0.25  # pause between two collections of dead orphans while the command runs
@@ -54,7 +48,7 @@ def main() -> None:
         signal.signal(ignored, signal.SIG_IGN)
     order = read_order()
     # Orphaned descendants become children of this process, so that the keeper reaches each of them.
-    if order is None or not prctl(SET_SUBREAPER, 1) or lease_clock.now() >= order["until"]:
+    if order is None or not prctl(SET_SUBREAPER, 1) or clock.now() >= order["until"]:
         return
     prctl(SET_DUMPABLE, 0)  # the command has the same user, and must not write the report through /proc
     if order.get("walls"):
@@ -142,7 +136,7 @@ def become(order: dict[str, Any], directory: int | None) -> NoReturn:
     # If the machine runs out of memory, the kernel kills the command before the worker.
     quietly(lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000"))
     os.chdir(order["cwd"])
-    if lease_clock.now() >= order["until"]:
+    if clock.now() >= order["until"]:
         raise TimeoutError("the lease of its worker has ended")
     os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - without a shell on purpose
 
@@ -242,10 +236,3 @@ def read_directory(fd: int) -> bytes:
         return os.read(fd, 65_536).rpartition(b"\0")[2].removesuffix(b"\n")  # a pipe holds no more
     except BlockingIOError:
         return b""
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    finally:
-        os._exit(0)  # the interpreter's normal exit takes as long as its start

@@ -1,10 +1,10 @@
-"""Kills the processes of a worker's tools when the lease ends: a program of its own, `python -I -S sentinel.py MARK`.
+"""Kills the processes of a worker's tools when the lease ends: a program of its own, run by `start.program("sentinel", MARK)`.
 
 It keeps the promise that a frozen worker has no effect after its lease. Any process in the worker's own tree may be stopped
 together with the worker (SIGSTOP), and a command may be continued before that process. So the sentinel is outside of the tree: a
 child of init, in a session of its own. SIGKILL ends stopped processes, so none goes on. There is a sentinel only on Linux.
 
-Standard input comes from the worker: each `lease_clock.MESSAGE` is a new end of the lease. End of file means that the worker is
+Standard input comes from the worker: each `clock.MESSAGE` is a new end of the lease. End of file means that the worker is
 dead. The sentinel then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers
 and launchers; all their descendants belong to tools.
 """
@@ -18,14 +18,7 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # importing typing takes longer than all the rest
-if TYPE_CHECKING or __package__:
-    from workers.tools.sandbox import lease_clock, processes
-else:
-    # At the end of the path, so that no file there hides a module of the standard library.
-    sys.path.append(os.path.dirname(__file__).removesuffix("/__pycache__"))  # noqa: PTH120 - pathlib is slow to import
-    import lease_clock
-    import processes
+from . import clock, processes
 
 LOOK_SECONDS = 1.0
 """The longest wait between two looks at the clock: `select` does not count suspension of the machine."""
@@ -49,13 +42,13 @@ def watch(mark: bytes) -> None:
     """Kill the descendants of the marked processes whenever the lease has ended. Returns when the worker is dead."""
     until, pause = math.inf, RETRY_SECONDS
     while True:
-        left = until - lease_clock.now()
+        left = until - clock.now()
         if select.select([0], [], [], pause if left <= 0 else min(LOOK_SECONDS, left))[0]:
             messages = os.read(0, PIPE_BYTES)
             if not messages:
                 return
-            (until,) = lease_clock.MESSAGE.unpack(messages[-lease_clock.MESSAGE.size :])
-        if lease_clock.now() >= until:
+            (until,) = clock.MESSAGE.unpack(messages[-clock.MESSAGE.size :])
+        if clock.now() >= until:
             kill_below(mark)
             pause = min(2 * pause, LOOK_SECONDS)
         else:
@@ -90,12 +83,3 @@ def kill(pid: int, parent: int) -> None:
         processes.send(pid, parent, signal.SIGKILL)
     except OSError:
         pass
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except OSError:
-        os._exit(1)
-    finally:
-        os._exit(0)  # the interpreter's normal exit takes as long as its start

@@ -43,7 +43,7 @@ class Use:
 
 
 def used(path: str, most_bytes: int, most_files: int) -> Use:
-    """Measure a folder without following links, even while files change. Errors: OSError if there is no folder."""
+    """Measure a folder without following links, even while files change. Raises OSError if there is no folder."""
     use = Use()
     folder = os.open(path, _FOLDER)
     try:

@@ -62,7 +62,7 @@ def _pids() -> list[int]:
 
 
 def send(pid: int, parent: int, number: int) -> None:
-    """Send a process a signal, never a newer process with the same pid. Errors: OSError."""
+    """Send a process a signal, never a newer process with the same pid. Raises OSError."""
     if parent == os.getpid():
         os.kill(pid, number)  # a child of this process keeps its pid until its collection
         return
@@ -118,7 +118,7 @@ def _share(pid: int) -> int:
 def nameless(pids: list[int], device: int) -> tuple[int, int]:
     """Bytes of open files without a name in any folder: on that device, and in memory (memfd).
 
-    Errors: OverflowError if too many files are open.
+    Raises OverflowError if too many files are open.
     """
     disk = held = files = 0
     seen = set()
