@@ -22,7 +22,7 @@ BOUNDS = {
     "models.flow": (45, 71, 0, 9),
     "models.session": (36, 65, 6, 10),
     "models.pure": (39, 31, 0, 5),
-    "workers": (24, 43, 0, 5),
+    "workers": (24, 47, 0, 5),
     "workers.leash": (4, 5, 0, 3),
     "workers.leash.programs": (7, 8, 0, 4),
     "workers.tools": (10, 23, 0, 6),

@@ -26,6 +26,7 @@ from models.people.organization import Organization
 from models.settings import settings
 from workers.celery import app
 from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
+from workers.outcome import FAILED, FAILURES, LOST, SENT, TRIES_AGAIN, Ends, conclude, of_several, task_id
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +49,24 @@ HOLD_SECONDS = 1.0
 """How long a thread continues with one endpoint's deliveries before it turns to others."""
 
 
-@app.task(name="deliver.send")
-def send(delivery_id: str, workspace_id: str) -> None:
-    """Attempt one delivery, then the next ones that are due for its endpoint.
+@app.task(name="deliver.send", throws=FAILURES)
+def send(delivery_id: str, workspace_id: str) -> str:
+    """Attempt one delivery, then the next ones that are due for its endpoint. Returns the outcome, or raises it for Flower.
 
     A late, doubled or wrong hint claims nothing. Nor does a hint for a busy endpoint, whose worker continues with the delivery.
     """
+    return conclude(of_several(_send(delivery_id, workspace_id)))
+
+
+def _send(delivery_id: str, workspace_id: str) -> Ends:
+    """Return the end of each attempt, with the event's type, the response's status or the reason."""
+    ends: Ends = []
     until = time.monotonic() + HOLD_SECONDS
     with ExitStack() as place:
         may_send = partial(_take_place, place)
         work: tuple[Delivery, Request] | None = None
         with bounded("deliver.send", Row(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
-            work = _work(db, claims.claim(db, delivery_id, may_send))
+            work = _work(db, claims.claim(db, delivery_id, may_send, task_id()), ends)
         while work is not None:
             delivery, request = work
             started = time.monotonic()
@@ -70,22 +77,33 @@ def send(delivery_id: str, workspace_id: str) -> None:
                 with transaction(workspace_id) as db:
                     held = Delivery.held(db, delivery.id, delivery.fence, lock=True)
                     held.finish(db, status=status, error=error, seconds=ended - started)
+                    end = _end(held, str(status or "no response"))
                     if request.is_probe and error is None:
                         claims.hint_next(db, delivery.endpoint_id, AT_ONCE)
                     elif ended >= until:
                         claims.hint_next(db, delivery.endpoint_id)
             except (Stale, NotFound):
-                return  # another attempt has the delivery, as this one took longer than its lease; or the endpoint was deleted
-            work = _claim_next(delivery, may_send) if ended < until else None
+                # Another attempt has the delivery, as this one took longer than its lease; or the endpoint was deleted.
+                return [*ends, (LOST, "")]
+            ends.append(end)
+            work = _claim_next(delivery, may_send, ends) if ended < until else None
+    return ends
 
 
-def _claim_next(delivery: Delivery, may_send: claims.MaySend) -> tuple[Delivery, Request] | None:
+def _end(delivery: Delivery, reason: str) -> tuple[str, str]:
+    """Return the end of an attempt, and a word about it."""
+    if delivery.status == "done":
+        return SENT, delivery.event_type
+    return TRIES_AGAIN if delivery.status == "queued" else FAILED, reason
+
+
+def _claim_next(delivery: Delivery, may_send: claims.MaySend, ends: Ends) -> tuple[Delivery, Request] | None:
     """Return the next delivery of the same endpoint with its request, or None. In a transaction of its own, because a delivery that
     cannot be claimed must not undo the end of the one before it: its own hint counts that failure.
     """
     try:
         with transaction(delivery.workspace_id) as db:
-            return _work(db, claims.claim_next(db, delivery.endpoint_id, may_send))
+            return _work(db, claims.claim_next(db, delivery.endpoint_id, may_send, task_id()), ends)
     except Exception as error:  # noqa: BLE001 - whatever raises, the endpoint's next hint goes on
         log.error("endpoint %s: no next delivery could be claimed (%s)", delivery.endpoint_id, type(error).__name__)
         return None
@@ -104,7 +122,7 @@ def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
     return True
 
 
-def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
+def _work(db: Db, claimed: Claimed | None, ends: Ends) -> tuple[Delivery, Request] | None:
     """Return a claimed delivery with its request. None without a claim, or if there can be no request: this ends the attempt."""
     if claimed is None:
         return None
@@ -117,6 +135,7 @@ def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
     except Exception as error:  # noqa: BLE001 - whatever the row holds, the attempt ends
         problem = f"The request could not be written ({type(error).__name__})."
     delivery.finish(db, status=None, error=problem, seconds=0)
+    ends.append(_end(delivery, "no request"))
     return None
 
 

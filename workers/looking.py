@@ -11,6 +11,7 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.settings import settings
 from workers.celery import app
+from workers.outcome import NOT_CLAIMED
 from workers.tools.builtin.preview import preview
 from workers.tools.sandbox import workdir
 
@@ -18,17 +19,20 @@ _SECRETS = "The input has secrets, so the change is shown without the file aroun
 
 
 @app.task(name="tool.look")
-def look(approval_id: str, session_id: str, workspace_id: str) -> None:
-    """Store the preview for one pending approval. A late or doubled message, or a message for another storage, does nothing."""
+def look(approval_id: str, session_id: str, workspace_id: str) -> str:
+    """Store the preview for one pending approval. A late or doubled message, or a message for another storage, does nothing.
+
+    Returns the outcome.
+    """
     with transaction(workspace_id) as db:
         session, approval = db.get(Session, session_id), db.get(Approval, approval_id)
         if session is None or approval is None or approval.status != "pending":
-            return
+            return NOT_CLAIMED
         call, call_input = db.get_one(ToolCall, approval.tool_call_id), CallInput.of(db, approval.tool_call_id)
     if call.kind != "builtin" or call.name not in SHOWN_WITH_FILES:
-        return
+        return NOT_CLAIMED
     if session.storage_id not in {None, workdir.storage_id(settings().workdir_root)}:
-        return
+        return f"{call.name}: its files are on another worker's storage"
     if approval.masked.paths and call.name != "bash":
         body = {"problem": _SECRETS}
     else:
@@ -37,3 +41,4 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> None:
     with transaction(workspace_id) as db:
         if db.get(Approval, approval_id) is not None:
             Evidence.keep(db, approval_id, session_id, shown)
+    return f"{call.name}: its preview shows " + ("why it would fail now" if "problem" in body else "its place and change")

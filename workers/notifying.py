@@ -9,12 +9,13 @@ from models.database import encryption
 from models.database.rows import Stale
 from models.database.transactions import outbox, transaction
 from models.flow import notifying
-from models.flow.failing import Row, bounded
+from models.flow.failing import LeftForLater, Row, bounded
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
 from models.outbox.notification import Notification, Receipt
 from workers.celery import app
 from workers.notifiers import Address, Gone, Retry, notifier_for
+from workers.outcome import FAILED, FAILURES, LOST, NOT_CLAIMED, SENT, TRIES_AGAIN, Ends, conclude, did, of_several, task_id
 
 log = logging.getLogger(__name__)
 
@@ -25,26 +26,41 @@ HOLD_SECONDS = 5.0
 _rooms: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: threading.BoundedSemaphore(AT_ONCE))
 
 
-@app.task(name="deliver.fan_out")
-def fan_out(change_id: str, workspace_id: str) -> None:
-    """Queue, edit or cancel the notifications of an approval that has changed."""
+@app.task(name="deliver.fan_out", throws=FAILURES)
+def fan_out(change_id: str, workspace_id: str) -> str:
+    """Queue, edit or cancel the notifications of an approval that has changed. Returns the outcome."""
+    messages = 0
     with bounded("deliver.fan_out", Row(ApprovalChange, change_id, workspace_id)), transaction(workspace_id) as db:
-        notifying.fan_out(db, change_id)
+        messages = notifying.fan_out(db, change_id)
+    return did("notifications:", messages) or NOT_CLAIMED
 
 
-@app.task(name="deliver.notify")
-def notify(notification_id: str, workspace_id: str) -> None:
-    """Attempt one notification, then others of its kind that are due. A late or doubled hint claims nothing."""
+@app.task(name="deliver.notify", throws=FAILURES)
+def notify(notification_id: str, workspace_id: str) -> str:
+    """Attempt one notification, then others of its kind that are due. A late or doubled hint claims nothing.
+
+    Returns the outcome, or raises it for Flower.
+    """
+    return conclude(of_several(_notify(notification_id, workspace_id)))
+
+
+def _notify(notification_id: str, workspace_id: str) -> Ends:
+    """Return the end of each attempt, with the kind of its channel."""
+    ends: Ends = []
     until = time.monotonic() + HOLD_SECONDS
     with transaction(workspace_id) as db:
         kind = notifying.kind_of(db, notification_id)
     room = _rooms[kind]
     if not kind or not room.acquire(blocking=False):
-        return  # the threads that have the room continue with due notifications
+        return []  # the threads that have the room continue with due notifications
     try:
         next_id: str | None = notification_id
         while next_id is not None:
-            attempt(next_id, workspace_id)
+            try:
+                end = attempt(next_id, workspace_id)
+                ends += [(end, kind)] if end else []
+            except LeftForLater as error:
+                ends.append((FAILED, str(error)))
             with transaction(workspace_id) as db:
                 next_id = notifying.next_due(db, kind)
                 if next_id is not None and time.monotonic() >= until:
@@ -52,19 +68,19 @@ def notify(notification_id: str, workspace_id: str) -> None:
                     next_id = None
     finally:
         room.release()
+    return ends
 
 
-def attempt(notification_id: str, workspace_id: str) -> None:
-    """Claim a notification and send it."""
+def attempt(notification_id: str, workspace_id: str) -> str:
+    """Claim a notification and send it. Returns the attempt's end, which is empty without a claim. Raises LeftForLater."""
     message: notifying.Message | None = None
     with bounded("deliver.notify", Row(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
-        message = notifying.prepare(db, notification_id)
-    if message is not None:
-        send(message)
+        message = notifying.prepare(db, notification_id, task_id())
+    return send(message) if message is not None else ""
 
 
-def send(message: notifying.Message) -> None:
-    """Send a notification whose lease the caller has, and record the receipt or the error."""
+def send(message: notifying.Message) -> str:
+    """Send a notification whose lease the caller has, and record the receipt or the error. Returns the attempt's end."""
     notification_id, workspace_id = message.notification.id, message.notification.workspace_id
     outcome = _call(message)
     try:
@@ -73,15 +89,17 @@ def send(message: notifying.Message) -> None:
                 outbox(db).workspaces.add(workspace_id)  # refreshes the page on which somebody waits for the result
             if not isinstance(outcome, Exception):
                 notifying.finish(db, message, outcome)
-                return
+                return SENT
             row = Notification.held(db, notification_id, message.notification.fence, lock=True)
             if isinstance(outcome, Gone):
                 row.refuse(db, str(outcome))
             else:
                 row.fail(db, str(outcome), retry_after=outcome.after)
+            return TRIES_AGAIN if row.status == "queued" else FAILED
     except Stale:  # the attempt took longer than its lease: another attempt has the notification
         with transaction(workspace_id) as db:
             notifying.resolve_again(db, message)
+        return LOST
 
 
 def _call(message: notifying.Message) -> Receipt | Gone | Retry:

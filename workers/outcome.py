@@ -1,7 +1,7 @@
 """The outcome of a task in words, for operators who watch Flower: statuses, counts, and names of tools. No contents, no secrets.
 
-A task returns its words: Flower shows SUCCESS. Or it raises `Failed` or Celery's `Retry`: Flower shows FAILURE or RETRY. Celery
-neither repeats the task nor logs a traceback: the row says what happens next.
+A task returns its words: Flower shows SUCCESS. Or it raises one of `FAILURES`, or Celery's `Retry`: Flower shows FAILURE or RETRY.
+Celery neither repeats the task nor logs a traceback: the row says what happens next.
 """
 
 import logging
@@ -14,14 +14,14 @@ from typing import Any
 from celery import Task, current_task
 from celery.exceptions import Retry
 
+from models.flow.failing import LeftForLater
+
 log = logging.getLogger(__name__)
 
 LONGEST = 200
 """Most characters of an outcome."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.: -]{1,80}", re.ASCII)
 
-UNREADABLE = "left for later: the row is gone, or an error that the log names"
-"""The outcome of a claim that raised an error."""
 NOT_CLAIMED = "nothing to do"
 """The outcome of a late or doubled hint, and of one whose row may not begin now."""
 BUSY = "left for later: this process is busy"
@@ -30,6 +30,10 @@ LOST = "lost its lease: the row was taken back or has ended"
 
 class Failed(Exception):
     """The work ended in an error, which its row records. The message is the task's outcome."""
+
+
+FAILURES = (Failed, LeftForLater)
+"""The exceptions that a task raises for Flower, for `throws`: Celery then logs one line for each, without a traceback."""
 
 
 Outcome = str | Exception
@@ -67,6 +71,20 @@ def counted(pairs: Iterable[tuple[str, str]]) -> str:
         shown = ", ".join(dict.fromkeys(filter(None, names)))
         texts.append(f"{status} {len(names)}" + (f": {shown}" if shown else ""))
     return "; ".join(texts)
+
+
+Ends = list[tuple[str, str]]
+"""The end of each row of a task, and a word about it."""
+SENT, TRIES_AGAIN, FAILED = "sent", "tries again", "failed"
+"""Ends of a row."""
+
+
+def of_several(ends: Ends) -> Outcome:
+    """Return the outcome of a task with several rows: a failure if a row failed for good, else a retry if one is queued again."""
+    words, kinds = counted(ends)[:LONGEST], {end for end, _ in ends}
+    if FAILED in kinds:
+        return Failed(words)
+    return Retry(words, exc=Failed(words)) if TRIES_AGAIN in kinds else words or NOT_CLAIMED
 
 
 def task_id() -> str | None:

@@ -14,9 +14,12 @@ from celery import beat
 
 from models import flow
 from models.audit import seal_sweep
+from models.database import clock
+from models.database.leased import Leased
+from models.database.rows import Db
 from models.database.transactions import Hint, transaction
 from models.flow import due, limits, queued, retention
-from models.flow.failing import Row, bounded, isolated
+from models.flow.failing import LeftForLater, Row, bounded, isolated
 from models.outbox.delivery import Delivery
 from models.outbox.notification import Notification
 from models.session import failure
@@ -104,31 +107,43 @@ def _fill(queue: str, hints: Callable[..., list[Hint]]) -> _Batch:
 @app.task(name="sweep.rescue", base=Sweep)
 def rescue() -> str:
     """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
-    rescued = 0
-    for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
-        for row in due.lapsed(table):
-            subject = Row(table, row.id, row.workspace_id, row.session_id)
-            lost_id = None
-            with bounded("rescue", subject, row.session_id), transaction(row.workspace_id) as db:
-                session = Session.try_lock(db, row.session_id)
-                if session is not None:
-                    lost = db.get(table, row.id)
-                    lost_id = lost.task_id if isinstance(lost, Turn | ToolCall) and lost.is_lapsed(session.now) else None
-                    verb(db, session, row.id)
-                    rescued += 1
-            if lost_id:
-                tell_lost(lost_id)
-    for row in due.lapsed_deliveries():
-        with bounded("rescue", Row(Delivery, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
-            if delivery := db.get(Delivery, row.id, lock=True):
-                delivery.lose(db)
-                rescued += 1
-    for row in due.lapsed_notifications():
-        with bounded("rescue", Row(Notification, row.id, row.workspace_id)), transaction(row.workspace_id) as db:
-            if notification := db.get(Notification, row.id, lock=True):
-                notification.lose(db)
-                rescued += 1
-    return did("took back", rescued)
+    rows = [Row(table, row.id, row.workspace_id, row.session_id) for table in _IN_SESSIONS for row in due.lapsed(table)]
+    rows += [Row(Delivery, row.id, row.workspace_id) for row in due.lapsed_deliveries()]
+    rows += [Row(Notification, row.id, row.workspace_id) for row in due.lapsed_notifications()]
+    return did("took back", sum(map(_rescue, rows)))
+
+
+_IN_SESSIONS: dict[Any, Callable[[Db, Session, str], None]] = {Turn: flow.rescue_turn, ToolCall: flow.rescue_call}
+"""The verb that takes back a row of a locked session, by its table."""
+
+
+def _rescue(row: Row) -> bool:
+    """Take one row back, and end its task in Flower. Returns False if there was nothing to do, or after an error."""
+    lost: Leased | None = None
+    try:
+        with bounded("rescue", row, row.session_id or None), transaction(row.workspace_id) as db:
+            lost = _take_back(db, row)
+    except LeftForLater:
+        return False
+    if lost is not None and lost.task_id:
+        tell_lost(lost.task_id)
+    return lost is not None
+
+
+def _take_back(db: Db, row: Row) -> Leased | None:
+    """Take back a row whose lease ended, and return it. None if another task has its session, or was faster."""
+    if verb := _IN_SESSIONS.get(row.table):
+        session = Session.try_lock(db, row.session_id)
+        call_or_turn: Leased | None = db.get(row.table, row.id) if session else None
+        if session is None or call_or_turn is None or not call_or_turn.is_lapsed(session.now):
+            return None
+        verb(db, session, row.id)
+        return call_or_turn
+    message: Delivery | Notification | None = db.get(row.table, row.id, lock=True)
+    if message is None or not message.is_lapsed(clock.now(db)):
+        return None
+    message.lose(db)
+    return message
 
 
 @app.task(name="sweep.expire_approvals", base=Sweep)

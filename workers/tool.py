@@ -26,7 +26,7 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.outcome import BUSY, LONGEST, LOST, NOT_CLAIMED, UNREADABLE, Sweep, did, task_id
+from workers.outcome import BUSY, FAILURES, LONGEST, LOST, NOT_CLAIMED, Sweep, did, task_id
 from workers.tools import execution, sources
 from workers.tools.builtin import git_look, paths
 from workers.tools.kinds import Answers, Tool, ToolContext
@@ -41,10 +41,10 @@ _LOOKED_UP_AT_ONCE = 5000
 _UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
 
 
-@app.task(name="tool.run")
+@app.task(name="tool.run", throws=FAILURES)
 def run(call_id: str, session_id: str, workspace_id: str) -> str:
     """Make one attempt at one call. A late, repeated or wrong message claims nothing. Returns the outcome."""
-    outcome = UNREADABLE
+    outcome = NOT_CLAIMED
     with bounded("tool.run", Row(ToolCall, call_id, workspace_id, session_id)):
         judged: dict[str, str | ToolError] = {}
         claimed = _claim(call_id, session_id, workspace_id, judged)

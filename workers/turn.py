@@ -28,10 +28,9 @@ from workers.leases import Lease
 from workers.offer import Claimed, Offer
 from workers.outcome import (
     BUSY,
+    FAILURES,
     LOST,
     NOT_CLAIMED,
-    UNREADABLE,
-    Failed,
     Outcome,
     conclude,
     counted,
@@ -67,9 +66,9 @@ def load_provider(instance: Any, **_: Any) -> None:
         charging.load()
 
 
-@app.task(name="turn.run", throws=(Failed,))
+@app.task(name="turn.run", throws=FAILURES)
 def run(turn_id: str, session_id: str, workspace_id: str) -> str:
-    """Make one attempt at one turn. Returns the outcome. Raises Failed or Retry for Flower: the row says what happens next."""
+    """Make one attempt at one turn. Returns the outcome. Raises FAILURES or Retry for Flower: the row says what happens next."""
     return conclude(attempt(turn_id, session_id, workspace_id))
 
 
@@ -112,13 +111,11 @@ def _work(claimed: Claimed, lease: Lease) -> Outcome:
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcome:
     if not leases.ready():
         return BUSY
-    claimed: Claimed | Outcome = UNREADABLE
+    claimed: Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         offer = Offer(db)
         turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task_id())
-        if turn is None:
-            claimed = NOT_CLAIMED
-        else:
+        if turn is not None:
             claimed = Claimed(
                 turn=turn,
                 agent=offer.agent,

@@ -30,6 +30,10 @@ LONGEST = timedelta(hours=1)
 """Time of nothing but failures after which a row is ended, also if all of them were transient, such as time-outs."""
 
 
+class LeftForLater(Exception):
+    """A task failed at its row, and the failure is counted. The message says what happens to the row, without the error's text."""
+
+
 class Row(NamedTuple):
     """A row that a task is about to claim, or to take back from a dead worker."""
 
@@ -58,7 +62,7 @@ def bounded(task: str, row: Row, subject_id: str | None = None) -> Iterator[None
     """Count a failure at one row as `isolated` does. The row steps back, and after MOST_FAILURES it is ended.
 
     `subject_id`: the id under which the failure is counted, if it is not the row's. A row that another transaction has moved, or
-    that is gone, is no failure.
+    that is gone, is no failure. Raises LeftForLater after a failure.
     """
     try:
         yield
@@ -66,9 +70,11 @@ def bounded(task: str, row: Row, subject_id: str | None = None) -> Iterator[None
         return
     except Exception as error:  # noqa: BLE001 - whatever raises, the row must end
         pause = _count(task, subject_id or row.id, row.workspace_id, error)
-        is_over = pause.failures >= MOST_FAILURES or pause.lasts >= LONGEST
-        if not is_over or not _ended(row, _reason(pause, error)):
-            _postpone(row, pause.not_before)
+        is_over, why = pause.failures >= MOST_FAILURES or pause.lasts >= LONGEST, _reason(pause, error)
+        if is_over and _ended(row, why):
+            raise LeftForLater(f"given up: {why}") from None
+        _postpone(row, pause.not_before)
+        raise LeftForLater(f"left for later: {type(error).__name__}") from None
 
 
 def _reason(pause: Pause, error: Exception) -> str:

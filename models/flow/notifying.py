@@ -44,33 +44,41 @@ class Message(NamedTuple):
     """The receipt of the earlier message, to edit it or to follow up."""
 
 
-def fan_out(db: Db, change_id: str) -> None:
-    """Turn a change of an approval into notifications, and delete the change. No-op without it, as for a late or doubled hint."""
+def fan_out(db: Db, change_id: str) -> int:
+    """Turn a change of an approval into notifications, and delete the change. Returns how many notifications the approval has.
+
+    No-op without the change, as for a late or doubled hint.
+    """
     change = db.first(ApprovalChange, "WHERE id = %(id)s FOR UPDATE SKIP LOCKED", id=change_id)
     if change is None:
-        return
+        return 0
     # Two changes of one approval at once would insert the same notification.
     db.write("SELECT pg_advisory_xact_lock(hashtextextended('notify ' || %(id)s, 0))", id=change.approval_id)
     now, approval = clock.now(db), db.get(Approval, change.approval_id)
     waits = approval is not None and approval.status == "pending"
     stage = cast("Stage", change.stage if waits else "decided")
-    existing = Notification.of_approval(db, change.approval_id)
+    existing, more = Notification.of_approval(db, change.approval_id), list[Channel]()
     for row in existing:
         _follow(db, row, stage, change.seq, now)
     if approval is not None and waits and stage != "decided":
         known = {row.channel_id for row in existing}
-        _add(db, [one for one in _channels(db, approval, stage, now) if one.id not in known], approval, change, now)
+        more = [one for one in _channels(db, approval, stage, now) if one.id not in known]
+        _add(db, more, approval, change, now)
     db.delete(change)
+    return len(existing) + len(more)
 
 
-def prepare(db: Db, notification_id: str) -> Message | None:
-    """Claim a due notification. Returns None if there is nothing to send, or if it is cancelled or postponed."""
+def prepare(db: Db, notification_id: str, task_id: str | None = None) -> Message | None:
+    """Claim a due notification. Returns None if there is nothing to send, or if it is cancelled or postponed.
+
+    `task_id`: the worker's task, for Flower.
+    """
     queued = Notification.due(db, notification_id)
     if queued is None:
         return None
     row, channel, now = queued
     if row.stage in ALONE:
-        return _prepare_alone(db, row, channel, now)
+        return _prepare_alone(db, row, channel, now, task_id)
     approval = db.get(Approval, row.approval_id)
     stage = cast("Stage", row.stage if approval is not None and approval.status == "pending" else "decided")
     if _is_needless(db, row, channel, approval, stage, now):
@@ -79,13 +87,13 @@ def prepare(db: Db, notification_id: str) -> Message | None:
     is_silent = stage == "decided" and (channel.kind in _EDITED_IN_PLACE or channel.has_incidents)
     if not is_silent and _is_postponed(row, channel, now):
         return None
-    row.claim(db, now)
+    row.claim(db, now, task_id)
     if channel.has_incidents and row.receipt is None:
         row.receipt = {}
     return Message(row, channel, notice(db, row, channel, approval, stage), row.seq, row.receipt)
 
 
-def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime) -> Message | None:
+def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime, task_id: str | None) -> Message | None:
     """Claim a notification without an approval; a test even in quiet hours, since somebody waits for it.
 
     Cancels it and returns None if the channel was turned off, or if the delegation does not wait any more.
@@ -97,7 +105,7 @@ def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime) -
         return None
     if delegation is not None and _is_postponed(row, channel, now):
         return None
-    row.claim(db, now)
+    row.claim(db, now, task_id)
     return Message(row, channel, delegation_notice(db, row, delegation) if delegation else test_notice(row), row.seq, None)
 
 

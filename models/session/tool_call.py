@@ -80,7 +80,6 @@ class ToolCall(Leased, Base):
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
     task_id: Mapped[str | None]
-    """The id of the present attempt's task, for Flower."""
     answer_seconds: Mapped[float | None]
     """How long the client may take for the call."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))

@@ -102,7 +102,6 @@ class Turn(Leased, Base):
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
     task_id: Mapped[str | None]
-    """The id of the present attempt's task, for Flower."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     provider: Mapped[str | None]

@@ -16,6 +16,12 @@ from rows.stage import QUOTE, Stage
 
 from models import flow
 from models.database.transactions import transaction
+from models.flow import notifying
+from models.outbox import claims
+from models.outbox.channel import Channel
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
+from models.outbox.notification import Notification
 from workers.celery import app
 
 TASKS = 40
@@ -61,7 +67,13 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     stage.message(session_id)
     turn_id = stage.read(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        assert flow.claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "the lost task")
+        assert flow.claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "a lost turn")
+        endpoint, _ = Endpoint.create(
+            db, stage.principal, url="https://example.com", enabled_events=["session.created"], name="", description=""
+        )
+        assert claims.claim(db, Delivery.test(db, endpoint, "session.created").id, task_id="a lost delivery")
+        channel = Channel.create(db, stage.principal, person_id=None, kind="operator", address="ops")
+        assert notifying.prepare(db, Notification.test(db, channel).id, "a lost notification")
     clock.advance(100_000)
     events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     command = [*patched_early(WORKER), "-P", "gevent", "-c", "1", "-Q", "sweeps"]
@@ -90,9 +102,10 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     assert [event["type"] for event in events[acted]] == [*KINDS]
     assert (events[acted][0]["name"], events[acted][2]["result"]) == ("sweep.expire_approvals", "'expired 1'")
     assert [event["type"] for event in events[failed]] == [*KINDS[:2], "task-failed"]
-    assert events[rescue][2]["result"] == "'took back 1'"
-    [lost] = events["the lost task"]
-    assert (lost["type"], lost["exception"]) == ("task-failed", "Failed('lost: its worker died, or was cut off')")
+    assert events[rescue][2]["result"] == "'took back 3'"
+    for task in ("turn", "delivery", "notification"):
+        [lost] = events[f"a lost {task}"]
+        assert (lost["type"], lost["exception"]) == ("task-failed", "Failed('lost: its worker died, or was cut off')")
     assert not events[quiet]
     assert not events[late]
     assert re.fullmatch(r"'5 sweeps in \d+ s, 2 with something to do, 1 failed'", events[report][2]["result"])

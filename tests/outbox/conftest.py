@@ -9,6 +9,7 @@ from outbox.mailbox import Mailbox, serving
 from outbox.receiver import Receiver, receiving
 from people import Somebody, member
 from rows.stage import Stage
+from rows.tasks import work
 
 from models.database import clock, encryption, transactions
 from models.database.transactions import Hint, transaction
@@ -78,7 +79,7 @@ def send_due(stage: Stage) -> None:
     """Do what a worker does with a hint of each queued delivery."""
     for delivery in deliveries(stage):
         if delivery.status == "queued":
-            deliver.send(delivery.id, stage.workspace_id)
+            work(deliver.send, delivery.id, stage.workspace_id)
 
 
 def secret_of(endpoint: Endpoint) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 from people import Somebody
 from rows.stage import Stage
+from rows.tasks import work
 
 from models.database.transactions import transaction
 from models.outbox.approval_change import ApprovalChange
@@ -48,7 +49,7 @@ def notifications(stage: Stage) -> list[Notification]:
 def fan_out(stage: Stage) -> None:
     """Do what a worker does with a hint of each change."""
     for change in changes(stage):
-        notifying.fan_out(change.id, stage.workspace_id)
+        work(notifying.fan_out, change.id, stage.workspace_id)
 
 
 def notify(stage: Stage) -> None:
@@ -56,4 +57,4 @@ def notify(stage: Stage) -> None:
     fan_out(stage)
     for row in notifications(stage):
         if row.status == "queued":
-            notifying.notify(row.id, stage.workspace_id)
+            work(notifying.notify, row.id, stage.workspace_id)

@@ -9,6 +9,7 @@ from outbox.conftest import NewEndpoint, answers, deliveries, endpoint_now
 from outbox.receiver import Receiver, receiving
 from own_database import Clock
 from rows.stage import Stage
+from rows.tasks import work
 
 from models.database import clock as database_clock
 from models.database.transactions import Hint, transaction
@@ -51,9 +52,9 @@ def test_an_endpoint_that_answers_gets_all_events_while_another_hangs(
 ) -> None:
     receiver.may_answer.clear()
     dead, alive = (answers(stage, new_endpoint(url)) for url in (receiver.url, living.url))
-    work = new_deliveries(stage, dead, MANY) + new_deliveries(stage, alive, MANY // 4)
+    delivery_ids = new_deliveries(stage, dead, MANY) + new_deliveries(stage, alive, MANY // 4)
     with ThreadPoolExecutor(2 * AT_ONCE) as pool:  # as the process `deliver` has
-        futures = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in work]
+        futures = [pool.submit(work, deliver.send, delivery_id, stage.workspace_id) for delivery_id in delivery_ids]
         wait_for("the living one has all", lambda: len(living.requests) == MANY // 4, 60)
         wait_for("the dead one has as many as it is sent at a time", lambda: len(receiver.requests) == AT_ONCE, 60)
         receiver.status = 500
@@ -69,7 +70,7 @@ def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
     dead = [new_deliveries(stage, new_endpoint(receiver.url), 1)[0] for _ in range(SLOW_AT_ONCE + 3)]
     [late] = new_deliveries(stage, answers(stage, new_endpoint(living.url)), 1)
     with ThreadPoolExecutor(SLOW_AT_ONCE + 1) as pool:
-        futures = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in [*dead, late]]
+        futures = [pool.submit(work, deliver.send, delivery_id, stage.workspace_id) for delivery_id in [*dead, late]]
         wait_for("the living one has its event", lambda: len(living.requests) == 1, 60)
         wait_for("each place is taken", lambda: len(receiver.requests) == SLOW_AT_ONCE, 60)
         wait_for("the others are left to the sweep", lambda: sum(future.done() for future in futures) == 4, 60)
@@ -78,7 +79,7 @@ def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
             future.result(60)
     assert len(receiver.requests) == SLOW_AT_ONCE
     assert [delivery.status for delivery in deliveries(stage)].count("queued") == 3
-    deliver.send(dead[-1], stage.workspace_id)
+    work(deliver.send, dead[-1], stage.workspace_id)
     assert len(receiver.requests) == SLOW_AT_ONCE + 1, "the places are free again"
 
 
@@ -92,7 +93,7 @@ def test_a_new_endpoint_is_sent_one_event_and_the_others_as_soon_as_it_answers(
         assert not claims.claim(db, others[0])
         db.roll_back()
     hints.clear()
-    deliver.send(first, stage.workspace_id)
+    work(deliver.send, first, stage.workspace_id)
     assert [hint.args[0] for hint in hints] == others[:AT_ONCE]
 
 
@@ -185,7 +186,7 @@ def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_end
 
 def test_a_worker_goes_on_with_what_is_due_for_its_endpoint(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
     first, *_others = new_deliveries(stage, new_endpoint(receiver.url), 5)
-    deliver.send(first, stage.workspace_id)
+    work(deliver.send, first, stage.workspace_id)
     assert [delivery.status for delivery in deliveries(stage)] == ["done"] * 5
     assert len(receiver.requests) == 5
 
@@ -196,7 +197,7 @@ def test_a_worker_turns_to_others_after_a_while(
     monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
     first, second, _third = new_deliveries(stage, answers(stage, new_endpoint(receiver.url)), 3)
     hints.clear()
-    deliver.send(first, stage.workspace_id)
+    work(deliver.send, first, stage.workspace_id)
     assert [hint.args for hint in hints] == [(second, stage.workspace_id)]
     assert [delivery.status for delivery in deliveries(stage)] == ["done", "queued", "queued"]
 
@@ -210,9 +211,9 @@ def test_deliveries_of_a_disabled_endpoint_are_cancelled_together(
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).change(db, stage.principal, {"state": "disabled"})
     hints.clear()
-    deliver.send(rows[0], stage.workspace_id)
+    work(deliver.send, rows[0], stage.workspace_id)
     assert [hint.args[0] for hint in hints] == [rows[3]]
-    deliver.send(rows[3], stage.workspace_id)
+    work(deliver.send, rows[3], stage.workspace_id)
     assert {delivery.status for delivery in deliveries(stage)} == {"cancelled"}
 
 

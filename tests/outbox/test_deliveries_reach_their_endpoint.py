@@ -13,6 +13,7 @@ from outbox.receiver import Receiver
 from own_database import Clock
 from pydantic import TypeAdapter
 from rows.stage import Stage, call
+from rows.tasks import work
 from standardwebhooks import Webhook
 
 from models.database.transactions import transaction
@@ -173,8 +174,8 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, receiver: Receiver, ne
     stage.session()
     [delivery] = deliveries(stage)
     for _ in range(3):
-        deliver.send(delivery.id, stage.workspace_id)
-    deliver.send("whdl_none", stage.workspace_id)
+        work(deliver.send, delivery.id, stage.workspace_id)
+    work(deliver.send, "whdl_none", stage.workspace_id)
     assert len(receiver.requests) == 1
 
 
@@ -207,7 +208,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     [delivery] = deliveries(stage)
     receiver.may_answer.clear()
     with ThreadPoolExecutor(1) as aside:
-        zombie = aside.submit(deliver.send, delivery.id, stage.workspace_id)
+        zombie = aside.submit(work, deliver.send, delivery.id, stage.workspace_id)
         wait_for("the request arrives", lambda: receiver.requests)
         clock.advance(100)
         sweeps.rescue()

@@ -11,6 +11,7 @@ from outbox.notified import changes, channel, fan_out, notifications, notify
 from outbox.receiver import Receiver
 from people import member
 from rows.stage import Stage
+from rows.tasks import work
 from rows.voting import ask, vote
 
 from models.database.exchange import Connection
@@ -94,10 +95,10 @@ def test_a_slow_channel_takes_a_part_of_the_threads_and_still_gets_all_messages(
     rows = notifications(stage)
     ops.may_answer.clear()
     with ThreadPoolExecutor(len(rows)) as threads:
-        busy = [threads.submit(notifying.notify, row.id, stage.workspace_id) for row in rows[: notifying.AT_ONCE]]
+        busy = [threads.submit(work, notifying.notify, row.id, stage.workspace_id) for row in rows[: notifying.AT_ONCE]]
         wait_for("each place is taken", lambda: len(ops.requests) == notifying.AT_ONCE)
         for row in rows[notifying.AT_ONCE :]:
-            threads.submit(notifying.notify, row.id, stage.workspace_id).result(20)
+            threads.submit(work, notifying.notify, row.id, stage.workspace_id).result(20)
         assert len(ops.requests) == notifying.AT_ONCE, "the others return at once"
         ops.may_answer.set()
         for future in busy:
@@ -147,7 +148,7 @@ def test_two_fan_outs_of_one_approval_make_one_notification(stage: Stage, ops: R
 
     def run(change_id: str) -> None:
         together.wait(10)
-        notifying.fan_out(change_id, stage.workspace_id)
+        work(notifying.fan_out, change_id, stage.workspace_id)
 
     pending = [change.id for change in changes(stage) if change.approval_id == second.id]
     with ThreadPoolExecutor(2) as threads:

@@ -7,6 +7,7 @@ from own_database import Clock, DatabaseUrls
 from people import member
 from rows.refusing import refusing
 from rows.stage import Stage
+from rows.tasks import work
 from rows.voting import ask
 
 from models.database.transactions import transaction
@@ -26,8 +27,8 @@ def test_deliveries_that_cannot_be_claimed_end_and_those_behind_them_are_sent_on
         bad, good = [Delivery.test(db, row, "session.created").id for _ in range(2)]
     with refusing(database_urls.admin, "delivery", f"NEW.status = 'running' AND NEW.id = '{bad}'"):
         for _ in range(MOST_FAILURES):
-            deliver.send(bad, stage.workspace_id)
-            deliver.send(good, stage.workspace_id)
+            work(deliver.send, bad, stage.workspace_id)
+            work(deliver.send, good, stage.workspace_id)
             clock.advance(400)
     by_id = {delivery.id: delivery for delivery in deliveries(stage)}
     assert (by_id[good].status, len(receiver.requests)) == ("done", 1)
@@ -45,7 +46,7 @@ def test_a_notification_that_cannot_be_claimed_ends_and_the_next_is_sent(
     bad, good = notifications(stage)
     with refusing(database_urls.admin, "notification", f"NEW.status = 'running' AND NEW.id = '{bad.id}'"):
         for _ in range(MOST_FAILURES):
-            notifying.notify(bad.id, stage.workspace_id)
+            work(notifying.notify, bad.id, stage.workspace_id)
             assert next(row.status for row in notifications(stage) if row.id == good.id) == "done"
             clock.advance(100)
     failed = next(row for row in notifications(stage) if row.id == bad.id)

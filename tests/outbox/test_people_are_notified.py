@@ -10,6 +10,7 @@ from outbox.receiver import Receiver
 from own_database import Clock
 from people import group, member
 from rows.stage import Stage
+from rows.tasks import work
 from rows.voting import ask, escalating, leave, vote
 
 from models import flow
@@ -173,7 +174,7 @@ def test_a_person_who_lost_access_gets_nothing_more(stage: Stage, ops: Receiver,
     channel(stage, anna)
     first, _second = (ask(stage, stage.session(approval={"approvers": [f"group:{finance}"]})) for _ in range(2))
     fan_out(stage)
-    notifying.notify(next(row.id for row in notifications(stage) if row.approval_id == first.id), stage.workspace_id)
+    work(notifying.notify, next(row.id for row in notifications(stage) if row.approval_id == first.id), stage.workspace_id)
     sent = len(ops.requests)
     if loss == "group":
         leave(stage, anna, finance)
@@ -248,11 +249,11 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, ops: Receiver) -> None
     ask(stage, stage.session())
     [change] = changes(stage)
     for _ in range(2):
-        notifying.fan_out(change.id, stage.workspace_id)
+        work(notifying.fan_out, change.id, stage.workspace_id)
     [row] = notifications(stage)
     for _ in range(2):
-        notifying.notify(row.id, stage.workspace_id)
-    notifying.notify("ntfn_none", stage.workspace_id)
+        work(notifying.notify, row.id, stage.workspace_id)
+    work(notifying.notify, "ntfn_none", stage.workspace_id)
     assert len(ops.requests) == 1
 
 

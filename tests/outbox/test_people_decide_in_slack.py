@@ -25,6 +25,7 @@ from own_database import Clock
 from people import Somebody, Visitor, acts_of, member
 from rows.spending import QUOTE, spent
 from rows.stage import Stage
+from rows.tasks import work
 from rows.voting import ask
 
 from models.audit.acts import Audit
@@ -52,7 +53,7 @@ def send_replies(stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         ids = [row.id for row in db.find(SlackReply, "ORDER BY id")]
     for reply_id in ids:
-        slack_replies.send(reply_id, stage.workspace_id)
+        work(slack_replies.send, reply_id, stage.workspace_id)
 
 
 def only_reply(stage: Stage, slack: FakeSlack) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_database import DatabaseUrls
+from rows.refusing import refusing
 from rows.stage import Stage, call, say
 
 from models.database import transactions
@@ -94,6 +96,17 @@ def test_an_error_is_a_failed_task_or_one_to_retry_without_a_traceback_in_the_lo
     ours = [record for record in caplog.records if record.name.startswith(LOGS)]
     assert not [record for record in ours if record.levelno >= logging.WARNING or record.exc_info]
     assert any(WORDS[end] in record.getMessage() for record in ours)
+
+
+def test_a_claim_that_raises_is_a_failed_task_without_a_traceback_in_the_log(
+    stage: Stage, database_urls: DatabaseUrls, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = ids_of(stage)
+    with refusing(database_urls.admin, "turn", "NEW.status = 'running'"), caplog.at_level(logging.INFO):
+        result = turn.run.apply(ids)
+    assert (result.state, str(result.result)) == ("FAILURE", "left for later: CheckViolation")
+    assert "violates" not in str(result.traceback), "the database's error is not part of the task's"
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 @pytest.mark.parametrize(("command", "words"), [("true", "bash: done"), ("exit 3", "bash: done, with an error")])

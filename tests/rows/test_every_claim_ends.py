@@ -10,6 +10,7 @@ from own_database import Clock, DatabaseUrls
 from rows.folding import claim
 from rows.refusing import refusing
 from rows.stage import Stage, call, say
+from rows.tasks import work
 
 from models.database.transactions import transaction
 from models.flow import queued, readiness
@@ -58,12 +59,12 @@ def unclaimable(stage: Stage, spoil: Spoil, database_urls: DatabaseUrls, request
 
 def run_turn(stage: Stage, session_id: str) -> None:
     """Do what a worker does with a hint of the session's turn."""
-    turns.run(stage.read(session_id).turn_id, session_id, stage.workspace_id)
+    work(turns.run, stage.read(session_id).turn_id, session_id, stage.workspace_id)
 
 
 def run_call(stage: Stage, tool_call: ToolCall) -> None:
     """Do what a worker does with a hint of the call."""
-    tool.run(tool_call.id, tool_call.session_id, stage.workspace_id)
+    work(tool.run, tool_call.id, tool_call.session_id, stage.workspace_id)
 
 
 def failures(stage: Stage) -> list[Failure]:

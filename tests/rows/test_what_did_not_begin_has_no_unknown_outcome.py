@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from own_database import Clock
 from rows.stage import Stage, say
+from rows.tasks import work
 
 from models.flow.failing import MOST_FAILURES
 from models.session.attempt import Attempt
@@ -23,7 +24,7 @@ def allowed_call(stage: Stage) -> ToolCall:
 
 def run(stage: Stage, tool_call: ToolCall) -> ToolCall:
     """Do what a worker does with a hint of the call. Returns the call afterwards."""
-    tool.run(tool_call.id, tool_call.session_id, stage.workspace_id)
+    work(tool.run, tool_call.id, tool_call.session_id, stage.workspace_id)
     return stage.get(ToolCall, tool_call.id)
 
 
