@@ -11,7 +11,7 @@ from models.database.transactions import transaction
 from models.people.invitation import Invitation, link_of
 from models.workspace import key_lookup
 from models.workspace.api_key import SCOPES, ApiKey
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 WORKSPACE = "default"
 KEY_FILE = "api_key"

@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Pause the garbage collector while pytest collects the tests: few objects end there, and the pause halves the CPU time."""
-    from models import garbage_collection
+    from models.operate import garbage_collection
 
     garbage_collection.pause()
     try:

@@ -7,12 +7,12 @@ from typing import Any
 from models.database import ids
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.policy.session_policies import SessionPolicies
-from models.pure import words
-from models.pure.canonical import canonical
-from models.pure.fitting import misfit
+from models.pure.json.canonical import canonical
+from models.pure.json.fitting import misfit
+from models.pure.json.storable import DEPTH, is_deep, storable
 from models.pure.masking import mask
-from models.pure.storable import DEPTH, is_deep, storable
-from models.session.proposal import MAX_INPUT_BYTES, Origin, Proposal
+from models.pure.text import words
+from models.session.tool_call.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.settings import settings
 from models.workspace.toolset import Listed
 from workers.tools.builtin.agent_toolset import AGENT_TOOLSET

@@ -10,8 +10,8 @@ from gevent.monkey import is_module_patched
 from kombu.entity import Exchange, Queue
 from kombu.utils import functional
 
-from models import garbage_collection
 from models.database.roles import check_start
+from models.operate import garbage_collection
 from models.settings import settings
 from models.settings.variables import refuse_needless
 from workers import liveness

@@ -7,12 +7,12 @@ from decimal import Decimal
 from itertools import takewhile
 from typing import Any
 
-from models.flow.pricing import price_of
-from models.pure.charges import Charge
+from models.flow.spend.pricing import price_of
 from models.pure.folding import tokens_of
-from models.pure.json_codec import encode
-from models.pure.usage import Usage, estimated_tokens
-from models.session.session import Session
+from models.pure.json.codec import encode
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import Usage, estimated_tokens
+from models.session.row import Session
 from models.settings import settings
 from models.settings.providers import registry
 from workers.providers import Spent

@@ -17,7 +17,7 @@ from models.database.encryption import Undecryptable
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.flow.failing import Row, bounded
+from models.operate.failing import Row, bounded
 from models.outbox import claims
 from models.outbox.claims import Claimed
 from models.outbox.delivery import Delivery

@@ -17,7 +17,7 @@ from kombu.exceptions import OperationalError
 
 from models.database import transactions
 from models.database.transactions import Hint, Outbox
-from models.pure.json_codec import encode
+from models.pure.json.codec import encode
 from models.settings import settings
 from workers.celery import app
 

@@ -10,7 +10,7 @@ from models.database.query import Query
 from models.database.rows import Db, Stale
 from models.database.transactions import ERRORS, is_transient, transact
 from models.errors import NotFound
-from models.session.session import Session
+from models.session.row import Session
 from models.settings import settings
 from workers.leases import Lease
 

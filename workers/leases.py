@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from models.session import lease
-from models.session.attempt import Attempt
-from models.session.tool_call import ToolCall
+from models.database import leases as lease
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from workers import leash
 from workers.tools.output import OutputSoFar

@@ -4,11 +4,11 @@ import json
 
 from models.database.transactions import transaction
 from models.pure.masking import Echoes
-from models.session.approval import Approval
-from models.session.call_input import CallInput
-from models.session.evidence import SHOWN_WITH_FILES, Evidence
-from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.approval.evidence import SHOWN_WITH_FILES, Evidence
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from workers.celery import app
 from workers.outcome import NOT_CLAIMED

@@ -8,11 +8,11 @@ from collections import defaultdict
 from models.database import encryption
 from models.database.rows import Stale
 from models.database.transactions import outbox, transaction
-from models.flow import notifying
-from models.flow.failing import LeftForLater, Row, bounded
+from models.notices import recipients as notifying
+from models.notices.channel import Channel
+from models.notices.notification import Notification, Receipt
+from models.operate.failing import LeftForLater, Row, bounded
 from models.outbox.approval_change import ApprovalChange
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification, Receipt
 from workers.celery import app
 from workers.notifiers import Address, Gone, Retry, notifier_for
 from workers.outcome import FAILED, FAILURES, LOST, NOT_CLAIMED, SENT, TRIES_AGAIN, Ends, conclude, did, of_several, task_id

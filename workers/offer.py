@@ -7,13 +7,13 @@ from typing import Any
 
 from models import flow
 from models.database.rows import Db
-from models.flow.pricing import window_of
-from models.pure import words
-from models.pure.charges import Charge
+from models.flow.spend.pricing import window_of
 from models.pure.folding import Part, tokens_of
-from models.pure.usage import NOTHING
-from models.session.session import Session
-from models.session.turn import Turn
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import NOTHING
+from models.pure.text import words
+from models.session.row import Session
+from models.session.turn.row import Turn
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
 from models.workspace.provider_key import of_workspace as provider_keys

@@ -14,7 +14,7 @@ from typing import Any
 from celery import Task, current_task
 from celery.exceptions import Retry
 
-from models.flow.failing import LeftForLater
+from models.operate.failing import LeftForLater
 
 log = logging.getLogger(__name__)
 

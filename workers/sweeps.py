@@ -14,18 +14,18 @@ from celery import beat
 
 from models import flow
 from models.audit import seal_sweep
-from models.database import clock
+from models.database import clock, failure
 from models.database.leased import Leased
 from models.database.rows import Db
 from models.database.transactions import Hint, transaction
-from models.flow import due, limits, queued, retention
-from models.flow.failing import LeftForLater, Row, bounded, isolated
+from models.flow.spend import limits
+from models.notices.notification import Notification
+from models.operate import due, queued, retention
+from models.operate.failing import LeftForLater, Row, bounded, isolated
 from models.outbox.delivery import Delivery
-from models.outbox.notification import Notification
-from models.session import failure
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.settings import settings
 from workers import enqueue, liveness
 from workers.celery import app

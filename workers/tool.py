@@ -10,16 +10,17 @@ from assent import ToolError
 from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transact
-from models.flow import Hands, Outcome, Taken, Unresolved, sessions
-from models.flow.failing import Row, bounded
-from models.pure import words
-from models.pure.canonical import is_digest
+from models.flow import Hands, Outcome, Taken, Unresolved
+from models.flow.begin import sessions
+from models.operate.failing import Row, bounded
+from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
-from models.session.call_input import CallInput
-from models.session.call_result import text
-from models.session.session import Session
-from models.session.stored_result import StoredResult
-from models.session.tool_call import ToolCall
+from models.pure.text import words
+from models.session.row import Session
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import text
+from models.session.tool_call.row import ToolCall
+from models.session.tool_call.stored_result import StoredResult
 from models.settings import settings
 from models.workspace import toolset
 from workers import leases

@@ -11,13 +11,13 @@ from models import flow
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.flow.failing import Row, bounded
-from models.pure import words
-from models.pure.charges import Charge
+from models.operate.failing import Row, bounded
 from models.pure.folding import MOST_FOLDS
-from models.pure.storable import storable
-from models.session.session import Session
-from models.session.turn import Served, Turn
+from models.pure.json.storable import storable
+from models.pure.pricing.charges import Charge
+from models.pure.text import words
+from models.session.row import Session
+from models.session.turn.row import Served, Turn
 from models.settings import settings
 from models.settings.providers import registry
 from workers import charging, enqueue, leases, server_tools

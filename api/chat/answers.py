@@ -12,8 +12,8 @@ from api.v1.approvals.requests import ApprovalKind
 from api.v1.approvals.responses import MadeDecision
 from api.v1.approvals.votes import AnsweredVote
 from api.v1.sessions.waiting import WaitingForPerson
-from models.session.approval import Approval
-from models.session.vote import Vote
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 
 CompletionId = Annotated[str, Field(examples=["chatcmpl_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])]
 ModelName = Annotated[str, Field(examples=[MODEL + IDS["agent_id"]])]

@@ -13,14 +13,14 @@ from typing import Any, Literal
 from api.chat import answers
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.flow.offers import offer_now
 from models.pure.naming import APPROVAL_TOOL
 from models.pure.offer import Offer, Option
 from models.pure.quorum import Quorum
+from models.pure.text.visible import visible
 from models.pure.times import rfc3339
-from models.pure.visible import visible
-from models.session.approval import Approval
-from models.session.session import Session
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 How = Literal["text", "tools"]
 """`tools`: each approval that the client's key may decide is a call. `text`: each approval is a sentence."""

@@ -14,10 +14,10 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid, NotFound
 from models.session.event import Event
-from models.session.session import Session
+from models.session.row import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 OURS = frozenset({"approvals", "chat_approvals", "session_id", "environment_id", "on_behalf_of"})
 """Names in a request's metadata that the session's metadata does not get."""

@@ -10,11 +10,11 @@ from api.door import parsing
 from api.door.requests import YEAR, Body, Message
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.pure.naming import APPROVAL_TOOL
-from models.session.approval import Approval
-from models.session.decision import Decision
-from models.session.session import Session
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 _EXAMPLE = '{"decision": "approve"}'
 _SCOPES: dict[str | None, Literal["once", "session", "always"]] = {

@@ -10,11 +10,11 @@ from api.door.errors import Denied
 from api.v1.sessions.waiting import for_people
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.session.call_input import CallInput
-from models.session.session import Session
+from models.session.row import Session
 from models.session.stream_position import streamed
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 MODEL_FAILED = 502
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})

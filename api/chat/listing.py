@@ -16,21 +16,21 @@ from api.door.paging import Order, Selection, page
 from api.v1.events.routes import runs_tools
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.flow.history import edited_input
-from models.pure import words
+from models.flow.run.history import edited_input
 from models.pure.masking import Echoes
 from models.pure.naming import is_reserved
-from models.session import call_events
-from models.session.approval import Approval
-from models.session.call_echoes import echoes_of
-from models.session.call_input import CallInput
-from models.session.call_result import CallResult
+from models.pure.text import words
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 from models.session.event import Event
-from models.session.reply import Reply
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
-from models.session.vote import Vote
+from models.session.row import Session
+from models.session.tool_call import events as call_events
+from models.session.tool_call.echoes import echoes_of
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import CallResult
+from models.session.tool_call.row import ToolCall
+from models.session.turn.reply import Reply
+from models.session.turn.row import Turn
 
 ASCENDING: Order[Turn] = Order("messages", (Turn.number,), descending=False)
 _OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from api.streams.reader import Frame
-from models.pure.storable import storable
+from models.pure.json.storable import storable
 
 APART = "\n\n"
 """Between two texts of one answer."""

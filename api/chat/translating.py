@@ -20,7 +20,7 @@ from api.chat.requests import (
 )
 from api.v1.agents.toolsets import MAX_TOOLS
 from models.errors import Invalid
-from models.flow.listing import without_listings
+from models.flow.carry_on.listing import without_listings
 from models.pure.naming import RESERVED, is_reserved
 from models.settings import settings
 from models.workspace.agent import BUILTIN_TOOLS

@@ -18,10 +18,10 @@ from api.streams.stream import RESTS, following
 from models.audit.principal import Principal
 from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
-from models.flow.listing import OURS, QUIET
-from models.pure.usage import SPAN
+from models.flow.carry_on.listing import OURS, QUIET
+from models.pure.pricing.usage import SPAN
 from models.session.event import Event
-from models.session.session import Session
+from models.session.row import Session
 from models.settings import settings
 from models.workspace import idempotency
 

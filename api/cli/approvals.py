@@ -10,7 +10,7 @@ from api.cli.asking import ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json, show
 from api.cli.showing import describe, outcome, since, tally, until
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")

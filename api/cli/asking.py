@@ -12,7 +12,7 @@ import click
 from api.cli.client import Approval, Inbox, Refused
 from api.cli.forms import answered, declined
 from api.cli.showing import REACHES, describe, narrate, spelled
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 Decision = dict[str, Any]
 

@@ -10,8 +10,8 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
-from models.pure.services import CHANNEL_KINDS
-from models.pure.visible import visible
+from models.notices.services import CHANNEL_KINDS
+from models.pure.text.visible import visible
 
 TEST_SECONDS = 60
 _hours = click.option("--quiet", metavar="FROM-UNTIL", help="Quiet hours, such as 22:00-07:00.")

@@ -12,7 +12,7 @@ import click
 from api.cli.asking import Later, choose, pick, settle
 from api.cli.client import ENDS, Absent, Inbox, Refused, with_inbox
 from api.cli.showing import approvers, narrate
-from models.pure.visible import visible, visible_lines
+from models.pure.text.visible import visible, visible_lines
 
 T = TypeVar("T")
 Event = dict[str, Any]

@@ -10,7 +10,7 @@ import click
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
 from api.cli.showing import since, until
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 
 @click.group()

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 Answer = dict[str, Any]
 

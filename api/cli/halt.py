@@ -8,7 +8,7 @@ import click
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.showing import since
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 
 @click.group(invoke_without_command=True)

@@ -8,7 +8,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
-from models.pure.prices import cents_in
+from models.pure.pricing.prices import cents_in
 
 PATH = "/v1/spend_limits"
 

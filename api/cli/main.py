@@ -116,7 +116,7 @@ def workspaces_create(name: str, data_dir: Path) -> None:
     use(data_dir)
     from models.database import ids
     from models.database.transactions import transaction
-    from models.workspace.workspace import Workspace
+    from models.workspace.row import Workspace
 
     workspace_id = ids.new("wrkspc")
     with database_errors(), transaction(workspace_id) as db:

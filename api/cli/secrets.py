@@ -35,7 +35,7 @@ def secrets_rotate(reader: str, data_dir: Path) -> None:
     """
     use(data_dir)
     _use_keys(data_dir, reader)
-    from models.flow.rotation import rotate
+    from models.operate.rotation import rotate
 
     with database_errors():
         done, failed = rotate("deliver" if reader == "deliver" else "turns")

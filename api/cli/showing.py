@@ -11,8 +11,8 @@ from typing import Any
 import click
 import rfc8785
 
-from models.pure.relative_time import ago, left
-from models.pure.visible import visible, visible_lines
+from models.pure.text.relative_time import ago, left
+from models.pure.text.visible import visible, visible_lines
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
 _TIMEOUTS = {

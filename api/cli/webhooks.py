@@ -15,8 +15,8 @@ import click
 from api.cli.client import Inbox, Refused, with_inbox
 from api.cli.main import as_json, show
 from api.cli.showing import since, until
-from models.pure.visible import visible
-from models.pure.webhook_events import EVENTS
+from models.outbox.webhook_events import EVENTS
+from models.pure.text.visible import visible
 
 SECRET = "ASSENT_WEBHOOK_KEY"  # noqa: S105 - a variable's name
 LISTENER = "assent webhooks listen"

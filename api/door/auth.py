@@ -12,7 +12,7 @@ from models.errors import NotFound
 from models.people.principal import PersonPrincipal
 from models.people.roles import OWN
 from models.pure.key_secret import well_formed
-from models.session.session import Session
+from models.session.row import Session
 from models.workspace import key_lookup
 
 _ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` creates one."

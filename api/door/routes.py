@@ -26,7 +26,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.errors import Busy, Invalid
-from models.session.approval_deadline import DeadlinePassed
+from models.session.approval.deadline import DeadlinePassed
 from models.workspace.idempotency import OnItsWay, Slip
 
 T = TypeVar("T")

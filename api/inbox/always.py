@@ -13,14 +13,14 @@ from api.v1.approvals.queue import find, locked
 from api.v1.grants.routes import would_release
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, NotFound, Refusal
-from models.flow.offers import offer_now
 from models.people.principal import PersonPrincipal
 from models.pure import policy
 from models.pure.offer import SCOPES, Offer
-from models.session import sentences
-from models.session.approval import Approval
-from models.session.grant import is_exact, rule_for
-from models.session.session import Session
+from models.session.approval import sentences
+from models.session.approval.grant import is_exact, rule_for
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 
 @page("/inbox/approvals/<approval_id>/always", "inbox", "approvals")

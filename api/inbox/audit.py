@@ -15,7 +15,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow.names import Names
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
 
 _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]", "created_at[lt]")

@@ -23,19 +23,19 @@ from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
-from models.flow.approvers import described
-from models.flow.names import Names
-from models.flow.offers import offer_now
+from models.flow.judge.approvers import described
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure import policy
 from models.pure.quorum import Quorum
-from models.session import sentences
-from models.session.approval import Approval
+from models.session.approval import sentences
+from models.session.approval.grant import Grant, rule_for
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 from models.session.event import Event
-from models.session.grant import Grant, rule_for
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.vote import Vote
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
 
 _STORY_ENTRIES = 12
 """The most entries of the session's story on a card."""

@@ -11,11 +11,11 @@ from api.v1.channels.requests import ChannelCreate, ChannelUpdate
 from api.v1.channels.routes import add, own
 from models.database.rows import Db
 from models.errors import Refusal
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification
+from models.notices.channel import Channel
+from models.notices.notification import Notification
+from models.notices.services import SERVICES
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
-from models.pure.services import SERVICES
 from models.settings import settings
 
 _ZONES = sorted(available_timezones())

@@ -21,10 +21,10 @@ from models import flow
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.people.principal import PersonPrincipal
-from models.session import approval_deadline
-from models.session.approval import Approval
-from models.session.face import ROW, require_whole
-from models.session.session import Session
+from models.session.approval import deadline as approval_deadline
+from models.session.approval.face import ROW, require_whole
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 
 @action("/inbox/approvals/<approval_id>/decision", "approvals", again=card.card)

@@ -26,7 +26,7 @@ from models.database.rows import Db
 from models.database.transactions import transact
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
-from models.session.approval_deadline import DeadlinePassed
+from models.session.approval.deadline import DeadlinePassed
 
 
 @dataclass(frozen=True)

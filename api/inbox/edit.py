@@ -13,11 +13,11 @@ from api.inbox.rendering import fields
 from api.v1.approvals.queue import find, locked
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, Refusal
-from models.flow.offers import offer_now
 from models.people.principal import PersonPrincipal
-from models.session import sentences
-from models.session.approval import Approval
-from models.session.session import Session
+from models.session.approval import sentences
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 
 @page("/inbox/approvals/<approval_id>/edit", "inbox", "approvals")

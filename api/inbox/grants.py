@@ -6,9 +6,9 @@ from api.inbox.door import Page, action, page, shows, wants
 from api.v1.approvals.queue import only_own
 from api.v1.grants.routes import LIVE, NEWEST, answered
 from models.database.rows import Db
-from models.flow.names import Names
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
-from models.session.grant import Grant
+from models.session.approval.grant import Grant
 
 _PAGE = 50
 _AGENTS = """

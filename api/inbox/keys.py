@@ -9,7 +9,7 @@ from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyUpdate
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
-from models.flow.names import Names
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.workspace.api_key import DEFAULT_SCOPES, SCOPES, ApiKey
 

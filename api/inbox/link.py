@@ -26,20 +26,20 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Invalid, NotFound, Refusal
-from models.flow import links as by_link
-from models.flow.names import Names
-from models.outbox import link
-from models.outbox.link import Link
+from models.flow.decide import links as by_link
+from models.notices import link
+from models.notices.link import Link
 from models.people.confirming import principal_of
+from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
-from models.pure.relative_time import counted
-from models.session import sentences
-from models.session.approval import Approval
-from models.session.approval_deadline import overdue
-from models.session.decision import Decision
-from models.session.session import Session
-from models.session.vote import Vote
+from models.pure.text.relative_time import counted
+from models.session.approval import sentences
+from models.session.approval.deadline import overdue
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
+from models.session.row import Session
 
 links = Blueprint("links", __name__)
 

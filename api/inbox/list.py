@@ -16,13 +16,13 @@ from api.v1.approvals import queue as api_queue
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
-from models.flow.names import Names
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
-from models.session import sentences
-from models.session.approval import Approval
-from models.session.face import ROW, Face
-from models.session.session import Session
-from models.session.vote import Vote
+from models.session.approval import sentences
+from models.session.approval.face import ROW, Face
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
+from models.session.row import Session
 from models.workspace.agent import AgentVersion
 
 TABS = ("mine", "all", "decided")

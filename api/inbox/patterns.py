@@ -5,7 +5,7 @@ import re
 
 from models.pure.policy.rules import FILE_PATHS
 from models.pure.shell import read
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 _WORD = re.compile(r"[A-Za-z0-9][\w./-]{0,60}")
 """A word that a pattern can repeat as it stands: neither quotes nor signs of the shell."""

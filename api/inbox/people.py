@@ -12,11 +12,11 @@ from api.v1.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
-from models.flow.names import Names
 from models.people.confirming import confirm, makers_of
 from models.people.group import Group, Membership
 from models.people.invitation import Invitation, link_of
 from models.people.member import DIRECT, Member
+from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.people.roles import ROLES

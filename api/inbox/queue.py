@@ -11,12 +11,12 @@ from api.v1.approvals import queue
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.flow.approvers import described, why_excluded
+from models.flow.judge.approvers import described, why_excluded
 from models.people.group import Group
 from models.people.principal import PersonPrincipal
-from models.session.approval import Approval
-from models.session.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
-from models.session.vote import Vote
+from models.session.approval.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 from models.workspace.agent import Agent
 
 ORDER = queue.OLDEST_DEADLINE

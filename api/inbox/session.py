@@ -24,10 +24,10 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
 from models.workspace.agent import Agent
 from models.workspace.environment import Environment
 

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from api.inbox import files, viewing
 from api.inbox.rendering import fields
-from models.pure import relative_time
-from models.pure.visible import visible_lines
+from models.pure.text import relative_time
+from models.pure.text.visible import visible_lines
 
 _SOON_SECONDS = 3600
 """A deadline that is nearer than this is marked."""

@@ -11,11 +11,11 @@ from api.v1.spending.spend_limits.requests import SpendLimitSet
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
-from models.flow import limits
+from models.flow.spend import limits
 from models.people.principal import PersonPrincipal
-from models.pure.prices import cents_in
-from models.session import spend_standing
-from models.session.usage_report import Line, Report, lines
+from models.pure.pricing.prices import cents_in
+from models.session.spending import standing as spend_standing
+from models.session.spending.report import Line, Report, lines
 from models.workspace.spend_limit import SpendLimit
 
 _MOST = 500

@@ -9,8 +9,8 @@ from api.inbox import card
 from api.inbox.forms import Misfilled, needed, text
 from api.inbox.rendering import fields
 from models.errors import Invalid
-from models.pure.fitting import misfit
-from models.session.approval import Approval
+from models.pure.json.fitting import misfit
+from models.session.approval.row import Approval
 
 
 def _deny(_approval: Approval) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from api.door import browser
 from api.inbox import queue
 from models.database import clock
 from models.database.rows import Db
-from models.flow.names import Names
+from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
-from models.session.approval_mark import approval_mark
+from models.session.approval.mark import approval_mark
 from models.workspace.halt import Halt
 
 

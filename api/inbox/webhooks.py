@@ -14,9 +14,9 @@ from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.people.principal import PersonPrincipal
 from models.pure.states import DELIVERY
-from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
 
 _PAGE = 20
 _TEXTS = ("url", "name", "description")

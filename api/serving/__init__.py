@@ -16,9 +16,9 @@ from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
-from models import garbage_collection
 from models.database import ids
 from models.errors import Refusal
+from models.operate import garbage_collection
 from models.people import issuer
 from models.settings import settings
 from models.settings.variables import refuse_needless

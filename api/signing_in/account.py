@@ -17,12 +17,12 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
-from models.flow.names import Names
 from models.people import password
 from models.people.confirming import confirm, makers_of
 from models.people.delegation import Delegation
 from models.people.issuer import PROXY, issuers, source_of
 from models.people.member import Member
+from models.people.names import Names
 from models.people.passkey import Passkey
 from models.people.person import Identity, Person
 from models.people.principal import PersonPrincipal
@@ -30,7 +30,7 @@ from models.people.roles import Role
 from models.people.sign_in import SignIn
 from models.people.slack_user import SlackUser
 from models.settings import settings
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 
 @signing_in.get(ACCOUNT)

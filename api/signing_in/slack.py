@@ -17,7 +17,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 _LINK = f"{ACCOUNT}/slack/link/<secret>"
 

@@ -19,8 +19,8 @@ from api.door.errors import TooMany
 from api.streams.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
-from models.session.approval_mark import approval_mark
-from models.session.session import Session
+from models.session.approval.mark import approval_mark
+from models.session.row import Session
 from models.settings import settings
 from models.workspace import key_lookup
 from workers.enqueue import channel

@@ -20,7 +20,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.errors import Invalid, NotFound
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 
 GENESIS = ""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)

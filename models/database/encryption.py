@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import SecretStr
 
 from models.errors import Conflict
-from models.pure.key_text import raw_key
 from models.settings import settings
+from models.settings.key_text import raw_key
 
 Reader = Literal["deliver", "turns"]
 """The process that can decrypt."""

@@ -20,7 +20,7 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.types.json import set_json_dumps, set_json_loads
 
-from models.pure import json_codec
+from models.pure.json import codec as json_codec
 
 Rows = list[tuple[Any, ...]]
 _Prepared = tuple[bytes, tuple[int, ...]]

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase
 
-from models.pure.json_codec import encode
+from models.pure.json.codec import encode
 
 
 class Hex(sa.LargeBinary):

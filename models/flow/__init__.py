@@ -33,22 +33,22 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
-from models.flow.claims import Hands, Taken, claim_call
-from models.flow.deadlines import expire_due, remind_due, too_late
-from models.flow.decisions import decide
-from models.flow.folds import Folding, fit, fold
-from models.flow.grants import release_waiting, session_policies, swept, workspace_policies
-from models.flow.halts import resume, settled
-from models.flow.history import history, history_reads, joined, parts
-from models.flow.hosted_work import offer_work, stop_work
+from models.flow.begin.messages import receive
+from models.flow.begin.sessions import archive, create, delete
+from models.flow.begin.updates import update
+from models.flow.carry_on.halts import resume, settled
+from models.flow.carry_on.hosted_work import offer_work, stop_work
+from models.flow.decide.deadlines import expire_due, remind_due, too_late
+from models.flow.decide.decisions import decide
+from models.flow.judge.grants import release_waiting, session_policies, swept, workspace_policies
 from models.flow.lock import lock, lock_and_read
-from models.flow.messages import receive
-from models.flow.rejudging import Unresolved
-from models.flow.removals import remove_batch
-from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, put_back_call, rescue_call
-from models.flow.sessions import archive, create, delete
-from models.flow.turns import checkpoint, claim_turn, correct_usage, fail_turn, rescue_turn
-from models.flow.updates import update
+from models.flow.run.claims import Hands, Taken, claim_call
+from models.flow.run.folds import Folding, fit, fold
+from models.flow.run.history import history, history_reads, joined, parts
+from models.flow.run.rejudging import Unresolved
+from models.flow.run.results import Outcome, expire_calls, finish_call, late_result, lose_call, put_back_call, rescue_call
+from models.flow.run.turns import checkpoint, claim_turn, correct_usage, fail_turn, rescue_turn
+from models.operate.removals import remove_batch
 
 __all__ = [
     "Folding",

@@ -7,10 +7,10 @@ from models.database.exchange import Statement
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.errors import NotFound
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
-from models.workspace.workspace import POLICIES, as_policies
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
+from models.workspace.row import POLICIES, as_policies
 
 _TURN = "WHERE id = (SELECT turn_id FROM session WHERE id = %(id)s)"
 _CALLS = """

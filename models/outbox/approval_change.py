@@ -15,8 +15,8 @@ from models.database.exchange import Rows, Statement
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
-from models.pure.json_codec import encode
-from models.pure.notice import Stage
+from models.notices.notice import Stage
+from models.pure.json.codec import encode
 
 STAGE_OF: dict[str, Stage] = {
     "approval.requested": "requested",
@@ -39,7 +39,7 @@ class ApprovalChange(Base):
     session_id: Mapped[str]
     approval_id: Mapped[str]
     stage: Mapped[str]
-    """One of `models.pure.notice.Stage`."""
+    """One of `models.notices.notice.Stage`."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
     """The event's number in its session. A later change has a higher number."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

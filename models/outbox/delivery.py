@@ -19,10 +19,10 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Invalid, NotFound
 from models.outbox.endpoint import AT_ONCE, Endpoint
+from models.outbox.webhook_events import OWN_EVENTS
 from models.pure.backoff import jitter
-from models.pure.json_codec import encode
+from models.pure.json.codec import encode
 from models.pure.times import rfc3339
-from models.pure.webhook_events import OWN_EVENTS
 
 PAUSES = tuple(
     timedelta(**pause)
@@ -41,7 +41,7 @@ class Caused(NamedTuple):
     """An event that a transaction causes."""
 
     type: str
-    """One of `models.pure.webhook_events.EVENTS`."""
+    """One of `models.outbox.webhook_events.EVENTS`."""
     subject_id: str
     session_id: str | None = None
 

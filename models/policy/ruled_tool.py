@@ -7,7 +7,7 @@ from typing import Any
 
 from models.policy.effective_tool import EffectiveTool
 from models.pure import policy
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from models.pure.naming import OURS
 from models.pure.policy import CompiledRules, Effect, Policy, Rule
 from models.pure.policy.globs import text_glob

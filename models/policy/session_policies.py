@@ -16,13 +16,14 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from models.policy import prompting
 from models.policy.approval_levels import approval_levels
 from models.policy.asking import Asking
 from models.policy.effective_tool import effective_tools
 from models.policy.ruled_tool import read_policy, ruled_tool
-from models.pure import git_writes, policy, prompting
-from models.pure.json_codec import decode, encode
-from models.pure.policy import Effect, Granted, Rule, Verdict
+from models.pure import policy
+from models.pure.json.codec import decode, encode
+from models.pure.policy import Effect, Granted, Rule, Verdict, git_writes
 from models.pure.policy.rules import FILE_PATHS
 from models.pure.quorum import Quorum, combined
 from models.settings import settings

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.pure import words
-from models.pure.json_codec import encode
-from models.pure.usage import estimated_tokens
+from models.pure.json.codec import encode
+from models.pure.pricing.usage import estimated_tokens
+from models.pure.text import words
 
 RESULT_CHARACTERS = 2_000
 """Characters that remain of an old result that is cut."""

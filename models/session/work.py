@@ -15,7 +15,7 @@ from models.database.clock import STARTED
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, NotFound
-from models.session.session import Session
+from models.session.row import Session
 
 _OF_ONE_OFFER = ("acknowledged_at", "started_at", "heartbeat_at", "heartbeat_before", "lease_until")
 """The columns that a new offer clears."""

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from models.pure.key_text import key_text
-from models.pure.mail_server import MailServer, sender
-from models.pure.networks import PrivateHosts
+from models.settings.key_text import key_text
+from models.settings.mail_server import MailServer, sender
+from models.settings.networks import PrivateHosts
 from models.settings.people import PeopleSettings
 from models.settings.requests import RequestSettings
 from models.settings.tools import ToolSettings

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from models.pure.prices import Price
+from models.pure.pricing.prices import Price
 from models.settings import settings
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]

@@ -46,7 +46,7 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
 from models.outbox.delivery import Caused, Delivery
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 
 TOOLSET = "agent_toolset_20260401"
 BUILTIN_TOOLS = ("bash", "edit", "read", "write", "glob", "grep")

@@ -31,8 +31,8 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Forbidden, Invalid, NotFound
 from models.pure.key_secret import new_secret, sha256
-from models.pure.networks import check_networks, covers
 from models.pure.times import rfc3339
+from models.settings.networks import check_networks, covers
 
 SCOPES = ("read", "agents", "sessions", "environment", "approvals", "reveal", "admin")
 DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})

@@ -13,7 +13,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import ERRORS, transaction
 from models.pure.key_secret import sha256, well_formed
-from models.pure.networks import contains
+from models.settings.networks import contains
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Spend limits: the most that a workspace, an agent or a person may spend in a day, a week or a month, at list prices.
 
-`models.flow.limits` holds turns to them. A limit's row has the running sums of its present period, which
-`models.session.spend_standing` keeps.
+`models.flow.spend.limits` holds turns to them. A limit's row has the running sums of its present period, which
+`models.session.spending.standing` keeps.
 """
 
 from datetime import UTC, date, datetime, timedelta

@@ -25,7 +25,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from models.pure.naming import OURS
 from models.settings import settings
 

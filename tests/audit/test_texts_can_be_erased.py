@@ -21,7 +21,7 @@ from models.errors import Invalid, NotFound
 from models.workspace.agent import Agent
 from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 pytestmark = pytest.mark.usefixtures("key")
 

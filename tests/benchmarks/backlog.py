@@ -158,9 +158,9 @@ _NOTIFICATIONS = """
 
 def queries() -> dict[str, float]:
     """Return the milliseconds of each hint query. Each is the median of queries that hint, and of ones that find all hinted."""
-    from models.flow import due, queued
-    from models.session.tool_call import ToolCall
-    from models.session.turn import Turn
+    from models.operate import due, queued
+    from models.session.tool_call.row import ToolCall
+    from models.session.turn.row import Turn
 
     looks: dict[str, Callable[[], object]] = {
         "turns": lambda: queued.hints(Turn),

@@ -85,7 +85,7 @@ class Bench:
     def __init__(self, receiver: Receiver) -> None:
         from rows.stage import Stage
 
-        from models.pure.webhook_events import EVENTS
+        from models.outbox.webhook_events import EVENTS
         from workers import enqueue
 
         assert enqueue.publisher(), "importing it makes commits send hints"
@@ -115,7 +115,7 @@ class Bench:
         """Make endpoints of another workspace, for all events."""
         from models.database.transactions import transaction
         from models.outbox.endpoint import Endpoint
-        from models.pure.webhook_events import EVENTS
+        from models.outbox.webhook_events import EVENTS
 
         with transaction(stage.workspace_id) as db:
             for _ in range(count):

@@ -165,7 +165,7 @@ def _key(env: dict[str, str]) -> str:
 from models.database import ids
 from models.workspace.api_key import SCOPES, ApiKey
 from models.database.transactions import transaction
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 workspace = ids.new("wrkspc")
 with transaction(workspace) as db:
     Workspace.create(db, "Bench")

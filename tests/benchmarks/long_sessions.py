@@ -27,7 +27,7 @@ from benchmarks.house import Servers, servers
 from benchmarks.meters import exact_cpu, own_cpu, spin_ms
 from rows.stage import Stage
 
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 from models.settings import settings
 from workers import turn as task
 

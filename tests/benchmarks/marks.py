@@ -11,8 +11,8 @@ from typing import Any
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import on_commit, outbox
-from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
 from workers import enqueue
 
 _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)

@@ -103,9 +103,9 @@ class Tables:
         from api.v1.sessions.requests import SessionList
         from api.v1.sessions.routes import NEWEST, selected
         from models.database.transactions import transaction
-        from models.flow import due
-        from models.flow.gauges import gauges
-        from models.session.grant import Grant
+        from models.operate import due
+        from models.operate.gauges import gauges
+        from models.session.approval.grant import Grant
 
         def reading(stage: Any, verb: Callable[[Any], object]) -> Callable[[], float]:
             def read() -> None:

@@ -112,7 +112,7 @@ class Tables:
 
 def measure(on: Servers, tables: Tables, rounds: Sequence[Callable[[], None]], due: int) -> Cost:
     """Run the sweeps with nothing due, then over `due` approvals in each round. Returns the medians."""
-    from models.flow import due as dues
+    from models.operate import due as dues
     from workers import sweeps
 
     tables.settle(on)

@@ -10,20 +10,20 @@ from deploy.standin.rules import check as check_request
 from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
-from models.pure.canonical import canonical, digest
-from models.pure.charges import summed
+from models.pure.json.canonical import canonical, digest
+from models.pure.pricing.charges import summed
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
-from models.session.approval import Approval
-from models.session.attempt import Attempt
-from models.session.call_input import CallInput
-from models.session.call_result import CallResult
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.grant import Grant
-from models.session.reply import Reply
-from models.session.session import Session
-from models.session.tool_call import BUDGET, ToolCall
-from models.session.turn import Turn
-from models.session.turn_usage import TurnUsage
+from models.session.row import Session
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import CallResult
+from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.turn.reply import Reply
+from models.session.turn.row import Turn
+from models.session.turn.usage import TurnUsage
 from workers.providers import ModelRequest
 from workers.providers.anthropic_request import params
 

@@ -13,7 +13,7 @@ from kombu.connection import Connection
 from own_database import Clock
 from rows.stage import Stage
 
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 from models.session.event import Event
 from models.settings import settings
 from workers import sweeps

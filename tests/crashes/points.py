@@ -15,13 +15,14 @@ from api.v1.events.requests import EventsSend, plain
 from models import flow
 from models.audit import sealing
 from models.audit.principal import Principal
+from models.database import leases as lease
 from models.database import transactions
-from models.flow import due, limits, queued, retention
-from models.flow.rejudging import Unresolved
-from models.session import lease
-from models.session.attempt import Attempt
-from models.session.evidence import Evidence
-from models.session.tool_call import ToolCall
+from models.flow.run.rejudging import Unresolved
+from models.flow.spend import limits
+from models.operate import due, queued, retention
+from models.session.approval.evidence import Evidence
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
 from models.session.work import Work
 from models.settings.providers import registry as providers_registry
 from models.workspace import key_lookup, toolset

@@ -13,7 +13,7 @@ from api.door import pages
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 from models.session.work import Work
 from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment

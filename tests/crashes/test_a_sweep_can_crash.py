@@ -11,8 +11,9 @@ from rows.stage import say
 from models.database import transactions
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import limits, resume
-from models.session.approval import Approval
+from models.flow import resume
+from models.flow.spend import limits
+from models.session.approval.row import Approval
 from models.settings import settings
 from models.workspace.halt import Halt
 from models.workspace.spend_limit import SpendLimit

@@ -17,10 +17,10 @@ from models.audit.acts import BEGINNING, Audit
 from models.audit.seal_sweep import Sweep
 from models.database import transactions
 from models.database.transactions import transaction
-from models.flow import due
+from models.operate import due
 from models.outbox import removal
 from models.session.event import Event
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.idempotency import KEY_SECONDS, Slip
 from workers import sweeps

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 from rows.stage import Stage
 
 from models.database import ids
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 @pytest.fixture

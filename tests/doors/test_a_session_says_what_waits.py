@@ -7,7 +7,7 @@ from doors.waiting import asked, decide, secretive
 from people import member
 from rows.stage import Stage, call, say
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 
 LOOK_UP: dict[str, Any] = {
     "type": "custom",

@@ -14,8 +14,8 @@ from own_database import Clock
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.workspace import key_lookup
 
 

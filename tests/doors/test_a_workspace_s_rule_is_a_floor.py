@@ -11,7 +11,7 @@ from doors.served import HOUSE, Caller, good, key
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 ALLOW = {"type": "always_allow"}
 LATE = {"timeout_seconds": 60, "on_timeout": "allow"}

@@ -10,7 +10,7 @@ from doors.waiting import approval_of, asked, lose
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 def test_an_approval_shows_what_would_run(caller: Caller, waiting: ToolCall) -> None:

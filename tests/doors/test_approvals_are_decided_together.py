@@ -10,7 +10,7 @@ from doors.waiting import approval_of, asked
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 PATH = "/v1/approvals/decisions"
 

@@ -10,7 +10,7 @@ from own_database import Clock
 from rows.stage import Stage
 
 from models import flow
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 def listed(caller: Caller, **query: Any) -> list[str]:

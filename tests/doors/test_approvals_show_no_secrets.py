@@ -9,8 +9,8 @@ from rows.stage import Stage, call
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.pure.canonical import digest, spelled
-from models.session.tool_call import ToolCall
+from models.pure.json.canonical import digest, spelled
+from models.session.tool_call.row import ToolCall
 
 SECRET = {"amount": 5, "pin": "4711"}
 MASKED = {"amount": 5, "pin": "«masked»"}

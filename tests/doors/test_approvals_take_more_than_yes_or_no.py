@@ -8,9 +8,9 @@ from doors.served import Caller, bad, confirmation, good, message
 from doors.waiting import approval_of, asked, by_event, decide, secretive
 from rows.stage import Stage, call
 
-from models.pure.canonical import digest
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.pure.json.canonical import digest
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 
 EDITED = {"command": "ls -la"}
 

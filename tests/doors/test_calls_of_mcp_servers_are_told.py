@@ -9,10 +9,10 @@ from doors.waiting import approval_of, by_event, decide, running
 from rows.stage import Stage, call, entry, say
 
 from models import flow
-from models.pure.canonical import digest
-from models.session.call_input import CallInput
-from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.pure.json.canonical import digest
+from models.session.row import Session
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 HINTS = {"readOnlyHint": False, "destructiveHint": True}

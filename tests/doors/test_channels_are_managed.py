@@ -11,7 +11,7 @@ from rows.stage import Stage
 
 from models.database import encryption
 from models.database.transactions import transaction
-from models.outbox.channel import MOST_OF_PERSON, Channel
+from models.notices.channel import MOST_OF_PERSON, Channel
 from models.people.slack_user import SlackUser
 
 TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"

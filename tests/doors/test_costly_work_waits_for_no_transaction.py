@@ -16,7 +16,7 @@ from models.database import transactions
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.pure.masking import mask
-from models.session.call_result import CallResult
+from models.session.tool_call.result import CallResult
 
 LONGEST = 0.1
 """Seconds of CPU time in one transaction. Each request below takes longer for what it calculates."""

@@ -12,7 +12,7 @@ from inbox.linked import new_message, send
 from people import Visitor, member
 from rows.stage import Stage, call
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 NEVER_ALWAYS = {"options": ["once", "session", "edit", "answer"]}
 TOOLSET = {"type": "agent_toolset_20260401"}

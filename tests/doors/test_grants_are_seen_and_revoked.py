@@ -11,7 +11,7 @@ from rows.stage import Stage, call
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from rows.stage import Stage
 from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.pure.networks import check_networks, contains
+from models.settings.networks import check_networks, contains
 from models.workspace import key_lookup
 from models.workspace.api_key import ApiKey
 

@@ -12,8 +12,8 @@ from rows.stage import Stage, call
 from models.audit import text
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 
 PIN = "hunter2hunter2"
 RIGHT, WRONG = "hun.*", "xyz.*"

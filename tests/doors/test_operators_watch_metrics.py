@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 
 def scraped(api: str, stage: Stage) -> dict[str, float]:

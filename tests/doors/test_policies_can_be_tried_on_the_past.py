@@ -12,7 +12,7 @@ from rows.stage import Stage, call
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow.simulations import Trial, simulate
+from models.flow.judge.simulations import Trial, simulate
 
 TOOLSET = {"type": "agent_toolset_20260401"}
 PUSH = {"effect": "deny", "match": "bash(git push *)"}

@@ -6,7 +6,7 @@ from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 
 def hold_back_a_call(stage: Stage) -> None:

@@ -6,7 +6,7 @@ from people import acts_of, member
 from rows.stage import Stage
 
 from models.people.roles import Role
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 MAY: dict[Role, tuple[bool, bool, bool, bool]] = {
     "admin": (True, True, True, True),

@@ -11,8 +11,8 @@ from rows.stage import Stage, call, entry
 
 from models import flow
 from models.database.transactions import transaction
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace import toolset
 from workers import tool as tasks

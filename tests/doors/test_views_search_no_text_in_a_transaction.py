@@ -12,8 +12,8 @@ from werkzeug.test import Client
 from api.door.browser import token_of
 from models.database import transactions
 from models.database.transactions import transaction
-from models.outbox.link import issue
-from models.pure import fitting
+from models.notices.link import issue
+from models.pure.json import fitting
 from models.pure.masking import echoes, values
 
 SECRET = "hunter2hunter2"

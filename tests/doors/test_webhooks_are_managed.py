@@ -10,7 +10,7 @@ from models.database import clock
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import MOST_ENDPOINTS, Endpoint
-from models.pure.webhook_events import SDK_EVENTS
+from models.outbox.webhook_events import SDK_EVENTS
 
 URL = "https://hooks.example.com/assent"
 

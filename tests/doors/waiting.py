@@ -6,7 +6,7 @@ from doors.served import Caller, confirmation, good
 from rows.stage import Stage, call, entry
 
 from models import flow
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 SECRETIVE = {

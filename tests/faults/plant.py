@@ -22,7 +22,7 @@ from rows.stage import Stage
 
 from deploy.folder import free_port
 from deploy.supervisor import Child, Supervisor
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 from models.settings.variables import environment_of
 
 RUNS = ("web", "turns", "tools", "sweeps", "beat")

@@ -15,8 +15,8 @@ from own_database import Clock
 from rows.stage import Stage
 
 from models.database.transactions import Hint
-from models.flow import queued
-from models.session.turn import Turn
+from models.operate import queued
+from models.session.turn.row import Turn
 from workers import enqueue, sweeps
 from workers.celery import app
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from rows.stage import Stage
 
 from models.people.roles import Role
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 
 @pytest.fixture(scope="module")

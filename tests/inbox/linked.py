@@ -9,9 +9,9 @@ from rows.stage import Stage
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.outbox import link
-from models.outbox.link import Link
-from models.session.approval import Approval
+from models.notices import link
+from models.notices.link import Link
+from models.session.approval.row import Approval
 
 TOKEN = re.compile(r'name="csrf_token" value="([0-9a-f]{64})"')
 

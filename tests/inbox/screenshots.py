@@ -17,11 +17,11 @@ from rows.stage import Stage, call, say
 
 from models.database import clock
 from models.database.transactions import transaction
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification
-from models.pure.line_diff import hunks
-from models.session.evidence import Evidence
-from models.session.session import Session
+from models.notices.channel import Channel
+from models.notices.notification import Notification
+from models.pure.text.line_diff import hunks
+from models.session.approval.evidence import Evidence
+from models.session.row import Session
 from models.workspace.agent import Agent
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"

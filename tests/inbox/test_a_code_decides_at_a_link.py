@@ -12,10 +12,10 @@ from people import Somebody, Visitor, acts_of, group, member
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
-from models.outbox.link import TRIES
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
-from models.workspace.workspace import Workspace
+from models.notices.link import TRIES
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
+from models.workspace.row import Workspace
 
 FORM = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 

@@ -7,7 +7,7 @@ from inbox.waiting import asked, status
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 
 def test_keys_walk_the_list_and_decide(admin: Visitor, stage: Stage) -> None:

@@ -18,8 +18,8 @@ from rows.stage import Stage, call
 from api import create_app
 from models.database import transactions
 from models.database.transactions import transaction
-from models.outbox import link
-from models.session.approval import Approval
+from models.notices import link
+from models.session.approval.row import Approval
 from models.settings import settings
 
 

@@ -14,9 +14,9 @@ from models.audit.principal import system
 from models.database.transactions import transaction
 from models.people.group import Group
 from models.people.member import Member
-from models.session.approval import Approval
-from models.session.approval_deadline import extend
-from models.session.decision import Decision
+from models.session.approval.deadline import extend
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
 
 SECRET_WORK = "echo of the secret work"
 

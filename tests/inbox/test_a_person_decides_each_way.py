@@ -10,8 +10,8 @@ from inbox.waiting import asked, asks_back, status, unknown_outcome
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
-from models.session.approval import Approval
-from models.session.call_input import CallInput
+from models.session.approval.row import Approval
+from models.session.tool_call.input import CallInput
 
 CHOICES: dict[str, tuple[Callable[[Visitor], None], str, dict[str, Any]]] = {}
 

@@ -13,10 +13,10 @@ from playwright.sync_api import ViewportSize, expect
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification
-from models.session.approval import Approval
-from models.session.approval_deadline import extend
+from models.notices.channel import Channel
+from models.notices.notification import Notification
+from models.session.approval.deadline import extend
+from models.session.approval.row import Approval
 
 FORM = {"type": "object", "properties": {"count": {"type": "integer", "description": "How many"}}, "required": ["count"]}
 DESK: ViewportSize = {"width": 1280, "height": 720}

@@ -11,7 +11,7 @@ from people import Somebody, member
 from playwright.sync_api import Browser, Page, Request, expect
 from rows.stage import Stage, call
 
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 
 @pytest.fixture

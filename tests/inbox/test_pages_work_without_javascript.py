@@ -12,7 +12,7 @@ from rows.stage import Stage, call
 
 from models.audit import signed_heads
 from models.database.transactions import transaction
-from models.session.grant import Grant
+from models.session.approval.grant import Grant
 from models.settings import settings
 
 

@@ -9,8 +9,8 @@ from inbox.waiting import asked
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
-from models.session.approval import Approval
-from models.session.session import Session
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 
 def name_session(stage: Stage, approval: Approval, title: str) -> None:

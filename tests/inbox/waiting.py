@@ -9,9 +9,9 @@ from models.database.transactions import transaction
 from models.outbox import claims
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
-from models.pure.webhook_events import EVENTS
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
+from models.outbox.webhook_events import EVENTS
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 

@@ -11,7 +11,7 @@ from models.database import clock as database_clock
 from models.database import ids
 from models.database.transactions import transaction
 from models.settings import settings
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 
 def count(urls: DatabaseUrls) -> int:

@@ -16,12 +16,12 @@ from rows.stage import QUOTE, Stage
 
 from models import flow
 from models.database.transactions import transaction
-from models.flow import notifying
+from models.notices import recipients as notifying
+from models.notices.channel import Channel
+from models.notices.notification import Notification
 from models.outbox import claims
-from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
-from models.outbox.notification import Notification
 from workers.celery import app
 
 TASKS = 40

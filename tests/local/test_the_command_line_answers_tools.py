@@ -5,9 +5,9 @@ from local.conftest import Assent
 from own_database import Clock
 from rows.stage import Stage, call, entry
 
-from models.session.attempt import Attempt
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 FORM = {

@@ -17,8 +17,8 @@ from local.conftest import Assent
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from rows.stage import Stage
 from api.cli.main import main
 from models.database import encryption
 from models.database.transactions import transaction
-from models.outbox.channel import Channel
+from models.notices.channel import Channel
 from models.outbox.endpoint import Endpoint
 from models.settings import settings
 

@@ -16,7 +16,7 @@ from api.cli.approvals import run
 from api.cli.client import Inbox
 from api.cli.main import main
 from api.cli.showing import describe
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 EVENTS = [
     {"type": "user.tool_confirmation"},

@@ -19,7 +19,7 @@ from rows.stage import Stage, call
 from api.cli.main import main
 from models.database.transactions import transaction
 from models.outbox.endpoint import Endpoint
-from models.pure.webhook_events import EVENTS
+from models.outbox.webhook_events import EVENTS
 from models.settings import settings
 
 PRIVATE = {"ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1"}

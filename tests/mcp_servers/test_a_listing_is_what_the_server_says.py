@@ -12,7 +12,7 @@ import pytest
 from mcp_servers.conftest import Caller, tools_of
 from mcp_servers.lying import Liar, Request
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from workers.tools.mcp import listing as module
 from workers.tools.mcp.calling import Unreachable
 from workers.tools.mcp.listing import listing

@@ -15,8 +15,8 @@ from models.database import clock, encryption, transactions
 from models.database.transactions import Hint, transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.webhook_events import EVENTS
 from models.people.slack_user import SlackUser
-from models.pure.webhook_events import EVENTS
 from models.settings import settings
 from workers import deliver, enqueue
 

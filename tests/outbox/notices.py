@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from models.pure.notice import Notice
-from models.session.approval import Approval
+from models.notices.notice import Notice
+from models.session.approval.row import Approval
 
 NOTICE = Notice(
     approval_id="appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0",

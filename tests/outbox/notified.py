@@ -7,9 +7,9 @@ from rows.stage import Stage
 from rows.tasks import work
 
 from models.database.transactions import transaction
+from models.notices.channel import Channel
+from models.notices.notification import Notification
 from models.outbox.approval_change import ApprovalChange
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification
 from workers import notifying
 
 OPERATOR = {"kind": "operator", "address": "ops"}

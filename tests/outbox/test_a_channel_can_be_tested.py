@@ -15,8 +15,8 @@ from rows.stage import Stage
 
 from models.database import transactions
 from models.database.transactions import Outbox, transaction
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification
+from models.notices.channel import Channel
+from models.notices.notification import Notification
 
 Test = Callable[[Channel], dict[str, Any]]
 

@@ -13,7 +13,7 @@ from rows.tasks import work
 
 from models.database import clock as database_clock
 from models.database.transactions import Hint, transaction
-from models.flow import due, queued
+from models.operate import due, queued
 from models.outbox import claims
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.endpoint import AT_ONCE, LONGEST_PAUSE, Endpoint

@@ -19,7 +19,7 @@ from standardwebhooks import WebhookVerificationError
 from deploy.folder import free_port
 from models.database import transactions
 from models.database.transactions import transaction
-from models.flow import queued
+from models.operate import queued
 from models.settings import settings
 from workers import deliver, enqueue, sweeps
 

@@ -10,9 +10,9 @@ from rows.stage import Stage
 from rows.voting import ask
 
 from models.database.transactions import transaction
-from models.outbox import link
-from models.outbox.link import Issued, Link
-from models.session.approval import Approval
+from models.notices import link
+from models.notices.link import Issued, Link
+from models.session.approval.row import Approval
 from models.settings import settings
 from workers import sweeps
 

@@ -17,9 +17,9 @@ from rows.voting import ask
 
 from models import flow
 from models.database.transactions import transaction
-from models.flow import notifying
-from models.outbox.notification import LEASE, Notification
-from models.session.approval import Approval
+from models.notices import recipients as notifying
+from models.notices.notification import LEASE, Notification
+from models.session.approval.row import Approval
 from models.settings import settings
 from workers.notifiers import Address
 from workers.notifiers.mail import Mail

@@ -17,11 +17,11 @@ from rows.tasks import work
 from standardwebhooks import Webhook
 
 from models.database.transactions import transaction
-from models.flow import queued
+from models.operate import queued
 from models.outbox import claims
 from models.outbox.delivery import PAUSES, Delivery
 from models.outbox.endpoint import ROTATION, Endpoint
-from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
+from models.outbox.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.settings import settings
 from models.workspace.halt import Halt
 from workers import deliver, sweeps

@@ -10,7 +10,7 @@ from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.outbox.endpoint import Endpoint
-from models.session.session import Session
+from models.session.row import Session
 
 
 def types(stage: Stage) -> Counter[str]:

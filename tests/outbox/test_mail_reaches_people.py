@@ -19,9 +19,9 @@ from rows.voting import ask, vote
 
 from models import flow
 from models.database import encryption
-from models.outbox.channel import Channel
-from models.pure.mail_server import MailServer, sender
+from models.notices.channel import Channel
 from models.settings import settings
+from models.settings.mail_server import MailServer, sender
 from workers.notifiers import Address, Gone, Retry
 from workers.notifiers.mail import Mail
 

@@ -16,10 +16,10 @@ from rows.voting import ask, vote
 
 from models.database.exchange import Connection
 from models.database.transactions import transaction
-from models.flow import notifying as verbs
+from models.notices import recipients as verbs
 from models.outbox import claims
 from models.outbox.delivery import Delivery
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 from workers import notifying
 
 

@@ -11,8 +11,8 @@ from rows.tasks import work
 from rows.voting import ask
 
 from models.database.transactions import transaction
-from models.flow import readiness
-from models.flow.failing import MOST_FAILURES
+from models.operate import readiness
+from models.operate.failing import MOST_FAILURES
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from workers import deliver, notifying

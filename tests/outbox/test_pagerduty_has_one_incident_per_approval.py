@@ -15,12 +15,12 @@ from rows.voting import ask
 
 from models import flow
 from models.database.transactions import transaction
-from models.flow import channels
-from models.flow import notifying as verbs
-from models.outbox.channel import Channel
-from models.outbox.notification import ATTEMPTS, Notification
+from models.notices import new_channel as channels
+from models.notices import recipients as verbs
+from models.notices.channel import Channel
+from models.notices.notification import ATTEMPTS, Notification
 from models.people.member import Member
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 from models.settings import settings
 from workers import notifying, sweeps
 

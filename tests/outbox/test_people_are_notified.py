@@ -16,12 +16,13 @@ from rows.voting import ask, escalating, leave, vote
 from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow import delegating, queued
-from models.flow import notifying as verbs
-from models.flow.notices import MOST_EVIDENCE
+from models.notices import delegating
+from models.notices import recipients as verbs
+from models.notices.channel import Channel
+from models.notices.notification import ATTEMPTS, Notification
+from models.notices.texts import MOST_EVIDENCE
+from models.operate import queued
 from models.outbox.approval_change import ApprovalChange
-from models.outbox.channel import Channel
-from models.outbox.notification import ATTEMPTS, Notification
 from models.people.delegation import Delegation
 from models.people.member import Member
 from models.settings import settings

@@ -31,11 +31,11 @@ from rows.voting import ask
 from models.audit.acts import Audit
 from models.audit.principal import system
 from models.database.transactions import transaction
-from models.outbox.slack_reply import SlackReply
+from models.notices.slack_reply import SlackReply
 from models.people.member import Member
 from models.people.slack_user import LINK_LASTS, SlackUser
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from workers.notifiers import Address, slack_replies
 from workers.notifiers.slack import SlackNotifier

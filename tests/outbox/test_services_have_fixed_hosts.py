@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from outbox.notices import NOTICE
 
-from models.pure.services import SERVICES, service_of
+from models.notices.services import SERVICES, service_of
 from workers.notifiers import Address, Gone, Retry, notifier_for
 
 URLS = {

@@ -10,9 +10,9 @@ from rows.stage import Stage
 from rows.voting import ask, vote
 
 from models.database.transactions import transaction
-from models.outbox.channel import Channel
-from models.outbox.notification import ATTEMPTS
-from models.session.approval import Approval
+from models.notices.channel import Channel
+from models.notices.notification import ATTEMPTS
+from models.session.approval.row import Approval
 from models.settings import settings
 
 SLACK: dict[str, Any] = {"kind": "slack", "address": ROOM}

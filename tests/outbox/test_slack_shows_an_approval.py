@@ -7,9 +7,9 @@ import pytest
 from outbox.fake_slack import ROOM, FakeSlack
 from outbox.notices import DECIDED, NOTICE
 
-from models.pure.slack_button import Button
-from models.pure.visible import visible_lines
-from models.session.face import MESSAGE
+from models.notices.slack_button import Button
+from models.pure.text.visible import visible_lines
+from models.session.approval.face import MESSAGE
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, notifier_for
 from workers.notifiers.slack import SlackNotifier

@@ -8,7 +8,7 @@ import pytest
 from rows.stage import Stage
 
 from models.database.transactions import transaction
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 from workers import turn as task
 
 Use = Callable[..., None]

@@ -10,7 +10,7 @@ from rows.stage import Stage
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 from workers import turn as task
 
 WINDOW = 12_000

@@ -12,7 +12,7 @@ from rows.stage import Stage
 from models.audit.acts import Audit
 from models.database.encryption import new_keys
 from models.database.transactions import transaction
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
 from workers import turn as task

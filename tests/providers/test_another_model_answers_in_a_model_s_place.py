@@ -10,8 +10,8 @@ from rows.stage import Stage
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.session.turn import Turn
-from models.workspace.workspace import Workspace
+from models.session.turn.row import Turn
+from models.workspace.row import Workspace
 from workers import turn as task
 from workers.providers import choosing
 

@@ -8,7 +8,7 @@ import pytest
 from api.v1.approvals.decisions import DecisionFields
 from api.v1.approvals.requests import DecisionBody
 from api.v1.events.requests import EventsSend, plain
-from models.session.decision import Decision, choice_of
+from models.session.approval.decision import Decision, choice_of
 
 SENT: dict[str, Any] = {
     "deny_message": "No.",

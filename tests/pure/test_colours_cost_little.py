@@ -6,7 +6,7 @@ import time
 import pytest
 
 from api.inbox.rendering import highlight
-from models.pure.line_diff import hunks
+from models.pure.text.line_diff import hunks
 
 CPU_SECONDS = 0.6
 """A quarter of a second, and what one step of a lexer takes beyond."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.pure.git_writes import guarded, may_write_git
 from models.pure.policy import CompiledRules, Rule, match_of
+from models.pure.policy.git_writes import guarded, may_write_git
 from models.pure.shell import read
 
 PARTS = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.pure.json_codec import decode, encode
+from models.pure.json.codec import decode, encode
 
 
 class Word(str):

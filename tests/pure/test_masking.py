@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from secret_samples import FALSE_FRIENDS, KNOWN, NAMES, OBJECTS, SECRETS, TEXTS
 
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.pure.masking import MARKER, Masked, mask, restore
 
 

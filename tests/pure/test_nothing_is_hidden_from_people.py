@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.pure.prompting import fill
+from models.policy.prompting import fill
 from models.pure.shell import read
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 from workers.tools.execution import storable_question
 from workers.tools.kinds import Question, ToolResult
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from models.pure.policy import CompiledRules, Rule, grant, match_of, rule_of
 
 YES, NO, CANNOT = "yes", "no", "cannot judge"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from models.pure.policy import CompiledRules, Condition, Match, Rule, grant, match_of, policy_of
 from models.pure.shell import read
 

@@ -10,10 +10,10 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.pure.charges import Charge, summed
-from models.pure.money import spending
-from models.pure.prices import Price, cents, exact, list_price
-from models.pure.usage import Usage
+from models.pure.pricing.charges import Charge, summed
+from models.pure.pricing.money import spending
+from models.pure.pricing.prices import Price, cents, exact, list_price
+from models.pure.pricing.usage import Usage
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 COUNT = st.integers(0, 2_000_000)

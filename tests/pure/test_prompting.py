@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.policy.prompting import fill
 from models.pure.masking import MARKER, mask
-from models.pure.prompting import fill
-from models.pure.visible import visible
+from models.pure.text.visible import visible
 
 ARGUMENTS = {"command": "ls", "files": [{"path": "a"}, {"path": "b"}], "a.b": "exact", "a": {"b": "deep", "c/d": 1}, "n": None}
 

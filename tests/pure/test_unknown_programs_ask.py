@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from models.pure.policy import CompiledRules, Effect, Match, Rule, grant, match_of, policy_of, rule_of, spelled
 from models.pure.shell import read, unknown
 from workers.tools.sandbox.bubblewrap import PATH

@@ -13,13 +13,13 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.pure import words
+from models.flow.carry_on.next_move import Calls, Finish, after_reply, all_settled
 from models.pure.backoff import backoff
-from models.pure.canonical import canonical, digest, is_digest, spelled
-from models.pure.next_move import Calls, Finish, after_reply, all_settled
+from models.pure.json.canonical import canonical, digest, is_digest, spelled
+from models.pure.json.storable import is_deep, storable
 from models.pure.states import SETTLED, TOOL_CALL
-from models.pure.storable import is_deep, storable
-from models.pure.visible import visible_lines
+from models.pure.text import words
+from models.pure.text.visible import visible_lines
 
 CALL = {"type": "tool_use", "id": "t", "name": "bash", "input": {}}
 JSON = st.recursive(

@@ -9,9 +9,9 @@ from werkzeug.datastructures import MultiDict
 from api.inbox.rendering import diff, fields, highlight
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.tree import tree
-from models.pure.line_diff import MOST_LINES, hunks
-from models.pure.relative_time import ago, left
-from models.pure.visible import visible_lines
+from models.pure.text.line_diff import MOST_LINES, hunks
+from models.pure.text.relative_time import ago, left
+from models.pure.text.visible import visible_lines
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 SCHEMA = {

@@ -17,12 +17,12 @@ from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
-from models.session.approval_deadline import DeadlinePassed
-from models.session.decision import Decision
-from models.session.grant import Grant
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.approval.deadline import DeadlinePassed
+from models.session.approval.decision import Decision
+from models.session.approval.grant import Grant
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 CALLS = {
     "asked": lambda: call("bash", command="echo"),

@@ -9,8 +9,8 @@ from rows.stage import Stage, call
 
 from models import flow
 from models.database.transactions import transaction
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.tool_call.row import ToolCall
 
 
 def standing(stage: Stage, uses: int | None = None) -> Grant:

@@ -16,17 +16,17 @@ from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, limit, spend_10
 from rows.stage import USAGE, Stage, call, say
 
 from models import flow
+from models.database import leases as lease
 from models.database.exchange import Connection, Statement
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Refusal
-from models.flow import queued
-from models.pure.charges import Charge
-from models.session import lease
-from models.session.approver_set import ANYBODY
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.operate import queued
+from models.pure.pricing.charges import Charge
+from models.session.approval.approver_set import ANYBODY
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.settings import settings
 from workers import sweeps
 

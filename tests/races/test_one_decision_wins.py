@@ -9,8 +9,8 @@ from races.races_together import of_kind, together
 from rows.stage import Stage, call
 
 from models.errors import Conflict
-from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed
+from models.session.approval.deadline import DeadlinePassed
+from models.session.approval.row import Approval
 
 
 def asked(stage: Stage, calls: int = 1, **policies: object) -> list[Approval]:

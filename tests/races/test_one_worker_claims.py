@@ -7,8 +7,8 @@ from races.races_together import of_kind, together
 from rows.stage import Stage, call, say
 
 from models.database.rows import Stale
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 
 def test_a_turn_is_claimed_by_one_of_twenty(stage: Stage) -> None:

@@ -6,7 +6,7 @@ from races.races_together import of_kind, together
 from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage
 
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 
 REPLY = 10
 """The highest cost of a reply, in dollars. Its input costs $1."""

@@ -11,9 +11,9 @@ from rows.voting import ask, leave, vote, votes
 
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.session.approval import Approval
-from models.session.attempt import Attempt
-from models.session.tool_call import ToolCall
+from models.session.approval.row import Approval
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt
 
 ROUNDS = 12

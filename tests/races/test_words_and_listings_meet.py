@@ -7,7 +7,7 @@ from races.races_together import together
 from rows.stage import Stage, call, say
 
 from models.errors import Conflict
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 def test_a_word_that_meets_a_new_listing_decides_the_old_one_or_nothing(stage: Stage, clock: Clock) -> None:

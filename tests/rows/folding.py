@@ -5,11 +5,11 @@ from rows.stage import QUOTE, Stage, say
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.pure.charges import Charge
-from models.pure.usage import Usage
-from models.session.fold import Fold
-from models.session.session import Session
-from models.session.turn import Served, Turn
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import Usage
+from models.session.row import Session
+from models.session.turn.fold import Fold
+from models.session.turn.row import Served, Turn
 from workers.offer import Offer
 
 WINDOW = 4_000

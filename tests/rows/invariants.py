@@ -7,14 +7,14 @@ from deploy.standin.pairing import check_pairs
 from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
-from models.pure.next_move import waits_for
+from models.flow.carry_on.next_move import waits_for
 from models.pure.states import SETTLED
-from models.session.approval import Approval
-from models.session.attempt import Attempt
+from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.row import Session
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 from rows.stage import Stage, say
 
 from models.database.transactions import transaction
-from models.flow import limits
-from models.pure.charges import Charge
-from models.pure.prices import Price
-from models.pure.usage import Usage
+from models.flow.spend import limits
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.prices import Price
+from models.pure.pricing.usage import Usage
 from models.workspace.spend_limit import SpendLimit
 
 PRICE = Price.configured({"input": "1", "output": "1"})

@@ -5,7 +5,7 @@ from typing import Any
 from rows.stage import Stage, call
 
 from models import flow
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "bm8gaW1hZ2U="}}
 """A client's screenshot that is no image: the API takes it, the model answers 400."""

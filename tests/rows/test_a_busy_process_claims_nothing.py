@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rows.stage import Stage
 
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 from workers import leases
 from workers import turn as task
 from workers.outcome import BUSY

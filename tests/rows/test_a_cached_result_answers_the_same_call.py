@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, say
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 LOOK = "mcp__shop__look"

@@ -4,7 +4,7 @@ from typing import Any
 
 from rows.stage import Stage, call, say
 
-from models.pure import words
+from models.pure.text import words
 
 
 def broken() -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from rows.stage import Stage, call, entry, rules, say
 
 from models import flow
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 

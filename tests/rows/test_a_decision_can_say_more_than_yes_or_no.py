@@ -6,11 +6,11 @@ import pytest
 from rows.stage import Stage, call, rules, say
 
 from models.errors import Conflict, Invalid
-from models.pure.canonical import digest
-from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed, extend
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.pure.json.canonical import digest
+from models.session.approval.deadline import DeadlinePassed, extend
+from models.session.approval.row import Approval
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 
 
 def ask(stage: Stage, session: str, **arguments: Any) -> tuple[ToolCall, Approval]:

@@ -10,15 +10,15 @@ from rows.stage import Stage, call, say
 from models import flow
 from models.database.tables import Base
 from models.database.transactions import transaction
-from models.flow import due, removals
+from models.notices.link import Link, issue
+from models.operate import due, removals
 from models.outbox.claims import claim
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
-from models.outbox.link import Link, issue
 from models.outbox.removal import Removal
-from models.session.approval import Approval
-from models.session.grant import Grant
-from models.session.session import Session
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
+from models.session.row import Session
 from workers import sweeps
 
 OF_SESSIONS = sorted(

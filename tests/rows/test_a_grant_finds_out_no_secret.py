@@ -6,8 +6,8 @@ import pytest
 from rows.stage import Stage, call, rules
 
 from models import flow
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.tool_call.row import ToolCall
 
 SECRET = "hunter2-very-secret"
 LINE = f"deploytool --password={SECRET} -e x"

@@ -7,10 +7,10 @@ from rows.stage import Stage, call, say
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.flow import due, queued, readiness
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.operate import due, queued, readiness
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.session.work import Work
 from models.workspace.halt import Halt
 from workers import sweeps

@@ -5,11 +5,11 @@ from typing import Any
 
 from rows.stage import Stage
 
+from models.database import leases as lease
 from models.database import transactions
 from models.database.transactions import transaction
-from models.session import lease
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 
 def test_a_lease_that_was_taken_over_is_not_renewed_by_its_first_holder(stage: Stage, clock: Any) -> None:

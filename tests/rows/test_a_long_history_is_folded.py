@@ -10,10 +10,10 @@ from rows.stage import Stage, call, say
 
 from models import flow
 from models.database.transactions import transaction
-from models.pure.charges import Charge
-from models.pure.usage import Usage
-from models.session.fold import Fold
-from models.session.turn import Turn
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import Usage
+from models.session.turn.fold import Fold
+from models.session.turn.row import Turn
 
 
 @pytest.fixture(autouse=True)

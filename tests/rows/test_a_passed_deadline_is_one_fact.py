@@ -15,13 +15,14 @@ from models.database import clock as database_clock
 from models.database import ids
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.flow import gauges, links
-from models.outbox import link
-from models.outbox.link import Link
-from models.session import approval_deadline
-from models.session.approval import Approval
-from models.session.approval_deadline import OVERDUE, DeadlinePassed, overdue
-from models.session.tool_call import ToolCall
+from models.flow.decide import links
+from models.notices import link
+from models.notices.link import Link
+from models.operate import gauges
+from models.session.approval import deadline as approval_deadline
+from models.session.approval.deadline import OVERDUE, DeadlinePassed, overdue
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt, passed, passed_sql
 
 MINUTES = st.integers(-60, 60)

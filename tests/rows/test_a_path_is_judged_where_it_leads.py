@@ -9,9 +9,9 @@ import pytest
 from rows.stage import Stage, call, entry, rules
 
 from models import flow
-from models.session.approval import Approval
-from models.session.call_result import CallResult
-from models.session.tool_call import ToolCall
+from models.session.approval.row import Approval
+from models.session.tool_call.result import CallResult
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 from workers import tool as task
 from workers.tools.sandbox import workdir

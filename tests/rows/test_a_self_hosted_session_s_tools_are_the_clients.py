@@ -7,7 +7,7 @@ from rows.stage import Stage, call, entry, say
 
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from models.session.work import Work
 from models.workspace import toolset
 

@@ -10,9 +10,9 @@ from rows.stage import Stage, call, say
 
 from models import flow
 from models.errors import Invalid
-from models.flow import budgets
-from models.pure.usage import Usage
-from models.session.turn import Turn
+from models.flow.spend import budgets
+from models.pure.pricing.usage import Usage
+from models.session.turn.row import Turn
 
 
 @pytest.fixture

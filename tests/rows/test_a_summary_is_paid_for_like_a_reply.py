@@ -11,9 +11,9 @@ from rows.folding import claim, fold, folds, offer, talk
 from rows.spending import limit
 from rows.stage import Stage, say
 
-from models.pure.charges import Charge
-from models.pure.prices import Price
-from models.pure.usage import Usage
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.prices import Price
+from models.pure.pricing.usage import Usage
 
 PRICES = {"input": "1000", "output": "1000", "cache_read": "1000", "cache_write_5m": "1000"}
 """A dollar for 1,000 tokens."""

@@ -12,8 +12,8 @@ from rows.stage import Stage, call, say
 
 from models.database import transactions
 from models.database.transactions import Hint, transaction
-from models.flow import queued
-from models.session.tool_call import ToolCall
+from models.operate import queued
+from models.session.tool_call.row import ToolCall
 from workers import outcome, tool, turn
 from workers.outcome import LONGEST, Failed
 from workers.providers import ModelError, Reply, choosing

@@ -8,9 +8,9 @@ from rows.stage import Stage, call, entry, rules, say
 
 from models import flow
 from models.database.transactions import transaction
-from models.session.approval import Approval
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 ASKS = {"type": "always_ask"}

@@ -6,10 +6,10 @@ import pytest
 from rows.stage import Stage, call, entry, say
 
 from models.errors import Invalid
-from models.pure import words
-from models.session.approval import Approval
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.pure.text import words
+from models.session.approval.row import Approval
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 FORM = {"type": "object", "properties": {"email": {"type": "string"}}, "required": ["email"]}

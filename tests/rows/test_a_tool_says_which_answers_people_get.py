@@ -11,10 +11,10 @@ from rows.voting import ask, vote
 from models import flow
 from models.database.transactions import transaction
 from models.errors import Forbidden
-from models.flow.offers import offers_of
-from models.session.approval import Approval
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.approval.offers import offers_of
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 NEVER_ALWAYS = {"options": ["once", "session", "edit", "answer"]}

@@ -6,7 +6,7 @@ import threading
 import pytest
 from rows.stage import Stage
 
-from models.session.turn import Turn
+from models.session.turn.row import Turn
 from workers import turn as task
 from workers.providers import ModelError, Reply, choosing
 

@@ -6,8 +6,8 @@ import pytest
 from rows.stage import Stage, call, say
 
 from models.database.rows import Stale
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 
 def test_a_message_starts_a_turn_and_its_reply_ends_the_run(stage: Stage) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from rows.stage import Stage
 
-from models.pure import words
+from models.pure.text import words
+from models.workspace.row import Workspace
 from models.workspace.toolset import listed
-from models.workspace.workspace import Workspace
 from workers.providers import ModelRequest
 from workers.turn import Claimed
 

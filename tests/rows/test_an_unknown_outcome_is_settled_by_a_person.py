@@ -9,10 +9,10 @@ from rows.stage import Stage, call, say
 from models import flow
 from models.database.rows import Stale
 from models.errors import Conflict, Invalid
-from models.flow import readiness
-from models.session.approval import Approval
-from models.session.attempt import Attempt
-from models.session.tool_call import ToolCall
+from models.operate import readiness
+from models.session.approval.row import Approval
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
-from models.flow.listing import without_listings
-from models.session.approval import Approval
+from models.flow.carry_on.listing import without_listings
+from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
 
 
 def waiting(stage: Stage, clock: Any, *commands: str) -> tuple[str, list[ToolCall]]:

@@ -12,7 +12,7 @@ from rows.stage import Stage
 from models import flow
 from models.database.exchange import Statement
 from models.database.transactions import is_transient, transaction
-from models.session.session import Session
+from models.session.row import Session
 
 POOLED = 4
 PID = Statement("SELECT pg_backend_pid()", {})

@@ -6,8 +6,8 @@ import pytest
 from rows.stage import REFUND, Stage, call, entry, rules, say
 
 from models import flow
-from models.flow import due
-from models.session.tool_call import ToolCall
+from models.operate import due
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 

@@ -8,9 +8,9 @@ import pytest
 from rows.stage import Stage, call, confirmation, say
 
 from models.errors import Conflict, Invalid
-from models.pure.canonical import digest
-from models.session.approval_deadline import DeadlinePassed
-from models.session.tool_call import ToolCall
+from models.pure.json.canonical import digest
+from models.session.approval.deadline import DeadlinePassed
+from models.session.tool_call.row import ToolCall
 
 
 def test_the_event_the_approval_and_the_call_have_one_hash(stage: Stage) -> None:

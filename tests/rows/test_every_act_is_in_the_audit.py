@@ -10,9 +10,9 @@ from models import flow
 from models.audit import text
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.session.approval_deadline import extend
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.deadline import extend
+from models.session.approval.grant import Grant
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 BEGUN = ["session.created", "message.received", "turn.started"]

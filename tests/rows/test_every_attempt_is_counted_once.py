@@ -10,10 +10,10 @@ from rows.stage import QUOTE, Stage, say
 
 from models import flow
 from models.database.transactions import transaction
-from models.pure.prices import Price
-from models.pure.usage import COUNTS, NOTHING, Usage
-from models.session.turn import Turn
-from models.session.turn_usage import TurnUsage
+from models.pure.pricing.prices import Price
+from models.pure.pricing.usage import COUNTS, NOTHING, Usage
+from models.session.turn.row import Turn
+from models.session.turn.usage import TurnUsage
 
 
 def rows(stage: Stage, session: str) -> list[TurnUsage]:

@@ -12,16 +12,16 @@ from rows.refusing import refusing
 from rows.stage import Stage, call, say
 from rows.tasks import work
 
+from models.database.failure import Failure
 from models.database.transactions import transaction
-from models.flow import queued, readiness
-from models.flow.failing import MOST_FAILURES
-from models.pure import words
-from models.session.attempt import Attempt
-from models.session.call_result import CallResult
-from models.session.failure import Failure
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.operate import queued, readiness
+from models.operate.failing import MOST_FAILURES
+from models.pure.text import words
+from models.session.row import Session
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.result import CallResult
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from workers import sweeps, tool
 from workers import turn as turns
 

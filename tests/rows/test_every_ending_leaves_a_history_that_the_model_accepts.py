@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 
 def _goes_on(stage: Stage, session: str) -> None:

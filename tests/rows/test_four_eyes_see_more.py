@@ -9,8 +9,8 @@ from rows.voting import vote
 
 from models import flow
 from models.errors import Forbidden, Invalid
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 
 FOUR_EYES = {"four_eyes": True}
 

@@ -19,8 +19,8 @@ from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.flow import due, gauges
-from models.session.grant import Grant
+from models.operate import due, gauges
+from models.session.approval.grant import Grant
 
 FEW, MANY = 100, 10_000
 HEIGHT = 10

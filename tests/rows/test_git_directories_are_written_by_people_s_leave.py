@@ -10,9 +10,9 @@ from rows.stage import Stage, call, rules
 
 from models import flow
 from models.database.transactions import transaction
-from models.flow.explanations import explain
-from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.flow.judge.explanations import explain
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
 from workers import tool as task
 from workers.tools.builtin import git_look
 from workers.tools.sandbox import workdir

@@ -8,9 +8,9 @@ from rows.stage import Stage, call, rules, say
 from models import flow
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.flow import due
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.operate import due
+from models.session.approval.grant import Grant
+from models.session.tool_call.row import ToolCall
 from workers import sweeps
 
 
@@ -206,7 +206,7 @@ def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
 
 
 def test_the_grants_of_a_session_are_limited(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.session.grant.MAX_OF_SESSION", 1)
+    monkeypatch.setattr("models.session.approval.grant.MAX_OF_SESSION", 1)
     session = stage.session(bash=rules(("ask", "bash(b)")))
     give(stage, session)
     [tool_call] = stage.reply(session, call(command="b"))

@@ -5,8 +5,8 @@ from typing import Any
 from rows.stage import QUESTION, REFUND, Stage, call, entry, rules
 
 from models import flow
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 

@@ -16,8 +16,8 @@ from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.pure.masking import mask
-from models.session.attempt import Attempt
-from models.session.call_result import CallResult
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.result import CallResult
 from models.workspace import toolset
 from models.workspace.toolset import OF_SESSION
 

@@ -11,7 +11,7 @@ from models.audit.acts import Audit
 from models.database.rows import Gone
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.session.session import Session
+from models.session.row import Session
 
 
 def test_sent_while_the_model_answers(stage: Stage) -> None:

@@ -11,11 +11,11 @@ from rows.stage import Stage, call, entry
 
 from models.database import transactions
 from models.database.transactions import Hint, transaction
-from models.flow import due, queued
-from models.flow.failing import LeftForLater, Row, bounded
+from models.operate import due, queued
+from models.operate.failing import LeftForLater, Row, bounded
 from models.session.hints import AT_ONCE
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.workspace import toolset
 
 MANY = 3 * AT_ONCE

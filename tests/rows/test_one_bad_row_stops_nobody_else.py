@@ -6,7 +6,7 @@ from psycopg.types.json import Jsonb
 from rows.stage import Stage
 
 from models.database.transactions import transaction
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from workers import sweeps
 
 BEYOND = {"command": "true", "n": 2**60}

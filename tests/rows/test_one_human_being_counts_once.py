@@ -20,7 +20,7 @@ from models.people.invitation import Invitation
 from models.people.member import Member
 from models.people.passkey import Passkey
 from models.people.sign_in import SignIn
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 
 def operator(stage: Stage) -> Principal:

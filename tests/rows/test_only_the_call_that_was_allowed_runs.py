@@ -10,8 +10,8 @@ from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.pure.canonical import digest
-from models.session.tool_call import ToolCall
+from models.pure.json.canonical import digest
+from models.session.tool_call.row import ToolCall
 
 HANDS = flow.Hands("worker", "stor_1", lambda _address: True)
 

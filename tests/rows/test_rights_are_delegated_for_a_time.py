@@ -13,8 +13,8 @@ from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid
 from models.people.delegation import Delegation
 from models.people.member import Member
-from models.session.approval import Approval
-from models.session.vote import Vote
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 
 
 @pytest.fixture

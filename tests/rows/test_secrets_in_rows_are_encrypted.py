@@ -7,8 +7,8 @@ from rows.stage import Stage
 from models.database import encryption
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.flow import rotation
-from models.outbox.channel import Channel
+from models.notices.channel import Channel
+from models.operate import rotation
 from models.outbox.endpoint import Endpoint
 from models.schema import TABLES
 from models.settings import Settings, settings

@@ -7,7 +7,7 @@ from rows.stage import Stage, call, say
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.session.call_input import CallInput
+from models.session.tool_call.input import CallInput
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
 COMMAND = f"GITHUB_TOKEN={SECRET} git push"

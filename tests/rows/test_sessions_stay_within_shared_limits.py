@@ -11,9 +11,10 @@ from rows.stage import Stage, say
 from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import due, limits
-from models.session import spend_standing
-from models.session.turn import Turn
+from models.flow.spend import limits
+from models.operate import due
+from models.session.spending import standing as spend_standing
+from models.session.turn.row import Turn
 from models.workspace.spend_limit import SpendLimit
 from workers import sweeps
 

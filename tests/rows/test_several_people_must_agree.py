@@ -12,10 +12,10 @@ from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
 from models.people.group import Membership
-from models.session.approval import Approval
-from models.session.approval_events import requirements
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.events import requirements
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 
 
 @pytest.fixture

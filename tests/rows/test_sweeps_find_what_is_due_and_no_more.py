@@ -10,11 +10,11 @@ from rows.stage import Stage, call, entry
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow import due, queued, retention
-from models.session.approval import Approval
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.operate import due, queued, retention
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.workspace import toolset
 from models.workspace.idempotency import Answer
 from workers import sweeps

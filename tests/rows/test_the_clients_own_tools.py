@@ -6,7 +6,7 @@ import pytest
 from rows.stage import Stage, call, say
 
 from models.errors import Invalid
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 from workers import sweeps
 
 

@@ -13,10 +13,10 @@ from rows.stage import Stage, say
 from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow.turns import give_up_turn
-from models.pure.charges import Charge
-from models.pure.usage import Usage
-from models.session.turn import Turn
+from models.flow.run.turns import give_up_turn
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import Usage
+from models.session.turn.row import Turn
 from models.workspace.spend_limit import PERIODS, SpendLimit, starts
 
 ACTS = 80

@@ -7,10 +7,10 @@ from rows.stage import REFUND, Stage, call, entry, rules, say
 
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import queued, readiness
+from models.operate import queued, readiness
 from models.pure.naming import full_name
-from models.session.call_input import CallInput
-from models.session.tool_call import ToolCall
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
 SHOP = {"shop": "assent:orders"}

@@ -8,9 +8,9 @@ from own_database import Clock
 from rows.stage import Stage, say
 from rows.tasks import work
 
-from models.flow.failing import MOST_FAILURES
-from models.session.attempt import Attempt
-from models.session.tool_call import ToolCall
+from models.operate.failing import MOST_FAILURES
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
 from workers import tool
 
 

@@ -9,13 +9,13 @@ from own_database import Clock, DatabaseUrls
 from psycopg import sql
 from rows.stage import Stage, call
 
+from models.database import failure
+from models.database.failure import Failure
 from models.database.transactions import transaction
-from models.flow import due
-from models.session import failure
-from models.session.approval import Approval
-from models.session.failure import Failure
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.operate import due
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.workspace.halt import Halt
 from workers import sweeps
 

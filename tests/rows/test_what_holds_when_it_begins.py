@@ -9,10 +9,10 @@ from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.session.approval import Approval
-from models.session.call_input import CallInput
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 
 NO_RM = rules(("deny", "bash(rm *)"))
 
@@ -169,7 +169,7 @@ def test_the_audit_has_the_hash_of_what_was_decided(stage: Stage) -> None:
 
 
 def test_used_up_grants_do_not_count_towards_the_limit(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.session.grant.MAX_OF_SESSION", 1)
+    monkeypatch.setattr("models.session.approval.grant.MAX_OF_SESSION", 1)
     session = stage.session(bash=rules(("ask", "bash(b)")))
     ask(stage, session, command="ls")
     decide(stage, session, result="allow", scope="session", max_uses=1)

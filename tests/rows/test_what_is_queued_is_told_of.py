@@ -8,9 +8,9 @@ from rows.stage import Stage, call, say
 
 from models import flow
 from models.database import transactions as database
-from models.flow import due, queued
-from models.session.tool_call import ToolCall
-from models.session.turn import Turn
+from models.operate import due, queued
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 
 
 @pytest.fixture

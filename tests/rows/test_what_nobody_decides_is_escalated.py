@@ -12,10 +12,10 @@ from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
-from models.flow import due
-from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed
-from models.session.tool_call import ToolCall
+from models.operate import due
+from models.session.approval.deadline import DeadlinePassed
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 
 
 @pytest.fixture

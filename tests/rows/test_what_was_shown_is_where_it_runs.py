@@ -8,8 +8,8 @@ from rows.stage import QUESTION, REFUND, Stage, call, entry, say
 from models import flow
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.session.grant import Grant
-from models.session.tool_call import ToolCall
+from models.session.approval.grant import Grant
+from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 from models.workspace.agent import Agent
 

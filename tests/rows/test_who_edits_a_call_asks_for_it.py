@@ -8,8 +8,8 @@ from rows.stage import Stage, call
 from rows.voting import ask, vote, votes
 
 from models.errors import Conflict, Forbidden, Invalid
-from models.session.approval import Approval
-from models.session.tool_call import ToolCall
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 
 FOUR_EYES = {"four_eyes": True}
 EVIL: dict[str, Any] = {"updated_input": {"command": "echo evil"}}

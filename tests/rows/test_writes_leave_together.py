@@ -10,10 +10,10 @@ from rows.stage import Stage, call
 from models import flow
 from models.database.rows import Stale
 from models.database.transactions import is_transient, transaction
-from models.session.attempt import Attempt
-from models.session.reply import Reply
-from models.session.session import Session
-from models.session.turn import Turn
+from models.session.row import Session
+from models.session.tool_call.attempt import Attempt
+from models.session.turn.reply import Reply
+from models.session.turn.row import Turn
 
 
 @pytest.fixture

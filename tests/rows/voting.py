@@ -7,9 +7,9 @@ from rows.stage import Stage, call
 
 from models import flow
 from models.database.transactions import transaction
-from models.session.approval import Approval
-from models.session.decision import Decision
-from models.session.vote import Vote
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 
 
 def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "allow", **more: Any) -> str:

@@ -17,7 +17,7 @@ from looking import text
 from pydantic import BaseModel, Field
 
 from assent import Cache, Context, Document, Image, ToolError, Toolset
-from models.pure.fitting import misfit
+from models.pure.json.fitting import misfit
 from models.pure.masking import mask
 from workers.tools import execution
 from workers.tools.kinds import Tool, ToolResult

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from models.pure.fitting import misfit
-from models.pure.tool_schema import schema_fault
+from models.pure.json.fitting import misfit
+from models.pure.json.tool_schema import schema_fault
 
 DEEP = 20
 """Each level doubles the time: this is minutes, for every turn of the process."""
@@ -85,7 +85,7 @@ def test_a_pause_of_the_machine_does_not_make_an_input_wrong(monkeypatch: pytest
 
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
 def test_jsonschema_still_matches_patterns_by_backtracking(keyword: str) -> None:
-    """It accepts look-ahead, which no linear-time engine has. When this fails, `models.pure.fitting` needs fewer keywords."""
+    """It accepts look-ahead, which no linear-time engine has. When this fails, `models.pure.json.fitting` needs fewer keywords."""
     pattern = "(?=a)ab"
     schema = {keyword: pattern if keyword == "pattern" else {pattern: {"type": "null"}}}
     assert not Draft202012Validator(schema).is_valid("b" if keyword == "pattern" else {"ab": 1})

@@ -10,7 +10,7 @@ import pytest
 from looking import text
 
 from assent import ToolError
-from models.pure.fitting import misfit
+from models.pure.json.fitting import misfit
 from workers.tools import execution
 from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 from workers.tools.kinds import Tool, ToolResult, text_result

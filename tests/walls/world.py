@@ -15,26 +15,25 @@ from rows.voting import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import sealing, signer
-from models.database import ids
+from models.database import failure, ids
 from models.database.tables import Base
 from models.database.transactions import transaction
-from models.flow import limits
+from models.flow.spend import limits
+from models.notices.channel import Channel
+from models.notices.link import issue
+from models.notices.notification import Notification
+from models.notices.slack_reply import SlackReply
 from models.outbox import removal
-from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
-from models.outbox.link import issue
-from models.outbox.notification import Notification
-from models.outbox.slack_reply import SlackReply
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
 from models.people.person import Identity
 from models.people.slack_user import SlackUser
-from models.session import failure
-from models.session.evidence import Evidence
-from models.session.fold import Fold
-from models.session.tool_call import ToolCall
+from models.session.approval.evidence import Evidence
+from models.session.tool_call.row import ToolCall
+from models.session.turn.fold import Fold
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
 from models.workspace.provider_key import ProviderKey

@@ -17,7 +17,7 @@ from own_database import Cleaner, DatabaseUrls
 from rows.stage import Stage
 
 from examples import orders
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "workers.sweeps:Scheduler"]
 ALLOW = {"type": "always_allow"}

@@ -11,8 +11,8 @@ import pytest
 from crashes.processes import wait_for
 from whole.conftest import ALLOW, Begin, House
 
-from models.session.attempt import Attempt
-from models.session.tool_call import ToolCall
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.row import ToolCall
 
 MODELS: dict[str, Any] = {
     "claude-whole": "claude",

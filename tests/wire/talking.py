@@ -12,7 +12,7 @@ from rows.stage import Stage
 from wire.running import SECONDS
 
 from models.database.transactions import transaction
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 LOOK_UP: dict[str, Any] = {
     "type": "function",

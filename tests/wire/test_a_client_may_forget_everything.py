@@ -6,7 +6,7 @@ from anthropic import Anthropic
 from doors.served import MODEL
 from rows.stage import Stage, call, say
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 
 LOOK_UP: Any = {
     "type": "custom",

@@ -13,7 +13,7 @@ from rows.stage import call, say
 from wire.talking import LOOK_UP, Talk, content, tool, user
 
 from models.pure.quorum import Quorum
-from models.session.approval import Approval
+from models.session.approval.row import Approval
 
 ASK = "client_requestApproval"
 TOOLS: dict[str, Any] = {"approvals": "tools"}

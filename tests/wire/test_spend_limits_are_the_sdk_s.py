@@ -15,7 +15,7 @@ from rows.stage import Stage
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.flow import limits
+from models.flow.spend import limits
 from models.workspace.api_key import ApiKey
 from models.workspace.spend_limit import SpendLimit
 

@@ -15,7 +15,7 @@ from doors.served import MODEL, confirmation, key, message
 from rows.stage import Stage, call, say
 from wire.running import SCHEMA, SECONDS, Runner, results
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 def play(stage: Stage, session_id: str) -> None:

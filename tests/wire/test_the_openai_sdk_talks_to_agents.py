@@ -10,7 +10,7 @@ from own_database import Clock
 from rows.stage import call, say
 from wire.talking import LOOK_UP, Talk, content, tool, user
 
-from models.session.tool_call import ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 def test_a_message_starts_a_session_and_the_answer_is_the_agent_s(talk: Talk) -> None:

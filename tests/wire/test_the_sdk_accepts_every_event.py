@@ -11,10 +11,10 @@ from rows.stage import QUOTE, Stage, call, say
 
 from models import flow
 from models.database.rows import Db
-from models.session.approval import Approval
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.turn import Served, Turn
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Served, Turn
 
 CUSTOM: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object", "properties": {}}}
 CONFIGS: Any = [

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from models.outbox.notification import Receipt
-from models.pure.notice import Notice
+from models.notices.notice import Notice
+from models.notices.notification import Receipt
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Notifier(Protocol):
 
 
 def notifier_for(kind: str) -> Notifier:
-    """Return the notifier of a kind in `models.pure.services.CHANNEL_KINDS`. The first call for a kind loads its package."""
+    """Return the notifier of a kind in `models.notices.services.CHANNEL_KINDS`. The first call for a kind loads its package."""
     match kind:
         case "mail":
             from workers.notifiers.mail import Mail

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 import apprise
 
-from models.outbox.notification import Receipt
-from models.pure.notice import Notice
-from models.pure.services import PAGERDUTY, SERVICES, scheme_of, service_of
+from models.notices.notice import Notice
+from models.notices.notification import Receipt
+from models.notices.services import PAGERDUTY, SERVICES, scheme_of, service_of
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, texts
 from workers.notifiers.plain import plain

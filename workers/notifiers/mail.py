@@ -14,11 +14,11 @@ from email.policy import SMTP
 from email.utils import format_datetime, localtime
 from typing import Any
 
-from models.outbox.notification import Receipt
-from models.pure.mail_server import MailServer, sender
-from models.pure.notice import ALONE, Notice
-from models.pure.visible import visible
+from models.notices.notice import ALONE, Notice
+from models.notices.notification import Receipt
+from models.pure.text.visible import visible
 from models.settings import settings
+from models.settings.mail_server import MailServer, sender
 from workers.notifiers import Address, Gone, Retry, texts
 
 _MAILBOX = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1")

@@ -6,7 +6,7 @@ Nothing in such a text mentions anybody, hides where a link leads, or changes wh
 import re
 from dataclasses import replace
 
-from models.pure.notice import Notice
+from models.notices.notice import Notice
 
 _OPENING = re.compile(r"[@<]|\](?=[(\[:])")
 """Begins a mention, a tag, or the target of a link, in the markup of every service that has them."""

@@ -6,8 +6,8 @@ from typing import Any, cast
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 
-from models.outbox.notification import Receipt
-from models.pure.notice import Notice
+from models.notices.notice import Notice
+from models.notices.notification import Receipt
 from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, slack_blocks
 

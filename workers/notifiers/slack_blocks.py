@@ -6,9 +6,9 @@ escaped text; astral characters count twice, as in JavaScript. https://docs.slac
 
 from typing import Any
 
-from models.pure.notice import ALONE, Notice
-from models.pure.slack_button import RESULTS, Button
-from models.pure.visible import visible, visible_lines
+from models.notices.notice import ALONE, Notice
+from models.notices.slack_button import RESULTS, Button
+from models.pure.text.visible import visible, visible_lines
 
 HEADER = 150
 SECTION = 3000

@@ -3,7 +3,7 @@
 import logging
 
 from models.database.transactions import transaction
-from models.outbox.slack_reply import SlackReply
+from models.notices.slack_reply import SlackReply
 from models.people.slack_user import LINK_LASTS, SlackUser, link_of
 from workers.celery import app
 from workers.notifiers import Retry

@@ -1,6 +1,6 @@
 """Notices as plain text, for all channels without their own layout."""
 
-from models.pure.notice import ALONE, Notice
+from models.notices.notice import ALONE, Notice
 
 _BEGINNINGS = {
     "requested": "",

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from models.pure.usage import Usage
+from models.pure.pricing.usage import Usage
 from models.settings.providers import Effort, ProviderEntry
 
 ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable", "too_long"]
@@ -15,7 +15,7 @@ FALLING_BACK = frozenset({"overloaded", "rate_limited", "timed_out", "gone"})
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request to the model, in the neutral form of `models.flow.history`; each provider translates it."""
+    """A request to the model, in the neutral form of `models.flow.run.history`; each provider translates it."""
 
     model: str
     system: str | None
@@ -42,7 +42,7 @@ class Reply:
     """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
     content: list[dict[str, Any]]
-    """Neutral blocks, as in `models.session.reply`. Empty after some refusals and cuts."""
+    """Neutral blocks, as in `models.session.turn.reply`. Empty after some refusals and cuts."""
     stop_reason: str
     """`end_turn`, `tool_use`, `max_tokens`, `refusal`, `model_context_window_exceeded`, or another of Anthropic's."""
     stop_details: dict[str, Any] | None = None

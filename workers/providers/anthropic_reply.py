@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.pure.usage import COUNTS, NOTHING, Usage, estimated_tokens
+from models.pure.pricing.usage import COUNTS, NOTHING, Usage, estimated_tokens
 from workers.providers import ModelError, Reply
 from workers.providers.neutral import read_input, with_data
 

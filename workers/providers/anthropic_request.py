@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from models.pure import words
+from models.pure.text import words
 from workers.providers import ModelRequest
 from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of
 

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from models.database.encryption import Undecryptable
-from models.flow.pricing import window_of
+from models.flow.spend.pricing import window_of
 from models.pure.folding import limit, longest_reply
-from models.pure.usage import NOTHING
-from models.session.turn import Served, Skip, Switch
+from models.pure.pricing.usage import NOTHING
+from models.session.turn.row import Served, Skip, Switch
 from models.settings import settings
 from models.settings.providers import ProviderEntry, excluded, serving
 from models.workspace.provider_key import ProviderKey

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx2  # the transport of both SDKs, whose errors in mid-stream they do not wrap
 
-from models.pure.usage import NOTHING
+from models.pure.pricing.usage import NOTHING
 from workers.providers import ErrorKind, ModelError
 
 MAX_MESSAGE = 500

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from models.pure import words
+from models.pure.text import words
 from workers.providers import ModelError, ModelRequest, Reply
 
 Block = dict[str, Any]

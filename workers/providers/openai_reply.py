@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.pure.usage import NOTHING, Usage, estimated_tokens
+from models.pure.pricing.usage import NOTHING, Usage, estimated_tokens
 from workers.providers import ModelError, Reply
 from workers.providers.neutral import read_input, with_data
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from models.pure import words
+from models.pure.text import words
 from models.settings.providers import ProviderEntry
 from workers.providers import ModelRequest
 from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of

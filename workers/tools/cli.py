@@ -62,8 +62,8 @@ def tools_show(tool: str) -> None:
 def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, yes: bool, as_json: bool) -> None:
     """Run a tool here, in a process of its own. No policy applies: you decide."""
     from assent import ToolError
+    from models.policy.prompting import fill
     from models.pure.masking import mask
-    from models.pure.prompting import fill
     from workers.tools.output import OutcomeUnknown
     from workers.tools.python import running
 
@@ -129,7 +129,7 @@ def _tool(tool: str) -> "Tool":
 
 
 def _input(tool: "Tool", text: str) -> dict[str, Any]:
-    from models.pure.fitting import misfit
+    from models.pure.json.fitting import misfit
 
     try:
         fields = json.loads(text)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from assent import ToolError
-from models.pure.fitting import misfit
-from models.pure.storable import is_deep, storable
-from models.pure.visible import visible_lines
+from models.pure.json.fitting import misfit
+from models.pure.json.storable import is_deep, storable
+from models.pure.text.visible import visible_lines
 from models.settings import settings
 from workers.tools.clean import bounded
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result

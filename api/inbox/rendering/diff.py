@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from models.pure.line_diff import Hunk
-from models.pure.visible import visible_lines
+from models.pure.text.line_diff import Hunk
+from models.pure.text.visible import visible_lines
 
 
 @dataclass(frozen=True)

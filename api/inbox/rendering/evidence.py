@@ -6,12 +6,12 @@ from typing import Any
 
 from api.inbox.rendering import diff, highlight
 from api.inbox.rendering.tree import Node, tree
-from models.pure.line_diff import hunks
-from models.pure.visible import visible_lines
+from models.pure.text.line_diff import hunks
+from models.pure.text.visible import visible_lines
 
 Arguments = Mapping[str, Any]
 Look = Mapping[str, Any]
-"""What a tools worker read from the session's files: see `models.session.evidence`."""
+"""What a tools worker read from the session's files: see `models.session.approval.evidence`."""
 
 _NO_LOOK = "No tools worker has looked at the session's files yet, so the change is shown without the file around it."
 _NO_DIRECTORY = "in the session's directory; no tools worker has said yet which one"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from models.pure.visible import visible_lines
+from models.pure.text.visible import visible_lines
 
 
 class Submitted(Protocol):

@@ -14,7 +14,7 @@ from typing import Any
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
 
-from models.pure.visible import visible_lines
+from models.pure.text.visible import visible_lines
 
 LONGEST = 20_000
 """Characters of code that is coloured. Longer code is shown plain."""

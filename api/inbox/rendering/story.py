@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api.inbox.rendering.fields import pretty
-from models.flow.listing import OURS
-from models.pure.relative_time import counted
-from models.pure.visible import visible_lines
-from models.session.call_events import RESULTS, USES
+from models.flow.carry_on.listing import OURS
+from models.pure.text.relative_time import counted
+from models.pure.text.visible import visible_lines
+from models.session.tool_call.events import RESULTS, USES
 
 _LONG = 1200
 """Characters of code beyond which an entry is folded."""

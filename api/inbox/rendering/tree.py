@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from models.pure.visible import visible_lines
+from models.pure.text.visible import visible_lines
 
 
 @dataclass(frozen=True)

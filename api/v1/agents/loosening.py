@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from api.door.errors import Denied
 from models.audit.principal import Principal
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 
 GUARDED = ("tools", "mcp_servers", "permission_policy", "approval")
 """Fields of an agent that decide which calls are allowed, and how people are asked about the others."""

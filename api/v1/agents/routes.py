@@ -16,7 +16,7 @@ from api.v1.policy.approvers import check_agent_approvers
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.workspace.agent import Agent, AgentVersion
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 agents = Blueprint("agents", __name__, url_prefix="/v1/agents")
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from models.pure.tool_schema import DIALECT, schema_fault
+from models.pure.json.tool_schema import DIALECT, schema_fault
 
 
 def _input_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic_core.core_schema import ValidationInfo
 from api.door.requests import Body, twice
 from api.v1.policy.approval_settings import ApprovalConfig, ApprovalDefaults
 from api.v1.policy.requests import Policy
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.workspace.agent import BUILTIN_TOOLS, TOOLSET
 
 MAX_TOOLS = 256

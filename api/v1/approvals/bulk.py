@@ -12,10 +12,10 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed
-from models.session.face import Room, require_whole
-from models.session.session import Session
+from models.session.approval.deadline import DeadlinePassed
+from models.session.approval.face import Room, require_whole
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 Outcome = Literal["decided", "voted", "repeated"]
 

@@ -1,4 +1,4 @@
-"""The fields of a decision, for every route that takes one. `models.session.decision` checks which fields go together."""
+"""The fields of a decision, for every route that takes one. `models.session.approval.decision` checks which fields go together."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,9 +7,9 @@ from pydantic_core.core_schema import ValidationInfo
 
 from api.door.requests import YEAR, Body, Message, Sha256
 from api.v1.blocks import WrittenResult
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.pure.policy.rules import MAX_TEXT
-from models.session.decision import Decision
+from models.session.approval.decision import Decision
 
 MAX_USES = 1_000_000
 REPLY_BYTES = 100_000

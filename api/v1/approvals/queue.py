@@ -13,9 +13,9 @@ from models.errors import Invalid, NotFound
 from models.people.delegation import Right, rights_of
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
-from models.session.approval import Approval
-from models.session.approver_set import ApproverSet
-from models.session.session import Session
+from models.session.approval.approver_set import ApproverSet
+from models.session.approval.row import Approval
+from models.session.row import Session
 
 R = TypeVar("R")
 

@@ -11,7 +11,7 @@ from api.v1.approvals.decisions import DecisionFields, GrantScope, Match
 from api.v1.blocks import WrittenResult
 from models.errors import Invalid
 from models.pure.states import APPROVAL
-from models.session.decision import Decision
+from models.session.approval.decision import Decision
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
 ApprovalKind = Literal["tool_call", "unknown_outcome", "question", "budget"]

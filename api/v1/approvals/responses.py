@@ -15,12 +15,12 @@ from api.v1.blocks import Result
 from api.v1.grants.responses import Grant
 from models.database.rows import Db
 from models.pure import policy
-from models.pure.canonical import spelled
+from models.pure.json.canonical import spelled
 from models.pure.offer import Offer
-from models.session import approval as rows
-from models.session.approval_events import requirements
-from models.session.grant import rule_for
-from models.session.vote import Vote
+from models.session.approval import row as rows
+from models.session.approval.events import requirements
+from models.session.approval.grant import rule_for
+from models.session.approval.vote import Vote
 
 
 class MadeDecision(Answer):

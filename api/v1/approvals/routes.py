@@ -17,13 +17,13 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid
-from models.flow.offers import offer_now
 from models.pure import policy
-from models.session import approval_deadline
-from models.session.approval import Approval
-from models.session.grant import is_exact, rule_for
-from models.session.session import Session
-from models.session.vote import Vote
+from models.session.approval import deadline as approval_deadline
+from models.session.approval.grant import is_exact, rule_for
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
+from models.session.row import Session
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
 

@@ -8,7 +8,8 @@ from api.door.requests import Sha256
 from api.door.responses import Answer, Time
 from models.pure.offer import GrantScope, Option, Widest
 from models.pure.quorum import Escalation
-from models.session import approval, vote
+from models.session.approval import row as approval
+from models.session.approval import vote
 
 
 class AnsweredVote(Answer):

@@ -9,7 +9,7 @@ from api.door.responses import Answer, SessionId, Time, WorkspaceId
 from models.audit import acts, seal_key, seals
 from models.audit.verifying import Report
 from models.audit.verifying.verdict import Kind, Problem
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 
 class AuditAct(Answer):

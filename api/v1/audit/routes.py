@@ -23,7 +23,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 audit = Blueprint("audit", __name__, url_prefix="/v1/audit")
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import StringConstraints, field_validator
 
 from api.door.requests import Body, Paged, examples, not_null
-from models.outbox.channel import SETTINGS
-from models.pure.services import ChannelKind
+from models.notices.channel import SETTINGS
+from models.notices.services import ChannelKind
 
 Label = Annotated[str, StringConstraints(max_length=100)]
 Clock = Annotated[str, StringConstraints(max_length=5)]

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from api.door.examples import IDS
 from api.door.responses import Answer, Time
-from models.outbox import channel
-from models.pure.services import ChannelKind
+from models.notices import channel
+from models.notices.services import ChannelKind
 
 
 class Channel(Answer):

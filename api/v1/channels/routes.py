@@ -12,9 +12,9 @@ from api.v1.channels.requests import ChannelCreate, ChannelList, ChannelUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
-from models.flow.channels import add_of_workspace, add_own
-from models.outbox.channel import Channel
-from models.outbox.notification import Notification
+from models.notices.channel import Channel
+from models.notices.new_channel import add_of_workspace, add_own
+from models.notices.notification import Notification
 from models.people.principal import PersonPrincipal
 
 channels = Blueprint("channels", __name__, url_prefix="/v1/channels")

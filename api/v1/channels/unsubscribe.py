@@ -12,7 +12,7 @@ from models.audit.principal import system
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.outbox.channel import Channel
+from models.notices.channel import Channel
 from models.pure.key_secret import sha256
 
 unsubscribing = Blueprint("unsubscribing", __name__)  # its templates are those for signing in

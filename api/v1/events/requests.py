@@ -10,7 +10,7 @@ from api.door.requests import AtMost, Body, Created, Id, PersonName, Query, exam
 from api.v1.approvals.decisions import DecisionFields
 from api.v1.blocks import MessageBlock, Result, not_blank
 from models.errors import Invalid
-from models.session.decision import Decision
+from models.session.approval.decision import Decision
 from models.session.event import OF_ASSENT
 
 

@@ -8,11 +8,11 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.query import select
 from models.database.rows import Db
-from models.session.call_events import OF_CLIENT, RESULTS, USES
-from models.session.call_input import CallInput
-from models.session.call_result import CallResult
 from models.session.event import Event
-from models.session.tool_call import ToolCall
+from models.session.tool_call.events import OF_CLIENT, RESULTS, USES
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import CallResult
+from models.session.tool_call.row import ToolCall
 
 _CALL_FIELDS = dict(RESULTS.values())
 """By type of a result's event: the field that names the call."""

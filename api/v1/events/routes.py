@@ -21,7 +21,7 @@ from models.database.transactions import transaction
 from models.errors import Invalid
 from models.people.principal import PersonPrincipal
 from models.session.event import OF_ASSENT, Event
-from models.session.session import Session
+from models.session.row import Session
 
 events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
 

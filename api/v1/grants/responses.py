@@ -8,7 +8,7 @@ from pydantic import Field
 from api.door.examples import IDS
 from api.door.responses import AgentId, Answer, ApprovalId, GrantId, SessionId, Time
 from models.pure.offer import Offer
-from models.session import grant as rows
+from models.session.approval import grant as rows
 
 
 class Grant(Answer):

@@ -14,15 +14,15 @@ from api.v1.grants.requests import GrantList
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.flow.offers import offers_of
 from models.policy.session_policies import SessionPolicies
 from models.pure.policy import Granted, Rule
-from models.session.approval import Approval
-from models.session.approval_deadline import OVERDUE
-from models.session.grant import Grant, is_exact
-from models.session.session import Session
+from models.session.approval.deadline import OVERDUE
+from models.session.approval.grant import Grant, is_exact
+from models.session.approval.offers import offers_of
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.workspace.row import Workspace
 from models.workspace.toolset import listed
-from models.workspace.workspace import Workspace
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from api.door import auth
 from api.door.routes import METRICS, Door, opens
-from models.flow.gauges import gauges
+from models.operate.gauges import gauges
 
 metrics = Blueprint("metrics", __name__)
 

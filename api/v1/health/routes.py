@@ -13,7 +13,7 @@ from models.audit import alarm
 from models.database import revisions
 from models.database.revisions import Schema
 from models.database.transactions import ERRORS, transaction
-from models.flow import readiness
+from models.operate import readiness
 
 log = logging.getLogger("assent.api")
 

@@ -16,7 +16,7 @@ from api.door.requests import Body, Id, Sha256, Version, examples, without_defau
 from api.v1.model import ModelDefaults
 from api.v1.policy.approval_settings import ApprovalDefaults
 from models.pure import chat, policy
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
 

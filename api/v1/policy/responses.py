@@ -6,13 +6,13 @@ from pydantic import ConfigDict, Field, SerializeAsAny
 
 from api.door.requests import without_defaults
 from api.door.responses import Answer, EventId, GrantId, SessionId, Time
-from models.flow.explanations import Explanation
-from models.flow.past_calls import Then
-from models.flow.simulations import Example, Outcome, Side, Trial
+from models.flow.judge.explanations import Explanation
+from models.flow.judge.past_calls import Then
+from models.flow.judge.simulations import Example, Outcome, Side, Trial
 from models.pure.offer import GrantScope, Offer, Option, Widest
 from models.pure.policy import Effect, Rule, Source, covers, spelled_rule
-from models.session.grant import Grant
-from models.workspace.workspace import Workspace
+from models.session.approval.grant import Grant
+from models.workspace.row import Workspace
 
 
 class AlwaysPolicy(Answer):

@@ -17,13 +17,13 @@ from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Busy, Invalid
-from models.flow import explanations, simulations
-from models.flow.simulations import Outcome, Trial
-from models.pure.canonical import digest, spelled
+from models.flow.judge import explanations, simulations
+from models.flow.judge.simulations import Outcome, Trial
+from models.pure.json.canonical import digest, spelled
 from models.pure.times import rfc3339
-from models.session.session import Session
+from models.session.row import Session
 from models.workspace.agent import Agent
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 policy = Blueprint("policy", __name__, url_prefix="/v1/policy")
 

@@ -28,7 +28,7 @@ from api.v1.events.requests import UserMessage
 from api.v1.model import ModelParam
 from api.v1.policy.approval_settings import ApprovalDefaults
 from api.v1.policy.requests import Policy
-from models.pure.prices import dollars_of
+from models.pure.pricing.prices import dollars_of
 
 Title = Annotated[str, Field(max_length=512)]
 

@@ -10,7 +10,7 @@ from api.v1.events.responses import StopReason
 from api.v1.sessions.waiting import Waiting
 from api.v1.spending.amounts import ActiveUsage, Budget, Stats
 from models.database.rows import Db
-from models.session import session
+from models.session import row as session
 
 STATUSES = {
     "idle": "idle",

@@ -18,7 +18,7 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
-from models.session.session import Session
+from models.session.row import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
 

@@ -10,14 +10,14 @@ from api.door.responses import Answer, ApprovalId, EventId, Time
 from api.v1.approvals.requests import ApprovalKind
 from api.v1.approvals.votes import AnsweredVote, Standing
 from models.database.rows import Db
+from models.pure.json.shortening import shortened
 from models.pure.masking import masked_paths
-from models.pure.shortening import shortened
-from models.session.approval import Approval
-from models.session.approval_events import requirements
-from models.session.call_input import CallInput
-from models.session.session import Session
-from models.session.tool_call import ToolCall
-from models.session.vote import Vote
+from models.session.approval.events import requirements
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
+from models.session.row import Session
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.row import ToolCall
 
 MOST_INPUT = 4000
 """Most characters of a call's input in a session's answer. The approval, or the call's event, has the whole input."""

@@ -8,7 +8,7 @@ from pydantic import Field
 from api.door.responses import Answer
 from models.database import clock
 from models.database.rows import Db
-from models.session import session
+from models.session import row as session
 
 
 class Amount(Answer):

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from api.door.examples import TIME
 from api.door.requests import Body, Created, Description, Moment, examples, not_null
 from api.door.urls import outside_url
-from models.pure.webhook_events import EVENTS, SDK_EVENTS
+from models.outbox.webhook_events import EVENTS, SDK_EVENTS
 
 Url = Annotated[str, StringConstraints(max_length=2000), AfterValidator(outside_url)]
 Label = Annotated[str, StringConstraints(max_length=256)]

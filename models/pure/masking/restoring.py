@@ -7,7 +7,7 @@ rest; a marker then counts only in a text or list that is as it was shown, so th
 
 from typing import Any
 
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.pure.masking.texts import MARKER, Reader
 from models.pure.masking.values import escaped, shown_names
 

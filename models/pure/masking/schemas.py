@@ -5,7 +5,7 @@ from typing import Any
 
 from jsonschema import Draft201909Validator, Draft202012Validator, ValidationError
 
-from models.pure import fitting
+from models.pure.json import fitting
 
 _MARKS = frozenset({"writeOnly", "format"})
 Place = tuple[str | int, ...]

@@ -2,7 +2,7 @@
 
 import re
 
-from models.pure import fitting
+from models.pure.json import fitting
 from models.pure.masking.leaders import COMMANDS, NAMES
 from models.pure.masking.shapes import SHAPES
 from models.pure.masking.words import Left, Span

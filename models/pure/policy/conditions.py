@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonpointer import JsonPointer, JsonPointerException
 
-from models.pure.canonical import canonical
+from models.pure.json.canonical import canonical
 from models.pure.policy import globs
 from models.pure.policy.rules import MAX_CHOICES, MAX_REGEX, MAX_TEXT, Effect
 

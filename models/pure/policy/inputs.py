@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from models.pure.canonical import digest
+from models.pure.json.canonical import digest
 from models.pure.masking import MARKER
 from models.pure.policy.commands import joined
 from models.pure.policy.conditions import MISSING, Argument, look_up, pointer

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from models.pure.shell import git_commands, git_places, grammar, wrappers
 from models.pure.shell.words import Doubt, Torn, guess
-from models.pure.visible import is_plain
+from models.pure.text.visible import is_plain
 
 Words = tuple[str, ...]
 

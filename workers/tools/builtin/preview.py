@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from assent import ToolError
-from models.pure.line_diff import hunks
+from models.pure.text.line_diff import hunks
 from workers.tools.builtin import edit, paths
 from workers.tools.builtin.shell import next_directory
 from workers.tools.clean import escape_controls
 
 
 def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what `models.session.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
+    """Return what `models.session.approval.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
     try:
         if tool == "bash":
             return {"directory": _directory(root)}

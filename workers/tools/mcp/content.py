@@ -7,7 +7,7 @@ from typing import Any
 
 import mcp_types as types
 
-from models.pure.storable import is_deep
+from models.pure.json.storable import is_deep
 from workers.tools.clean import text_block
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

@@ -11,8 +11,8 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from models.pure.json.tool_schema import schema_fault
 from models.pure.naming import RESERVED, is_reserved
-from models.pure.tool_schema import schema_fault
 from models.settings import settings
 from workers.tools import clean
 from workers.tools.mcp.connecting import connect

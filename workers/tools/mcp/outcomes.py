@@ -8,7 +8,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from models.pure.fitting import misfit
+from models.pure.json.fitting import misfit
 from models.settings import settings
 from workers.tools.clean import text_block
 from workers.tools.kinds import Question, ToolResult, text_result

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from models.pure.fitting import unusable_pattern
+from models.pure.json.fitting import unusable_pattern
 from models.pure.naming import RESERVED, is_reserved
 from models.pure.policy import policy_of
 

@@ -18,20 +18,20 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from models.flow.names import Names
-from models.outbox.notification import Notification
-from models.outbox.slack_reply import SlackReply
+from models.notices.notification import Notification
+from models.notices.slack_button import RESULTS, Button, Result
+from models.notices.slack_reply import SlackReply
 from models.people.member import Member
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
-from models.pure.slack_button import RESULTS, Button, Result
-from models.session import sentences
-from models.session.approval import Approval
-from models.session.approval_deadline import DeadlinePassed
-from models.session.decision import Decision
-from models.session.face import MESSAGE, require_whole
+from models.session.approval import sentences
+from models.session.approval.deadline import DeadlinePassed
+from models.session.approval.decision import Decision
+from models.session.approval.face import MESSAGE, require_whole
+from models.session.approval.row import Approval
 from models.settings import settings
-from models.workspace.workspace import Workspace
+from models.workspace.row import Workspace
 
 slack = Blueprint("slack", __name__)
 

@@ -12,7 +12,7 @@ from api.v1.people.delegations.requests import DelegationGive, DelegationList
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
-from models.flow import delegating
+from models.notices import delegating
 from models.people.delegation import Delegation
 from models.people.principal import PersonPrincipal
 

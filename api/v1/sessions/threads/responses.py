@@ -7,7 +7,7 @@ from api.v1.agents.responses import SessionAgent
 from api.v1.sessions.responses import STATUSES
 from api.v1.spending.amounts import ActiveUsage, ThreadStats
 from models.database.rows import Db
-from models.session import session
+from models.session import row as session
 
 
 class Thread(Answer):

@@ -18,7 +18,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
-from models.session.session import Session
+from models.session.row import Session
 
 threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
 

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from api.door.examples import IDS
 from api.door.requests import Body, Id, Paged, examples
-from models.pure.prices import dollars_of
+from models.pure.pricing.prices import dollars_of
 
 Period = Literal["daily", "weekly", "monthly"]
 ScopeType = Literal["workspace", "agent", "user"]

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from api.door.responses import AgentId, Answer, SpendLimitId, Time, UserId, WorkspaceId
 from models.people.person import Person
-from models.pure.prices import CURRENCY, cents, exact
-from models.session.effective_limit import EffectiveLimit
+from models.pure.pricing.prices import CURRENCY, cents, exact
+from models.session.spending.effective_limit import EffectiveLimit
 from models.workspace import spend_limit
 
 

@@ -10,10 +10,10 @@ from api.v1.spending.spend_limits import responses as answers
 from api.v1.spending.spend_limits.requests import EffectiveList, SpendLimitList, SpendLimitSet
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.flow import limits
+from models.flow.spend import limits
 from models.people.member import Member
 from models.people.person import Person
-from models.session import effective_limit
+from models.session.spending import effective_limit
 from models.workspace.spend_limit import PERIODS, SpendLimit
 
 spend_limits = Blueprint("spend_limits", __name__)

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from api.door.responses import AgentId, SessionId, ThreadId, Time
 from api.v1.spending.amounts import Usage
-from models.pure.money import spending
-from models.session.usage_report import Line
+from models.pure.pricing.money import spending
+from models.session.spending.report import Line
 
 
 class UsageLine(Usage):

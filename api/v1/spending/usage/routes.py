@@ -13,7 +13,7 @@ from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid
-from models.session.usage_report import Report, lines
+from models.session.spending.report import Report, lines
 
 usage = Blueprint("usage", __name__, url_prefix="/v1/usage")
 

@@ -1,0 +1,1 @@
+"""What clients cause: sessions, messages, and changes of a session."""

@@ -1,0 +1,182 @@
+"""The events that clients send to a session: messages, interrupts, decisions and results."""
+
+from typing import Any
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict, Invalid
+from models.flow.begin import speakers
+from models.flow.carry_on.next_step import carry_on, stop
+from models.flow.decide.chat_words import answer, take_word
+from models.flow.decide.decisions import decide
+from models.flow.decide.questions import named
+from models.session.approval import confirmation
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.event import Event
+from models.session.row import Session
+from models.session.tool_call.echoes import echoes_of
+from models.session.tool_call.events import RESULTS
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import CallResult
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
+from models.session.work import Work
+from models.settings import providers
+
+MAX_UNREAD = 100
+"""Most messages that may wait in one session. The next turn reads all of them."""
+
+
+def receive(db: Db, session: Session, principal: Principal, events: list[dict[str, Any]]) -> list[Event]:
+    """Take a client's events in order, all or none. Returns the stored events: for a repeated decision or result, the first one.
+
+    `events` have valid shapes: those of `api.v1.events.requests`, except that a `user.tool_confirmation` carries its `Decision` as
+    `decision`, and may name its approval by `approval_id` instead of its call by `tool_use_id`. Raises Conflict if the session is
+    archived or a different decision came first, and Invalid with the field.
+    """
+    if session.status == "terminated":
+        raise Conflict(f"Session {session.id} is archived and takes no more events.")
+    before = session.last_seq
+    taken: list[Event] = []
+    for index, event in enumerate(events):
+        try:
+            taken.append(_TAKERS[event["type"]](db, session, principal, event))
+        except Invalid as refusal:
+            raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
+    stored_now = [event.seq for event in taken if event.seq > before]
+    if stored_now:
+        session.stream_behind(principal, stored_now[-1])
+    return taken
+
+
+def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if decided := take_word(db, session, principal, event):
+        return decided
+    _check_readable(db, session, event["content"])
+    if session.unread >= MAX_UNREAD:
+        raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
+    person = speakers.hear(db, session, principal, event.get("on_behalf_of"))
+    stored = session.emit(db, "user.message", {"content": event["content"], **person}, queued=True)
+    session.note(principal, "message.received", stored.id, **person)
+    if session.status == "idle":
+        session.stream_positions = {}  # of the previous run
+        session.run_again(db)
+        Turn.queue(db, session, 1)
+        Work.want(db, session)
+    else:
+        answer(db, session)
+    return stored
+
+
+def _check_readable(db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+    """Raise Invalid, with the block, if the model of the session's agent cannot read a block of a message."""
+    if all(block["type"] == "text" for block in content):
+        return
+    model, defaults = session.configured(db)["model"], (session.policies or {}).get("model")
+    entry = providers.serving(model["id"], providers.excluded(model, defaults))
+    for index, block in enumerate(content):
+        if entry and not entry.reads(block):
+            message = f"provider {entry.name} cannot read {providers.described(block)}; send its content as text."
+            raise Invalid(f"content.{index}", message)
+
+
+def _take_interrupt(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if event.get("session_thread_id") not in {None, session.thread_id}:
+        raise Invalid("session_thread_id", f"session {session.id} has one thread, {session.thread_id}; leave it out.")
+    stored = session.emit(db, "user.interrupt", {})
+    session.note(principal, "session.interrupted", session.id)
+    stop(db, session, principal)
+    return stored
+
+
+def _take_confirmation(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if "approval_id" in event:
+        approval = db.get(Approval, event["approval_id"])
+        if approval is None or approval.session_id != session.id:
+            raise Invalid("approval_id", f"session {session.id} has no approval {event['approval_id']!r}.")
+        return _stored(db, session, approval, decide(db, session, principal, approval, event["decision"]))
+    call = _call(db, session, "tool_use_id", event["tool_use_id"])
+    approvals, _ = db.read(Approval.about(call.id), CallInput.about(call.id))  # a decision reads the input, too
+    approvals.sort(key=Approval.age)
+    if not approvals:
+        raise Invalid(
+            "tool_use_id",
+            f"{call.id} was not asked about: its permission was {call.permission!r}, and it is {call.status}.",
+        )
+    decision: Decision = event["decision"]
+    approval = _decided_approval(approvals, decision)
+    return _stored(db, session, approval, decide(db, session, principal, approval, decision))
+
+
+def _decided_approval(approvals: list[Approval], decision: Decision) -> Approval:
+    """Return the one of a call's approvals that the decision is for.
+
+    A repeated decision is for the approval that it decided first. It never decides a later approval of an unknown outcome, nor a
+    question that it does not answer. A call whose grant was revoked is asked about again: its last approval is the pending one.
+    """
+    to_run = [approval for approval in approvals if approval.kind == "tool_call"]
+    questions = [approval for approval in approvals if approval.kind == "question"]
+    if decision.answers is not None:
+        for question in questions:
+            if question.status != "pending" and question.decision == named(question, decision).stored:
+                return question
+        return (questions or to_run or approvals)[-1]
+    pending = [approval for approval in to_run if approval.status == "pending"]
+    pending_questions = [approval for approval in questions if approval.status == "pending"]
+    if decision.result == "deny":
+        pending = pending or pending_questions
+    repeated = [approval for approval in to_run + questions if approval.decision == decision.stored]
+    return (pending or repeated or pending_questions or to_run or approvals)[-1]
+
+
+def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    kind = next(k for k, (type_, _) in RESULTS.items() if type_ == event["type"])
+    field = RESULTS[kind][1]
+    call = _call(db, session, field, event[field])
+    if call.kind != kind:
+        wants = "the server runs: it takes no result from a client"
+        takes = wants if call.kind in {"builtin", "mcp"} else f"takes a {RESULTS[call.kind][0]}"
+        raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
+    content, is_error = event.get("content") or [], bool(event.get("is_error"))
+    if call.status == "with_client":
+        shown = echoes_of(db, call).value(content)
+        stored = session.emit(db, event["type"], {field: call.id, "content": shown, "is_error": is_error})
+        session.note(principal, "tool_call.answered", call.id, is_error=is_error)
+        call.settle(db, session, "done", content, is_error=is_error, by_client=True)
+        carry_on(db, session)
+        return stored
+    if call.status == "done" and CallResult.of(db, call.id).content == content and call.is_error == is_error:
+        of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
+        [stored] = db.find(Event, of_call, session=session.id, type=event["type"], field=field, call=call.id)
+        return stored
+    reason = "it awaits approval" if call.status == "asked" else f"it is {call.status} already"
+    raise Invalid(field, f"{call.id} takes no result now: {reason}.")
+
+
+_TAKERS = {
+    "user.message": _take_message,
+    "user.interrupt": _take_interrupt,
+    "user.tool_confirmation": _take_confirmation,
+    "user.custom_tool_result": _take_result,
+    "user.tool_result": _take_result,
+}
+
+
+def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
+    ToolCall.of_turn(db, session)  # one read of all calls of the turn, which the next events mostly name
+    call = db.get(ToolCall, call_id)
+    if call is None or call.session_id != session.id:
+        raise Invalid(
+            field,
+            f"session {session.id} has no tool call {call_id!r}; use the id of the call's event.",
+        )
+    return call
+
+
+def _stored(db: Db, session: Session, approval: Approval, event_id: str) -> Event:
+    fresh = [event for event in session.events if event.id == event_id]
+    if fresh:
+        return fresh[0]
+    stored = db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=session.id, id=event_id)
+    return stored or confirmation.unsent(approval)

@@ -1,0 +1,151 @@
+"""A session's beginning and end: create, archive, delete."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.database import ids
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.flow.begin import speakers
+from models.flow.carry_on.hosted_work import retire_work
+from models.flow.carry_on.next_step import stop
+from models.flow.spend.budgets import check_budgetable
+from models.outbox import removal
+from models.outbox.delivery import Caused, Delivery
+from models.session.approval.grant import Grant
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
+from models.workspace.agent import AgentVersion
+from models.workspace.environment import Environment
+from models.workspace.row import POLICIES, as_policies
+
+
+def create(
+    db: Db,
+    principal: Principal,
+    *,
+    version: AgentVersion,
+    overrides: dict[str, Any] | None = None,
+    environment_id: str | None,
+    title: str | None,
+    metadata: dict[str, str],
+    max_turns: int,
+    chat_approvals: bool = False,
+    on_ask: str = "inbox",
+    on_behalf_of: str | None = None,
+    max_list_cost: Decimal | None = None,
+) -> Session:
+    """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
+
+    `environment_id`: None for the built-in environment.
+    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if the environment is missing or archived, and if no
+    person is named although the agent's calls need four eyes.
+    """
+    environments, policies = db.read(Environment.keeping(environment_id), POLICIES)
+    environment = Environment.for_session(environments)
+    [(*_, watched, now)] = policies
+    speaker = speakers.named(db, principal, on_behalf_of)
+    session = _idle(
+        principal,
+        version,
+        now,
+        overrides=overrides or None,
+        environment_id=environment.id,
+        self_hosted=environment.self_hosted,
+        title=title,
+        metadata_=metadata,
+        max_turns=max_turns,
+        chat_approvals=chat_approvals,
+        on_ask=on_ask,
+        on_behalf_of=speaker,
+        makers=list(principal.makers) or None,
+        max_list_cost=max_list_cost,
+    )
+    session.begin(db, now, watched=watched).policies = as_policies(policies)
+    speakers.check(db, session, [speaker, *principal.makers])
+    if max_list_cost is not None:
+        check_budgetable(db, session)
+    _record_creation(db, session, principal)
+    return session
+
+
+def _idle(principal: Principal, version: AgentVersion, now: datetime, **columns: Any) -> Session:
+    """Return a session in which nothing has happened."""
+    return Session(
+        id=ids.new("sesn"),
+        workspace_id=principal.workspace_id,
+        agent_id=version.agent_id,
+        agent_version=version.version,
+        speakers=[],
+        status="idle",
+        turn_number=0,
+        turn_count=0,
+        last_seq=0,
+        stream_positions={},
+        usage={},
+        audit_seq=0,
+        audit_head=acts.GENESIS,
+        unread=0,
+        created_at=now,
+        updated_at=now,
+        **columns,
+    )
+
+
+def _record_creation(db: Db, session: Session, principal: Principal) -> None:
+    """Insert the session, with its act and its webhook."""
+    details = {"agent": session.agent_id, "version": session.agent_version}
+    if session.on_behalf_of:
+        details["on_behalf_of"] = f"user:{session.on_behalf_of}"
+    session.note(principal, "session.created", session.id, **details)
+    if session.watched:
+        Delivery.cause(db, Caused("session.created", session.id))
+    db.insert(session)
+
+
+def archive(db: Db, session: Session, principal: Principal) -> None:
+    """End the session for good, and keep its history. Idempotent. Raises Conflict while the session runs."""
+    if session.status == "terminated":
+        return
+    _quiet(db, session, principal, "archived")
+    Grant.end_all(db, session)
+    retire_work(db, session, also_held=True)
+    session.become("terminated")
+    session.archived_at = session.now
+    session.emit(db, "session.status_terminated", {})
+    session.note(principal, "session.archived", session.id)
+
+
+def delete(db: Db, session: Session, principal: Principal) -> None:
+    """Delete the session. Nobody sees its rows any more, and a sweep removes them. Its audit stays.
+
+    Raises Conflict while the session runs.
+    """
+    _quiet(db, session, principal, "deleted")
+    session.note(principal, "session.deleted", session.id)
+    db.save()  # sends the changes of calls and approvals before their rows are hidden
+    removal.begin(db, "session", session.id)
+    acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
+    db.delete(session)
+    Delivery.cause(db, Caused("session.deleted", session.id))
+
+
+def gone(session_ids: list[str]) -> set[str]:
+    """Return the ids of deleted sessions, in any workspace. Tools workers' role cannot read all sessions."""
+    with transaction() as db:
+        rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
+        return {session_id for (session_id,) in rows}
+
+
+def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
+    """Cancel everything that waits. Raises Conflict while a turn or a call is queued or runs. `done` is for the error."""
+    busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
+    if session.live or busy:
+        raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
+    Turn.read_queue(db, session, None)
+    stop(db, session, principal)

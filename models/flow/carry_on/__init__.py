@@ -1,0 +1,1 @@
+"""The next step of a run, and what a run that rests waits for."""

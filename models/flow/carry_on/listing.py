@@ -1,0 +1,166 @@
+"""The listing: a message of the conversation that says which decisions wait, in sessions with chat approvals.
+
+People read it, and the model never does: it is an event alone, no part of a reply. Chat words refer to the newest listing.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from models.database.rows import Db
+from models.pure import policy
+from models.pure.quorum import Quorum
+from models.pure.text.relative_time import counted
+from models.pure.text.visible import visible
+from models.session.approval import sentences
+from models.session.approval.face import MESSAGE, Face
+from models.session.approval.grant import rule_for
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.result import text
+
+MOST_LISTED = 10
+"""Most approvals of one listing. No word decides the others."""
+OURS = "assent"
+"""The field of an `agent.message` that the model did not write."""
+_BAR = "| "
+"""Stands before each line of a call, so that no line of a call looks like a line of the listing."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The newest listing of a session, if the conversation shows nothing newer."""
+
+    at: datetime
+    approval_ids: list[str]
+    shown_inputs: dict[str, str]
+    """The hashes of the inputs that the listing shows whole, by approval."""
+
+    @classmethod
+    def newest(cls, db: Db, session: Session) -> "Listed | None":
+        """Return the listing; None if the conversation shows something newer: a text, a result, a decision or a question."""
+        rows = db.rows(_NEWEST, session=session.id, quiet=list(QUIET), ours=OURS)
+        ours, at = rows[0] if rows else (None, None)
+        if not ours or ours["kind"] != "waiting":
+            return None
+        return cls(at, ours["approval_ids"], ours["shown_inputs"])
+
+
+QUIET = ("session.status_idle", "session.updated", "session.usage", "approval.reminded")
+"""Types of events that say nothing new about what waits."""
+_NEWEST = """
+    SELECT body -> %(ours)s, created_at
+    FROM (SELECT seq, type, body, created_at FROM event WHERE session_id = %(session)s ORDER BY seq DESC LIMIT 100) recent
+    WHERE type <> ALL(%(quiet)s) ORDER BY seq DESC LIMIT 1
+"""
+
+
+def is_stale(db: Db, session: Session) -> bool:
+    """True if approvals wait, and the conversation shows something newer than their listing."""
+    return Listed.newest(db, session) is None and bool(Approval.pending(db, session.id))
+
+
+def list_waiting(db: Db, session: Session, before: str = "") -> None:
+    """Emit a message with the sentences `before` and a listing of the pending approvals. No-op if it would be empty.
+
+    `session.status_idle` must follow in the same transaction, because the SDKs' runners expect it last.
+    """
+    pending = Approval.pending(db, session.id)
+    listed = pending[:MOST_LISTED]
+    parts = [before] if before else []
+    if listed:
+        parts += [_heading(pending), *map(_entry, listed), _guide(pending, listed)]
+    if parts:
+        shown = {approval.id: approval.runs for approval in listed if allowed_by_words(approval)}
+        say(db, session, "waiting", "\n\n".join(parts), [approval.id for approval in listed], shown_inputs=shown)
+
+
+def without_listings(written: str) -> str:
+    """Return a text that a client sends back without the listings in it, which `list_waiting` wrote."""
+    if _END not in written:
+        return written
+    kept: list[str] = []
+    listed: list[str] | None = None
+    for line in written.split("\n"):
+        if listed is not None:
+            listed.append(line)
+            if line.endswith(_END) and not line.startswith(_BAR):
+                listed = None
+        elif _HEADINGS.fullmatch(line):
+            listed = [line]
+            if kept[-2:-1] and kept[-2].startswith(_BEFORE):
+                del kept[-2:]
+        else:
+            kept.append(line)
+    return "\n".join(kept + (listed or [])).strip()
+
+
+def say(db: Db, session: Session, kind: str, words: str, approval_ids: list[str], **more: Any) -> None:
+    """Emit a message of the conversation that the model did not write and never gets."""
+    session.emit(db, "agent.message", {"content": text(words), OURS: {"kind": kind, "approval_ids": approval_ids, **more}})
+
+
+def by_words(approval: Approval) -> bool:
+    """True if chat words may decide the approval at all: it is about a call that has not begun, and needs no signed-in people."""
+    return approval.kind == "tool_call" and not Quorum.of(approval.quorum).needs_people
+
+
+def allowed_by_words(approval: Approval) -> bool:
+    """True if a chat word may allow the call: words decide it, its tool offers to allow once, and a listing shows it whole."""
+    return by_words(approval) and approval.offer.has("once") and Face.of(approval, MESSAGE).is_whole
+
+
+def covered(approvals: list[Approval], pending: list[Approval]) -> dict[str, str]:
+    """Return what `approve all` for these approvals also allows from then on, in words, by tool.
+
+    A grant releases all pending calls of its tool. So a tool that offers grants gets one only if each of them is among `approvals`.
+    """
+    chosen = {approval.id for approval in approvals}
+    held_back = {approval.tool for approval in pending if approval.id not in chosen}
+    granted = [a for a in approvals if a.tool not in held_back and a.offer.gives("session", exact=False)]
+    return {approval.tool: policy.covers(rule_for(approval, None)) for approval in granted}
+
+
+def _heading(pending: list[Approval]) -> str:
+    waits = f"{counted(len(pending), 'call')} {'waits' if len(pending) == 1 else 'wait'} for a decision:"
+    return waits if all(approval.kind == "tool_call" for approval in pending) else "A decision is needed:"
+
+
+def _entry(approval: Approval) -> str:
+    face = Face.of(approval, MESSAGE)
+    lines = [visible(" ".join(face.title.split())), *(_BAR + line for line in face.text.splitlines())]
+    if not allowed_by_words(approval):
+        lines.append(f"{_why_not(approval)} {sentences.page_of(approval.id)}")
+    return "\n".join(lines)
+
+
+def _why_not(approval: Approval) -> str:
+    if approval.kind != "tool_call":
+        return "No word decides this. Decide it here:"
+    if not by_words(approval):
+        return "Only people who sign in decide this. Decide it here:"
+    if why := approval.offer.why_not(approval.tool, "once"):
+        return f"{why} Decide it here:"
+    return "This may not be all that would run, so no word allows it. Read and decide it here:"
+
+
+def _guide(pending: list[Approval], listed: list[Approval]) -> str:
+    """Return which words decide what is listed, and the effect of other messages."""
+    parts = []
+    if len(pending) > len(listed):
+        parts.append(f"{len(pending) - len(listed)} more are listed when these are decided.")
+    allowed = [approval for approval in listed if allowed_by_words(approval)]
+    if allowed:
+        parts.append('Say "approve" or "reject".' if len(listed) == 1 else 'Say "approve all" or "reject".')
+        if later := "; ".join(covered(allowed, pending).values()):
+            parts.append(f'"approve all" also allows, from then on in this session: {later}.')
+    elif any(by_words(approval) for approval in listed):
+        parts.append('Say "reject" to deny.')
+    return " ".join([*parts, _END])
+
+
+_END = "Anything else is sent to the agent when it goes on."
+_HEADINGS = re.compile(r"[0-9]+ calls? waits? for a decision:|A decision is needed:")
+_BEFORE = ("Nothing was decided: ", "Your message is sent to the agent ")
+"""The beginnings of the sentences that may stand before a listing."""

@@ -1,0 +1,128 @@
+"""The next step of a run. Only this module reads all calls of a turn and decides whether to wait, to go on or to rest."""
+
+from typing import Any
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.flow.carry_on.hosted_work import retire_work
+from models.flow.carry_on.listing import is_stale, list_waiting
+from models.flow.carry_on.next_move import all_settled, waits_for
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import NOTHING
+from models.pure.states import NEEDS_SOMEBODY
+from models.pure.text import words
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.echoes import NO_ECHOES
+from models.session.tool_call.result import text
+from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.turn.row import Turn
+from models.session.turn.usage import TurnUsage
+from models.session.work import Work
+
+BUDGET_REACHED = {"type": "budget_reached"}
+
+
+def carry_on(db: Db, session: Session) -> None:
+    """Take the next step after a change to the calls of the current turn: wait, run, start the next turn, or finish stopping."""
+    calls = ToolCall.of_turn(db, session)
+    if session.status == "stopping":
+        if not any(call.status == "running" for call in calls):
+            rest(db, session, session.stop_reason or {"type": "end_turn"})
+        return
+    needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
+    if needing:
+        asks_for_budget = all(call.kind == BUDGET for call in needing)
+        tools = {"type": "requires_action", "event_ids": [call.id for call in needing]}
+        wait(db, session, BUDGET_REACHED if asks_for_budget else tools)
+        return
+    if any(call.kind == BUDGET and call.status != "answered" for call in calls):
+        rest(db, session, BUDGET_REACHED)
+        return
+    session.run_again(db)
+    if all_settled(call.status for call in calls):
+        Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+
+
+def go_on(db: Db, session: Session) -> None:
+    """Start the next turn of a run that rested at a budget or spend limit."""
+    session.run_again(db)
+    Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+    Work.want(db, session)
+
+
+def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
+    """End the run: the session is idle. If messages wait, they start the next run at once."""
+    if session.unread:
+        session.run_again(db)
+        Turn.queue(db, session, 1)
+        Work.want(db, session)
+        return
+    session.become("idle")
+    retire_work(db, session)
+    session.stop_reason = stop_reason
+    session.emit(db, "session.status_idle", {"stop_reason": stop_reason} | more)
+
+
+def stop(db: Db, session: Session, principal: Principal, why: str | None = None) -> None:
+    """Stop the run: discard a reply in flight, cancel calls that have not started, and tell running calls to end.
+
+    The session is idle when these have ended. `why` is for its stop reason.
+    """
+    if session.status in {"idle", "terminated"}:
+        return
+    session.become("stopping")
+    session.stop_reason = {"type": "end_turn", "ended_by": str(principal)} | ({"message": why} if why else {})
+    turn = db.get(Turn, session.turn_id)
+    if turn is not None and turn.status in {"queued", "running"}:
+        if turn.status == "running":
+            end_unreported(db, session, turn)
+        turn.cancel(db, session)
+    for call in ToolCall.of_turn(db, session):
+        _stop_call(db, session, principal, call)
+    carry_on(db, session)
+
+
+def end_unreported(db: Db, session: Session, turn: Turn) -> None:
+    """End an attempt that its worker did not report: count the highest charge that it may have caused, and close its request.
+
+    A worker that is alive replaces the estimate later (`models.flow.run.turns.correct_usage`).
+    """
+    charge = Charge.of(turn.quote).ended(None) if turn.quote else None
+    TurnUsage.record(db, session, turn, [charge] if charge else [])
+    turn.end_span(db, session, charge.usage if charge else NOTHING, is_error=True)
+
+
+def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:
+    asks = False
+    if call.status in {"asked", "unknown"}:
+        for approval in Approval.of_call(db, call.id):
+            if approval.status == "pending":
+                asks = approval.kind == "question"
+                approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
+    if call.status == "unknown":
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
+    elif call.status in {"asked", "queued", "held", "with_client"}:
+        say = words.cancelled_asking if asks else words.cancelled
+        call.settle(db, session, "cancelled", text(say()), is_error=True, echoes=NO_ECHOES)
+    elif call.status == "running" and call.cancel_requested_at is None:
+        call.cancel_requested_at = session.now
+
+
+def wait(db: Db, session: Session, reason: dict[str, Any]) -> None:
+    """Have the session wait for somebody, and emit the reason; with chat approvals, after a listing.
+
+    Emits nothing if the session waits for the same reason already, unless its listing is stale.
+    """
+    session.waits_for = waits_for(call.status for call in ToolCall.of_turn(db, session))
+    if session.status == "waiting" and session.stop_reason == reason:
+        if session.chat_approvals and is_stale(db, session):
+            list_waiting(db, session)
+            session.rest_again(db)
+        return
+    session.become("waiting")
+    session.stop_reason = reason
+    if session.chat_approvals:
+        list_waiting(db, session)
+    session.emit(db, "session.status_idle", {"stop_reason": reason})

@@ -1,0 +1,1 @@
+"""What decisions cause, and what happens if nobody decides."""

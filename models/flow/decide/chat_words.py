@@ -1,0 +1,173 @@
+"""Decisions by chat words, in sessions that turn them on. An uncertain word decides nothing: the session asks back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Invalid, Refusal
+from models.flow.carry_on.listing import Listed, allowed_by_words, by_words, covered, list_waiting, say
+from models.flow.carry_on.next_step import carry_on
+from models.flow.decide.decisions import check, decide
+from models.flow.decide.edits import check_runs
+from models.flow.judge.approvers import described
+from models.flow.judge.grants import session_policies, workspace_policies
+from models.pure import chat
+from models.session.approval.deadline import overdue
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.event import Event
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+
+READ_SECONDS = 2
+"""A listing that is younger cannot have been read, so no word refers to it."""
+
+
+@dataclass(frozen=True)
+class _About:
+    """The approvals to which a word refers."""
+
+    approvals: list[Approval]
+    shown_inputs: dict[str, str] = field(default_factory=dict)
+    """The hashes of the inputs that the writer was shown, by approval."""
+
+
+def take_word(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event | None:
+    """Decide by a chat word. Returns the word's event, or None if the message is no chat word or no approval waits."""
+    word = _word(db, session, event)
+    pending = Approval.pending(db, session.id) if word else []
+    if word is None or not pending:
+        return None
+    about = _about(db, session, pending, event.get("seen"))
+    stored = session.emit(db, "user.message", {"content": event["content"]})
+    session.note(principal, "message.received", stored.id)
+    why_not = about if isinstance(about, str) else _decide(db, session, principal, word, pending, about)
+    if why_not:
+        list_again(db, session, f"Nothing was decided: {why_not}")
+    return stored
+
+
+def answer(db: Db, session: Session) -> None:
+    """List again what waits, after a message that is no chat word, so that its writer learns why the agent does not reply."""
+    if session.chat_approvals and session.status == "waiting" and Approval.pending(db, session.id):
+        list_again(db, session, "Your message is sent to the agent when it goes on.")
+
+
+def list_again(db: Db, session: Session, before: str) -> None:
+    """List what waits after the sentence `before`. The idle event comes last, as the SDKs' runners expect."""
+    list_waiting(db, session, before)
+    session.rest_again(db)
+
+
+def _word(db: Db, session: Session, event: dict[str, Any]) -> chat.Word | None:
+    content = event["content"]
+    if not session.chat_approvals or len(content) != 1 or content[0]["type"] != "text":
+        return None
+    return chat.meaning(content[0]["text"], workspace_policies(db, session)["chat_words"])
+
+
+def _about(db: Db, session: Session, pending: list[Approval], seen: str | None) -> _About | str:
+    """Return the approvals to which the word refers, or why they are not certain, as the end of a sentence."""
+    if seen is not None:
+        last = db.value("SELECT seq FROM event WHERE session_id = %(session)s AND id = %(seen)s", session=session.id, seen=seen)
+        if last is None:
+            raise Invalid("seen", f"session {session.id} has no event {seen!r}; send the id of the last event that was shown.")
+        shown = {approval_id for (approval_id,) in db.rows(_SHOWN, session=session.id, last=last)}
+        about = [approval for approval in pending if approval.id in shown]
+        return _About(about) if about else "what waits was asked after the last event that you were shown."
+    listed = Listed.newest(db, session)
+    if listed is None:
+        return "something has changed since you were told what waits. Look again, then repeat your answer."
+    if session.now - listed.at < timedelta(seconds=READ_SECONDS):
+        return f"your answer came less than {READ_SECONDS} s after what it would decide. Look again, then repeat it."
+    return _About([approval for approval in pending if approval.id in listed.approval_ids], listed.shown_inputs)
+
+
+_SHOWN = """
+    SELECT coalesce(body ->> 'approval_id', body -> 'approval' ->> 'id') FROM event
+    WHERE session_id = %(session)s AND seq <= %(last)s AND (type = 'approval.requested' OR body ? 'approval')
+"""
+
+
+def _decide(db: Db, session: Session, principal: Principal, word: chat.Word, pending: list[Approval], about: _About) -> str | None:
+    """Decide as the word says. Returns why nothing was decided, as the end of a sentence; None if something was."""
+    if word.result == "unclear":
+        return "it is not clear whether your message allows or denies. It was not sent to the agent."
+    if "approvals" not in principal.scopes:
+        return "this API key may send messages, but it may not decide."
+    if word.result == "allow" and len(about.approvals) > 1 and not word.all:
+        return f'{len(about.approvals)} decisions wait. Say "approve all", or decide them one by one.'
+    chosen = _choice(db, session, word, about.approvals)
+    if isinstance(chosen, str):
+        return chosen
+    granted = covered(chosen, pending) if word.all else {}
+    decisions = _decisions(word, chosen, granted, about.shown_inputs)
+    try:
+        for approval, decision in decisions:
+            check(db, session, principal, approval, decision)
+            if word.result == "allow":
+                check_runs(db, session, approval, db.get_one(ToolCall, approval.tool_call_id))
+    except Refusal as refusal:
+        return str(refusal)
+    for approval, decision in decisions:
+        decide(db, session, principal, approval, decision, carries_on=False)
+    if word.all:
+        say(db, session, "decided", _grants(chosen, granted), [approval.id for approval in chosen])
+    _carry_on(db, session)
+    return None
+
+
+def _choice(db: Db, session: Session, word: chat.Word, approvals: list[Approval]) -> list[Approval] | str:
+    """Return those of the approvals that the word decides, or why it decides none."""
+    late = overdue(db, approvals, session.now)
+    waiting = [approval for approval in approvals if approval not in late]
+    if not waiting:
+        return "the deadline has passed."
+    rules = session_policies(db, session)
+    for approval in waiting:
+        approval.tighten(db, rules.quorum(approval.tool, approval.level))
+    by_word = [approval for approval in waiting if by_words(approval)]
+    if not by_word:
+        one = next((approval for approval in waiting if approval.kind == "tool_call"), None)
+        return f"words in a chat do not decide {one.tool}. {described(db, one)}" if one else "no word decides what waits."
+    if word.result == "deny":
+        return by_word
+    if allowed := [approval for approval in by_word if allowed_by_words(approval)]:
+        return allowed
+    reasons = (approval.offer.why_not(approval.tool, "once") for approval in by_word)
+    return next(filter(None, reasons), "no word allows what is not wholly shown.")
+
+
+def _grants(chosen: list[Approval], granted: Mapping[str, str]) -> str:
+    """Return which later calls `approve all` allows too, in sentences."""
+    words = f"Allowed, and from now on in this session: {'; '.join(granted.values())}." if granted else "Allowed once."
+    single = ", ".join(sorted({a.tool for a in chosen if not a.offer.gives("session", exact=False)}))
+    words += f" Every call of {single} is asked about: no grant for the session is offered." if single else ""
+    others = ", ".join(sorted({a.tool for a in chosen if a.offer.gives("session", exact=False)} - granted.keys()))
+    return words + (f" Later calls of {others} are asked about, because other calls of it still wait." if others else "")
+
+
+def _decisions(
+    word: chat.Word, chosen: list[Approval], granted: Mapping[str, str], shown_inputs: Mapping[str, str]
+) -> list[tuple[Approval, Decision]]:
+    """Return the decision on each approval. The first one of each tool in `granted` gives the grant."""
+    decisions, tools = [], set(granted)
+    for approval in chosen:
+        if word.result == "deny":
+            decision = Decision("deny", deny_message=word.reason)
+        else:
+            scope: Literal["session", "once"] = "session" if approval.tool in tools else "once"
+            decision = Decision("allow", scope=scope, expected_input_sha256=shown_inputs.get(approval.id))
+        tools.discard(approval.tool)
+        decisions.append((approval, decision))
+    return decisions
+
+
+def _carry_on(db: Db, session: Session) -> None:
+    before = session.last_seq
+    carry_on(db, session)
+    if session.status == "waiting" and session.last_seq == before:  # for the same calls, which the client now runs
+        session.rest_again(db)

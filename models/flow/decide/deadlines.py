@@ -1,0 +1,91 @@
+"""Deadlines: the effect of `on_timeout` when nobody decides in time, and the reminder before. The default is no."""
+
+from models.audit.principal import Principal, system
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.flow.carry_on.halts import move_deadlines
+from models.flow.carry_on.next_step import carry_on, stop
+from models.flow.decide.decisions import taken
+from models.flow.decide.escalations import deadline_effect, escalate
+from models.flow.judge.grants import session_policies, verdict_on
+from models.pure.json.fitting import misfit
+from models.pure.text import words
+from models.session.approval.deadline import DeadlinePassed, overdue, remind
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import text
+from models.session.tool_call.row import ToolCall
+from models.workspace.halt import Halt
+
+
+def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
+    """Expire the overdue approvals of one session, in a transaction of its own. Returns how many; 0 if the session is locked."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        due = overdue(db, Approval.pending(db, session_id), session.now)[:limit]
+        by = system("sweep.expire_approvals", workspace_id)
+        ends = any(deadline_effect(approval) == "end_run" for approval in due)
+        for approval in due:
+            if deadline_effect(approval) != "escalate":
+                _expire(db, session, by, approval, ends=ends)
+            elif not ends:
+                escalate(db, session, by, approval)
+        if ends:
+            stop(db, session, by, "Nobody decided in time.")
+        elif due:
+            carry_on(db, session)
+        return len(due)
+
+
+def remind_due(workspace_id: str, session_id: str) -> int:
+    """Emit the reminders that are due in one session, once per approval. Returns how many; 0 if the session is locked."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        waiting = [] if Halt.current(db) else Approval.pending(db, session_id)
+        move_deadlines(db, waiting)
+        waiting = [a for a in waiting if a.remind_at is not None and a.remind_at <= session.now]
+        for approval in waiting:
+            remind(db, session, approval, system("sweep.remind_approvers", workspace_id))
+        return len(waiting)
+
+
+def too_late(late: DeadlinePassed) -> Conflict:
+    """Apply `on_timeout` now, whether or not a sweep has run. Returns the error for the late decision."""
+    expire_due(late.workspace_id, late.session_id)
+    with transaction(late.workspace_id) as db:
+        approval = db.get(Approval, late.approval_id)
+        return late if approval is None or approval.status == "pending" else taken(approval)
+
+
+def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
+    """Apply `on_timeout` to one approval. `ends`: the run ends, so nothing is allowed."""
+    seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _may_allow(db, session, approval, call):
+        approval.close(db, session, by, "allowed", Decision("allow"))
+        call.release(db, session)
+        return
+    approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
+    if approval.kind == "question":
+        call.settle(db, session, "expired", text(words.question_expired(seconds)), is_error=True)
+    elif approval.kind == "unknown_outcome":
+        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
+
+
+def _may_allow(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
+    """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
+    rules = session_policies(db, session)
+    call_input = CallInput.of(db, call.id)
+    verdict = verdict_on(rules, call, call_input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
+        return False
+    return rules.lets_on_timeout(call.name, verdict)

@@ -1,0 +1,69 @@
+"""Decisions by the links of messages: a link's state, and the few decisions that a link and its code can make."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
+
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.errors import Conflict, Forbidden, Invalid
+from models.flow.decide.decisions import decide
+from models.notices.link import Link
+from models.policy.session_policies import SessionPolicies
+from models.pure.quorum import Quorum
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.workspace.halt import passed
+from models.workspace.row import Workspace
+from models.workspace.toolset import listed
+
+State = Literal["open", "sign_in", "changed", "over", "decided"]
+"""`open`: the code decides. `sign_in`: only a signed-in person decides. `changed`: the input that would run is not the input of the
+message. `over`: the link's deadline has passed, and the approval waits. `decided`: the approval has ended."""
+_BY_CODE = frozenset({"result", "deny_message"})
+
+
+def state(db: Db, session: Session, approval: Approval, link: Link, now: datetime) -> State:
+    """Return the link's state at `now`."""
+    if approval.status != "pending":
+        return "decided"
+    if any(passed(db, [(link.expires_at, link.deadline_from)], now)):
+        return "over"
+    if approval.runs != link.input_sha256:
+        return "changed"
+    return "sign_in" if why_sign_in(db, session, approval) else "open"
+
+
+def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
+    """Return why a code is not enough to decide the approval, as a sentence; empty if a code is enough."""
+    agent = session.agent(db)
+    configured = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent)).quorum(approval.tool, approval.level)
+    quorum = Quorum.of(approval.quorum).and_also(configured)
+    if approval.kind == "question":
+        return "The tool asks for answers."
+    if approval.kind == "unknown_outcome":
+        return "Nobody knows whether the call took effect."
+    if quorum.required > 1:
+        return f"{quorum.required} people must allow this call."
+    return "Whoever started the run may not decide this call." if quorum.four_eyes else ""
+
+
+def decide_by_link(db: Db, session: Session, person: Principal, approval: Approval, link: Link, decision: Decision) -> None:
+    """Decide for the link's person, whose code was right, and mark the link as used. The session, approval and link are locked.
+
+    Raises Conflict if the link no longer decides; Forbidden if only a sign-in decides; Invalid for a decision that is
+    more than to allow once, to deny, or to deny with a message; and whatever `decide` raises.
+    """
+    if link.used_at is not None or link.person_id != person.id or link.approval_id != approval.id:
+        raise Conflict("This link was used before. Nothing was decided.")
+    standing = state(db, session, approval, link, session.now)
+    if standing == "sign_in":
+        raise Forbidden(f"Sign in to decide this. {why_sign_in(db, session, approval)}")
+    if standing != "open":
+        raise Conflict("This link decides nothing any more. Nothing was decided.")
+    if decision.stored.keys() - _BY_CODE:
+        raise Invalid("do", "a link only allows once or denies; sign in for any other answer.")
+    decide(db, session, person, approval, replace(decision, expected_input_sha256=link.input_sha256, link_id=link.id))
+    link.used_at = clock.now(db)

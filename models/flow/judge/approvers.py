@@ -1,0 +1,39 @@
+"""Describes the people who may decide an approval."""
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.people.deciders import shortage
+from models.people.delegation import DECIDING_ROLES
+from models.people.names import Names
+from models.pure.quorum import Quorum
+from models.session.approval.row import Approval
+
+_CALLED = """
+    SELECT 'user:' || id, name FROM person WHERE 'user:' || id = ANY(%(names)s)
+    UNION ALL SELECT 'group:' || id, name FROM person_group WHERE 'group:' || id = ANY(%(names)s)
+"""
+CONFIRM = "Confirm your way to sign in first: the page /inbox/account says how."
+
+
+def described(db: Db, approval: Approval) -> str:
+    """Return a sentence that says who may decide an approval."""
+    quorum = Quorum.of(approval.quorum)
+    called: dict[str, str] = dict(db.rows(_CALLED, names=[name for one in quorum.approvers for name in one]))
+    sets = [" or ".join(f"{name} ({called[name]})" if name in called else name for name in one) for one in quorum.approvers]
+    people = "1 person must approve" if quorum.required == 1 else f"{quorum.required} people must approve"
+    who = f", each of {' and of '.join(sets)}" if sets else f", each with the role {' or '.join(DECIDING_ROLES)}"
+    but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
+    lack = shortage(db, quorum, approval.started_by)
+    return f"{people}{who}{but}; each signs in and votes.{f' {lack}' if lack else ''}"
+
+
+def why_excluded(db: Db, approval: Approval, principal: Principal) -> str:
+    """Return why four eyes exclude a person from a call, as a sentence."""
+    if principal.id in approval.started_by:
+        return (
+            "You started this run or sent a message to it, edited this call, or made the API key or the sign-in link that did: "
+            "somebody else decides."
+        )
+    maker = min({*approval.started_by} & {*principal.makers})
+    name = Names.of(db, [f"user:{maker}"])[f"user:{maker}"]
+    return f"You signed in by a link that {name} made, and {name} asked for this call: somebody else decides. {CONFIRM}"

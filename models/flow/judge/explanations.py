@@ -1,0 +1,79 @@
+"""Explains how the policy would answer a call, and why. Reads only: uses no grant, asks nobody."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models.database.rows import Db
+from models.policy.session_policies import SessionPolicies
+from models.pure import shell
+from models.pure.masking import mask
+from models.pure.offer import Offer
+from models.pure.policy import Granted, Verdict
+from models.pure.policy.conditions import look_up, pointer
+from models.pure.policy.rules import COMMAND_PATHS
+from models.session.approval.grant import Grant
+from models.session.row import Session
+from models.settings import settings
+from models.workspace.row import Workspace
+from models.workspace.toolset import listed
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A verdict, with the command lines and grants that led to it."""
+
+    verdict: Verdict
+    lines: dict[str, shell.Line]
+    """The command lines in the input, by JSON Pointer."""
+    grants: list[Grant]
+    """The session's live grants for this tool."""
+    offer: Offer
+    """The tool's offer. A grant that is not offered allows nothing."""
+
+
+def explain(
+    db: Db,
+    agent: Mapping[str, Any],
+    tool: str,
+    tool_input: Mapping[str, Any],
+    *,
+    session: Session | None = None,
+    proposed: Mapping[str, Any] | None = None,
+) -> Explanation:
+    """Return the verdict on a call of `tool` with `tool_input`. `agent` is an agent's body, or a session's.
+
+    The live grants of `session` count that the tool still offers. `proposed` is a policy that replaces the tool's own.
+    """
+    policies = Workspace.policies(db)
+    one = with_tool(agent, tool, proposed)
+    applied = SessionPolicies(one, policies, settings().default_permission, listed(db, one))
+    applied = applied.in_session(git_written=session is not None and session.git_written)
+    grants = Grant.live(db, session, {tool}) if session else []
+    texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
+    lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
+    offer = applied.quorum(tool).offer
+    counted = tuple(grant.rule for grant in grants if grant.is_offered(offer))
+    granted = Granted(counted, mask(dict(tool_input)).shown) if counted else None
+    return Explanation(applied.judge(tool, tool_input, granted), lines, grants, offer)
+
+
+def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the agent with that tool and bash alone, so that little is compiled, and with `proposed` as the tool's own policy.
+
+    MCP servers keep all tools, since only they know them. `proposed` then applies to each.
+    """
+    own = {"permission_policy": proposed, "policy_from": "tool"} if proposed else {}
+    tools: list[dict[str, Any]] = []
+    for entry in agent["tools"]:
+        if entry["type"] == "custom":
+            tools += [{**entry, **own}] if entry["name"] == tool else []
+        elif entry["type"] == "mcp_toolset":
+            configs = [{**config, **own} for config in entry["configs"]]
+            tools.append({**entry, "default_config": {**entry["default_config"], **own}, "configs": configs})
+        else:
+            # Bash, too: `SessionPolicies` guards git's files where not every command is allowed.
+            configs = [config for config in entry["configs"] if config["name"] in {tool, "bash"}]
+            configs = [{**config, **own} if config["name"] == tool else config for config in configs]
+            tools.append({**entry, "configs": configs})
+    return {**agent, "tools": tools}

@@ -1,0 +1,202 @@
+"""Simulates a proposed rule or policy on past calls, and compares its verdicts with the past ones.
+
+All other rules of the sessions and the workspace apply as they do today. A grant that allowed a call then allows it again, if the
+tool still offers such a grant. Nothing is written. Inputs are judged with their secrets masked: otherwise callers could find out a
+secret, character by character, with rules of their own. `Trial.reveal` judges the real inputs. Calls are read in pages, for a
+bounded time.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from models.database.rows import Db
+from models.errors import Busy, Invalid
+from models.flow.judge.explanations import with_tool
+from models.flow.judge.past_calls import Then, decided_how, grants_of, pages
+from models.policy.session_policies import SessionPolicies
+from models.pure.json.canonical import canonical
+from models.pure.policy import Effect, Granted, Match, Verdict
+from models.pure.policy.rules import MAX_RULES
+from models.session.row import Session
+from models.settings import settings
+from models.workspace.row import Workspace
+from models.workspace.toolset import listed
+
+EXAMPLES = 10
+SHOWN_BYTES = 10_000
+"""Largest input of an example."""
+_KEPT = 500
+"""Most compiled policies that are kept."""
+_PAUSE_AFTER = 0.01
+"""Seconds of work after which other greenlets of the process run."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A proposal, and the calls to try it on."""
+
+    since: datetime
+    rule: dict[str, Any] | None = None
+    """Added to the agent's policy; without `agent_id`, to the workspace's."""
+    policy: dict[str, Any] | None = None
+    """Replaces the tool's policy; without `tool`, the agent's; without `agent_id`, the workspace's."""
+    agent_id: str | None = None
+    tool: str | None = None
+    reveal: bool = False
+    """Judge the inputs with their secrets."""
+    most: int = 10_000
+    seconds: float = 5
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call, for people to see."""
+
+    call: Any
+    shown: dict[str, Any] | None
+    rule: str
+    then: Then
+
+
+@dataclass
+class Side:
+    """The calls that would have had one effect."""
+
+    calls: int = 0
+    then: Counter[Then] = field(default_factory=Counter)
+    changed: list[Example] = field(default_factory=list)
+    """Some calls that had another effect at the time."""
+    same: list[Example] = field(default_factory=list)
+
+    @property
+    def examples(self) -> list[Example]:
+        """At most EXAMPLES calls; those with another verdict come first."""
+        return (self.changed + self.same)[:EXAMPLES]
+
+
+@dataclass
+class Outcome:
+    """The result of a simulation."""
+
+    sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
+    looked_at: int = 0
+    changed: int = 0
+    """Calls that had another effect at the time."""
+    masked: int = 0
+    """Calls whose inputs were judged with secrets masked."""
+    complete: bool = False
+
+    def add(self, call: Any, verdict: Verdict, then: Then) -> None:
+        """Count a call, and keep it as an example while there are few."""
+        side = self.sides[verdict.effect]
+        changed = verdict.effect != call.permission
+        self.looked_at += 1
+        self.changed += changed
+        side.calls += 1
+        side.then[then] += 1
+        kept = side.changed if changed else side.same
+        if len(kept) < EXAMPLES:
+            kept.append(Example(call, _shown(call), verdict.rule, then))
+
+
+def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
+    """Try the proposal on the workspace's calls, those of the newest sessions first."""
+    outcome = Outcome()
+    trials = _TrialPolicies(db, trial, Workspace.policies(db))
+    until = time.monotonic() + trial.seconds
+    paused_at = time.monotonic()
+    for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):
+        grants, then = grants_of(db, calls), decided_how(db, calls)
+        for call in calls:
+            now = time.monotonic()
+            if outcome.looked_at == trial.most or now > until:
+                return outcome
+            if now - paused_at > _PAUSE_AFTER:
+                # Not zero: gevent serves its sockets only during a real pause.
+                time.sleep(_PAUSE_AFTER / 10)
+                paused_at = time.monotonic()
+            look = looks[call.session_id]
+            policies = trials.of(look, call)
+            offer = policies.quorum(call.name).offer
+            counted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
+            granted = [grant.rule for grant in counted if grant.is_offered(offer)]
+            proposed, shown = call.input, call.shown_input
+            if call.shown_input is not None and not trial.reveal:
+                proposed, shown, outcome.masked = call.shown_input, None, outcome.masked + 1
+                # The grants covered the real input, so the masked input need not match their hash or pattern.
+                granted = [replace(grant, match=Match(call.name)) for grant in granted]
+            outcome.add(call, policies.judge(call.name, proposed, Granted(tuple(granted), shown)), then[call.id])
+        if time.monotonic() > until:
+            return outcome
+    outcome.complete = True
+    return outcome
+
+
+def _shown(call: Any) -> dict[str, Any] | None:
+    """Return the call's input with its secrets masked; None if it is long."""
+    shown: dict[str, Any] = call.input if call.shown_input is None else call.shown_input
+    return shown if len(canonical(shown)) <= SHOWN_BYTES else None
+
+
+class _TrialPolicies:
+    """The sessions' policies with the proposal. Sessions with the same `look` share what is compiled for a tool."""
+
+    def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
+        self._db, self._trial, self._policies = db, trial, policies
+        self._agents: dict[str, dict[str, Any]] = {}
+        self._by_look: dict[tuple[str, str], SessionPolicies] = {}
+
+    def of(self, look: str, call: Any) -> SessionPolicies:
+        """Return the policies for the call."""
+        policies = self._by_look.get((look, call.name))
+        if policies is None:
+            if len(self._by_look) >= _KEPT:
+                self._by_look.clear()
+                self._agents.clear()
+            policies = self._by_look[look, call.name] = self._compile(self._agent(look, call), call.name)
+        return policies
+
+    def _agent(self, look: str, call: Any) -> dict[str, Any]:
+        if look not in self._agents:
+            session = self._db.get(Session, call.session_id)
+            if session is None:
+                raise Busy(f"Session {call.session_id} was deleted meanwhile; try again.")
+            self._agents[look] = {"permission_policy": None} | session.agent(self._db)
+        return self._agents[look]
+
+    def _compile(self, agent: dict[str, Any], tool: str) -> SessionPolicies:
+        trial, workspace, fallback = self._trial, dict(self._policies), settings().default_permission
+        behind = listed(self._db, agent)
+        if trial.policy and trial.tool:
+            return SessionPolicies(with_tool(agent, tool, trial.policy), workspace, fallback, behind)
+        if trial.agent_id:
+            below = default_of(workspace["policy"], fallback)
+            agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
+        else:
+            workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], fallback)
+        return SessionPolicies(with_tool(agent, tool), workspace, fallback, behind)
+
+
+def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fallback: Effect) -> dict[str, Any]:
+    """Return the policy with one more rule and the same default. `fallback` is the default if there is no policy."""
+    assert rule, "a trial is of a rule or of a policy"
+    kept = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
+    rules, default = (policy or {}).get("rules", []), default_of(policy, fallback)
+    if policy and not rules and default == "deny":
+        return dict(policy)  # nothing overrides it
+    if len(rules) >= MAX_RULES:
+        raise Invalid("rule", f"there are {MAX_RULES} rules already; none can be added.")
+    return {"type": "rules", "rules": [*rules, rule], "default": default, **kept}
+
+
+def default_of(policy: Mapping[str, Any] | None, fallback: Effect) -> Effect:
+    """Return the effect of a stored policy for calls that no rule matches."""
+    if policy is None:
+        return fallback
+    always: dict[Any, Effect] = {"always_allow": "allow", "always_ask": "ask"}
+    default: Effect = policy.get("default") or always.get(policy.get("type"), "deny")
+    return default

@@ -1,0 +1,1 @@
+"""What workers cause: the claims of turns and calls, and how their attempts end."""

@@ -1,0 +1,288 @@
+"""A turn's claim, checkpoint, retry and failure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database.rows import Db
+from models.flow.carry_on.next_move import Calls, Finish, after_reply
+from models.flow.carry_on.next_step import carry_on, end_unreported, rest, stop
+from models.flow.judge.grants import judge_proposals
+from models.flow.lock import lock_alone, lock_and_read
+from models.flow.spend import budgets, limits
+from models.pure.policy import Verdict
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import NOTHING
+from models.pure.text import words
+from models.session.approval import events as approval_events
+from models.session.approval.row import Approval
+from models.session.hints import hint_next
+from models.session.row import Session
+from models.session.spending import standing as spend_standing
+from models.session.tool_call.proposal import Proposal
+from models.session.tool_call.result import text
+from models.session.tool_call.row import ToolCall
+from models.session.turn.reply import Reply
+from models.session.turn.row import Served, Turn
+from models.session.turn.usage import TurnUsage
+from models.settings import settings
+from models.workspace.halt import OPEN_HALT, is_halted
+
+Quote = Callable[[Session, Turn], Charge]
+"""Returns the highest charge that the next request may cause. Called once, after the turn has read its messages."""
+
+
+class Step(NamedTuple):
+    """What a stored reply led to."""
+
+    calls: list[ToolCall]
+    """The reply's calls."""
+    error: str | None
+    """The type of the `session.error` with which the reply ended the run."""
+
+
+def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote, task_id: str | None = None) -> Turn | None:
+    """Lock the session, and claim a queued turn that is due.
+
+    Returns None if the turn is claimed, cancelled, not due, gone or of another session, if the workspace is halted, or if the
+    budget or a spend limit does not allow the request. Raises NotFound if there is no such session.
+    """
+    session, (_, halts, _, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, *spend_standing.applying(session_id))
+    turn = db.get(Turn, turn_id)
+    hint_next(db, "turn.run")  # in the place of this turn, which leaves the queue now or left it before
+    if halts or turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+        return None
+    turn.mark_queue(db, session, turn.id)
+    charge = quote(session, turn)
+    standings = spend_standing.locked(db, session, spend_limits)
+    session.unread = 0  # after the last read, which would send this change by itself
+    if not budgets.admits(db, session, turn, charge):
+        budgets.reach(db, session, turn, charge)
+        return None
+    if limits.hold_back(db, session, turn, charge, standings):
+        return None
+    session.run_again(db)
+    turn.claim(db, session, worker, charge, task_id)
+    spend_standing.reserve(standings, charge)
+    session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
+    return turn
+
+
+def checkpoint(
+    db: Db,
+    session: Session,
+    turn: Turn,
+    *,
+    content: list[dict[str, Any]],
+    stop_reason: str,
+    stop_details: dict[str, Any] | None,
+    charges: Sequence[Charge],
+    proposals: list[Proposal],
+    message_id: str,
+    served: Served | None = None,
+) -> Step:
+    """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
+
+    `proposals` are its calls in order. `served`: the model that answered. Returns the step. Raises Stale, and stores nothing, if
+    the turn ended or another worker took it.
+    """
+    move = after_reply(stop_reason, content, turn.count, session.max_turns)
+    if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
+        move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
+    if stop_reason != "tool_use":
+        content = [block for block in content if block["type"] != "tool_use"]
+        proposals = []
+    content = _with_our_ids(content, proposals)
+    verdicts = judge_proposals(db, session, proposals) if isinstance(move, Calls) else []
+    if served:
+        turn.serve(session, db, served, _actor(session))
+    usage = charges[-1].usage
+    turn.checkpoint(db, session, content, stop_reason)
+    session.calls = []
+    session.context_tokens = usage.context_tokens + usage.output_tokens
+    session.context_at = session.now
+    TurnUsage.record(db, session, turn, charges)
+    _say(db, session, content, message_id)
+    turn.end_span(db, session, usage, is_error=False)
+    if isinstance(move, Finish):
+        for position, proposal in enumerate(proposals):
+            why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
+            _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
+        calls = list(session.calls)
+        _finish(db, session, move, stop_details)
+        return Step(calls, move.error[0] if move.error else None)
+    for position, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True)):
+        _propose(db, session, turn, position, proposal, verdict)
+    calls = list(session.calls)
+    session.report_usage(db)
+    carry_on(db, session)
+    return Step(calls, None)
+
+
+def fail_turn(
+    db: Db,
+    session: Session,
+    turn: Turn,
+    *,
+    kind: str,
+    message: str,
+    retryable: bool,
+    retry_after: float | None = None,
+    leave_out: bool = False,
+    server: str | None = None,
+    charges: Sequence[Charge] = (),
+    served: Served | None = None,
+    shorten: bool = False,
+) -> None:
+    """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
+
+    `charges`: those of the attempt's requests; none if no model began to answer.
+    `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
+    the MCP server that failed, if no model did. `served`: the model that had begun to answer. `shorten`: the request was too long
+    for the model, so it is sent again once older turns are folded.
+    """
+    if served:
+        turn.serve(session, db, served, _actor(session))
+    TurnUsage.record(db, session, turn, charges)
+    turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
+    refusals = int(turn.overlong_after is not None)
+    again = shorten or (retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
+    status = "retrying" if again else "exhausted" if retryable else "terminal"
+    _emit_error(db, session, kind, message, status, **({"mcp_server_name": server} if server else {}))
+    session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
+    if again:
+        if shorten:
+            turn.shorten(db, session)
+        else:
+            turn.retry(db, session, retry_after=retry_after)
+        session.become("rescheduling")
+        session.emit(db, "session.status_rescheduled", {})
+        return
+    turn.fail(db, session, "unacceptable" if leave_out else None)
+    session.report_usage(db)
+    rest(db, session, {"type": "retries_exhausted"})
+
+
+def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
+    """Retry a turn whose worker let the lease run out: at once, and at most `crash_attempts` times in all."""
+    turn = db.get(Turn, turn_id)
+    if turn is None or not turn.is_lapsed(session.now):
+        return
+    session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
+    end_unreported(db, session, turn)
+    if turn.losses + 1 < settings().crash_attempts:
+        turn.lose(db, session)
+        return
+    message = f"The worker was lost {turn.losses + 1} times at this turn. It is not tried again."
+    _emit_error(db, session, "unknown_error", message, "exhausted")
+    turn.fail(db, session)
+    session.report_usage(db)
+    rest(db, session, {"type": "retries_exhausted"})
+
+
+def give_up_turn(db: Db, session_id: str, turn_id: str, why: str) -> None:
+    """End a turn that no worker can claim, or that cannot be taken back, and end its run.
+
+    Reads the rows of the session and of the turn alone. Later turns leave its messages out, because these may be unreadable.
+    """
+    session = lock_alone(db, session_id)
+    turn = db.get(Turn, turn_id)
+    if turn is None or turn.session_id != session.id or not (turn.status == "queued" or turn.is_lapsed(session.now)):
+        return
+    if turn.status == "queued":
+        turn.read_queue(db, session, turn.id)
+    else:
+        turn.end_span(db, session, NOTHING, is_error=True)
+    _emit_error(db, session, "unknown_error", words.turn_given_up(why), "exhausted")
+    session.note(_actor(session), "turn.given_up", turn.id, attempt=turn.attempt)
+    turn.fail(db, session, "unacceptable")
+    rest(db, session, {"type": "retries_exhausted"})
+
+
+def give_up_run(db: Db, session_id: str, why: str) -> None:
+    """End a run whose turn or call cannot be given up alone, as an interrupt does."""
+    session = lock_alone(db, session_id)
+    if session.status not in {"idle", "terminated"}:
+        _emit_error(db, session, "unknown_error", words.run_given_up(why), "exhausted")
+        stop(db, session, _actor(session), words.run_given_up(why))
+
+
+def correct_usage(db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+    """Replace the estimate for an attempt that was ended from outside by its worker's charges. Idempotent.
+
+    Emits no event, because nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
+    """
+    TurnUsage.correct(db, session, turn, charges)
+
+
+def _is_broken_again(db: Db, session: Session, turn: Turn, content: list[dict[str, Any]]) -> bool:
+    """True if this reply and the reply before it in the run have an unreadable call. The model was told of the first one."""
+    is_broken = any(block.get("problem") for block in content)
+    return is_broken and turn.count > 1 and Reply.had_a_problem(db, session.id, turn.number - 1)
+
+
+def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> list[dict[str, Any]]:
+    """Return the reply with the ids of its calls' rows. The provider's own ids are in `provider_data`."""
+    ids = iter(proposals)
+    return [{**block, "id": next(ids).id} if block["type"] == "tool_use" else block for block in content]
+
+
+def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:
+    if any(block["type"] in {"thinking", "redacted_thinking"} for block in content):
+        session.emit(db, "agent.thinking", {})
+    texts = [{"type": "text", "text": block["text"]} for block in content if block["type"] == "text"]
+    if texts:
+        session.emit(db, "agent.message", {"content": texts}, id=message_id)
+
+
+def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, verdict: Verdict) -> None:
+    if proposal.problem is not None or proposal.asking is None:
+        _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
+        return
+    unasked = verdict.effect == "ask" and session.on_ask == "deny"
+    if unasked:
+        verdict = replace(verdict, effect="deny", rule=words.unasked(verdict.rule))
+    theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
+    status = {"allow": "queued", "ask": "asked", "deny": "denied"}[verdict.effect]
+    if theirs and status == "queued":
+        status = "held" if is_halted(db) else "with_client"
+    call = proposal.call(db, session, turn, position, verdict, status)
+    if status == "denied":
+        message = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
+        call.born_settled(db, session, text(message))
+        call.put(db, session)
+        return
+    approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
+    if status != "held" and not (call.kind == "custom" and approval):
+        call.announce(db, session, approval_events.in_call_event(db, approval) if approval else None)
+    call.put(db, session)
+    if approval:
+        approval.put(db, session, _actor(session))
+    else:
+        session.note(_actor(session), "tool_call.allowed", call.id, rule=Text(call.rule), input_sha256=call.input_sha256)
+
+
+def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
+    verdict = Verdict("deny", "not asked: it cannot be run")
+    call = proposal.call(db, session, turn, position, verdict, "refused")
+    call.born_settled(db, session, text(why))
+    call.put(db, session)
+
+
+def _finish(db: Db, session: Session, move: Finish, stop_details: dict[str, Any] | None) -> None:
+    if move.error:
+        _emit_error(db, session, *move.error, "terminal")
+    session.report_usage(db)
+    more = {"stop_details": stop_details} if stop_details and move.stop_reason == "refusal" else {}
+    rest(db, session, {"type": move.stop_reason}, **more)
+
+
+def _emit_error(db: Db, session: Session, kind: str, message: str, retry_status: str, **more: str) -> None:
+    error = {"type": kind, "message": message, "retry_status": {"type": retry_status}, **more}
+    session.emit(db, "session.error", {"error": error})
+
+
+def _actor(session: Session) -> Principal:
+    return system("turn.run", session.workspace_id)

@@ -1,0 +1,1 @@
+"""What a run costs, and the budgets and limits at which it rests."""

@@ -1,0 +1,209 @@
+"""Budgets: the most that a session may cost at list prices.
+
+Before each request, what the session has cost and what the request's input may cost must be below the budget. So a session passes
+its budget by no more than one reply. Then the run rests with `budget_reached`, and people are asked whether to raise the budget.
+"""
+
+from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal
+from typing import Any
+
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database import ids
+from models.database.rows import Db
+from models.errors import Invalid
+from models.flow.carry_on.next_step import BUDGET_REACHED as REACHED
+from models.flow.carry_on.next_step import go_on, rest, wait
+from models.flow.judge.grants import session_policies, workspace_policies
+from models.flow.spend.pricing import price_of
+from models.pure.json.canonical import digest
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.money import monetary
+from models.pure.pricing.prices import dollars_of
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.result import text
+from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.turn.row import Turn
+from models.settings import providers
+
+TOOL = "session.budget"
+"""The name of the call that people are asked about. No tool can have it."""
+_CENT = Decimal("0.01")
+
+
+def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
+    """True if the budget allows the turn's next request, whose quote is `charge`.
+
+    Requests of the session that are under way count with the most that they may cost.
+    """
+    if session.max_list_cost is None:
+        return True
+    if charge.price is None or session.usage.get("unpriced_requests"):
+        return False
+    return _due(db, session, turn, charge) < session.max_list_cost
+
+
+def _due(db: Db, session: Session, turn: Turn, charge: Charge) -> Decimal:
+    """Return what the session has cost, with the input of the turn's next request and the most that requests under way may cost."""
+    quotes = db.rows(_UNDER_WAY, session=session.id, turn=turn.id)
+    reserved = sum((Charge.of(quote).cost or Decimal(0) for (quote,) in quotes), Decimal(0))
+    return session.list_cost + reserved + charge.input_cost
+
+
+_UNDER_WAY = "SELECT quote FROM turn WHERE session_id = %(session)s AND status = 'running' AND id <> %(turn)s AND quote IS NOT NULL"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to people at a cap: may the session spend `amount` more?"""
+
+    tool: str
+    """`TOOL`, or `limits.TOOL`."""
+    amount: Decimal
+    rule: str
+    prompt: str
+    unit: str = "Cents by which the budget is raised."
+
+
+def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
+    """End a queued turn that the budget does not allow. People are asked to raise the budget, if that would help."""
+    measurable = charge.price is not None and not session.usage.get("unpriced_requests")
+    stop_at_cap(db, session, turn, _question(session, _due(db, session, turn, charge)) if measurable else None)
+
+
+def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None, **cap: Any) -> None:
+    """End a queued turn that a cap does not allow. The run rests; people are asked, unless `question` is None.
+
+    `cap`: facts about the cap, for the audit.
+    """
+    turn.fail(db, session, "budget_reached")
+    session.turn_count -= 1  # it has not run
+    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage.get("cost", "0"), turn=turn.id, **cap)
+    session.report_usage(db)
+    if session.on_ask == "deny" or question is None:
+        rest(db, session, REACHED)
+        return
+    _ask(db, session, question)
+    wait(db, session, REACHED)
+
+
+def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
+    """Replace or remove the budget. `resume` then goes on. Returns False if nothing changes. Raises Invalid."""
+    if budget == session.max_list_cost:
+        return False
+    if session.max_list_cost is None:
+        raise Invalid("budget", "can only be set when the session is created.", code="budget_create_only")
+    if budget is not None:
+        if budget <= session.list_cost:
+            spent = monetary(session.list_cost)["amount"]
+            message = f"max_list_cost: must be above what the session has cost, {spent} cents; or remove the budget with null."
+            raise Invalid("budget", message, code="budget_not_raised")
+        check_budgetable(db, session)
+    session.max_list_cost = budget
+    return True
+
+
+def check_budgetable(db: Db, session: Session) -> None:
+    """Raise Invalid unless every model that may answer has a price."""
+    if (name := unpriced_model(db, session)) is not None:
+        raise Invalid(
+            "budget",
+            f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
+            code="model_not_budgetable",
+        )
+
+
+def unpriced_model(db: Db, session: Session) -> str | None:
+    """Return the first model that may answer and has no known price: the agent's model, or a fallback. None: each has a price."""
+    model, defaults = session.agent(db)["model"], workspace_policies(db, session).get("model") or {}
+    excluded = providers.excluded(model, defaults)
+    own = model.get("fallbacks")
+    for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
+        entry = providers.serving(name, excluded)
+        if entry is not None and price_of(entry.name, name, session.now) is None:
+            return str(name)
+    return None
+
+
+def raise_by(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+    """Raise the budget by the amount that a person allowed."""
+    assert session.max_list_cost is not None, "the question is withdrawn with the budget"
+    session.max_list_cost += dollars_of(amount["amount"])
+    session.emit(db, "session.updated", {"budget": session.budget})
+    session.note(principal, "budget.raised", session.id, approval=approval.id, amount=amount["amount"])
+    call.settle(db, session, "answered", text("The budget is raised."), is_error=False)
+
+
+def resume(db: Db, session: Session, principal: Principal, why: str = "The budget was changed.") -> None:
+    """Continue a run that rests at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
+    if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
+        return
+    for call in ToolCall.of_turn(db, session):
+        if call.kind == BUDGET and call.status == "asked":
+            for approval in Approval.of_call(db, call.id):
+                if approval.status == "pending":
+                    note = Decision("deny", deny_message=why)
+                    approval.close(db, session, principal, "cancelled", note)
+            call.settle(db, session, "answered", text(why), is_error=False)
+    go_on(db, session)
+
+
+def _question(session: Session, due: Decimal) -> Question:
+    """Return the question whether to raise the budget to twice what it is or was spent, so that the next request fits."""
+    budget, spent = session.max_list_cost, session.list_cost
+    assert budget is not None, "there is a budget"
+    proposed = 2 * max(budget, spent)
+    if proposed <= due:
+        proposed = 2 * due
+    proposed = proposed.quantize(_CENT, rounding=ROUND_UP)
+    prompt = f"Raise this session's budget from ${budget:.2f} to ${proposed:.2f} (spent: ${spent:.2f})?"
+    return Question(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
+
+
+def _ask(db: Db, session: Session, question: Question) -> None:
+    amount = monetary(question.amount)
+    call = ToolCall(
+        id=ids.new("sevt"),
+        workspace_id=session.workspace_id,
+        session_id=session.id,
+        turn_id=session.turn_id,
+        position=0,
+        provider_id="",
+        name=question.tool,
+        kind=BUDGET,
+        workdir=False,
+        input_sha256=digest(amount),
+        permission="ask",
+        rule=question.rule,
+        idempotent=False,
+        announced=True,
+        status="asked",
+        due_at=session.now,
+        created_at=session.now,
+    )
+    call.put_input(db, input=amount)
+    asking = session_policies(db, session).asking_beyond_tools(question.prompt, _schema(question.unit))
+    approval = Approval.ask(db, session, call, asking, kind=BUDGET)
+    call.put(db, session)
+    approval.put(db, session, _actor(session))
+    session.note(_actor(session), "budget.asked", approval.id, rule=Text(call.rule))
+
+
+def _schema(unit: str) -> dict[str, Any]:
+    """Return the schema of the amount that people may change."""
+    return {
+        "type": "object",
+        "properties": {
+            "amount": {"type": "string", "pattern": "^[1-9][0-9]{0,11}$", "description": unit},
+            "currency": {"type": "string", "enum": ["USD"]},
+        },
+        "required": ["amount", "currency"],
+        "additionalProperties": False,
+    }
+
+
+def _actor(session: Session) -> Principal:
+    return system("turn.run", session.workspace_id)

@@ -1,0 +1,118 @@
+"""Spend limits of a workspace, an agent or a person: may a turn's next request begin?
+
+A claim locks the limits that apply, and then reads their running sums: the cost of their periods and the most that requests under
+way may cost. So all of them together pass a limit by no more than one reply. At a limit, people are asked whether this session may
+spend more.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import ROUND_UP, Decimal
+from typing import Any
+
+from models.audit.principal import Principal, system
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Invalid, NotFound
+from models.flow.spend import budgets
+from models.people.member import Member
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.prices import dollars_of
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.spending import standing as spend_standing
+from models.session.spending.standing import Standing
+from models.session.tool_call.result import text
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
+from models.workspace.agent import Agent
+from models.workspace.spend_limit import SpendLimit
+
+TOOL = "session.spend_limit"
+"""The name of the call that people are asked about. No tool can have it."""
+AGAIN_SECONDS = 2
+"""Pause of a turn while other requests may still use up the limit."""
+BATCH = 500
+"""Most sessions that one query returns to resume."""
+_SHARE = Decimal("0.1")
+"""Share of the limit that a question proposes to spend in addition."""
+
+
+def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
+    """End or delay a queued turn that a limit does not allow. Returns False if it may begin.
+
+    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locked`).
+    """
+    standings = [standing for standing in standings if standing.limit.amount is not None]
+    if not standings:
+        return False
+    if charge.price is None or (unpriced := budgets.unpriced_model(db, session)) is not None:
+        model = charge.model if charge.price is None else unpriced
+        budgets.stop_at_cap(db, session, turn, None, limit=standings[0].limit.id, unpriced=model)
+        return True
+    more = session.spend_limits_from
+    if more is not None and session.list_cost + charge.input_cost < more:
+        return False
+    for standing in standings:
+        if not standing.allows(charge.input_cost):
+            turn.quote = charge.stored  # the sweep queues the turn again when the limits leave room for its input
+            budgets.stop_at_cap(db, session, turn, _question(standing, charge), limit=standing.limit.id)
+            return True
+    if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):
+        return False
+    turn.due_at, turn.hinted_at = session.now + timedelta(seconds=AGAIN_SECONDS), None
+    return True
+
+
+def let_spend(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+    """Let the session spend in addition the amount that a person allowed. The limit stays, and counts this spend."""
+    session.spend_limits_from = session.list_cost + dollars_of(amount["amount"])
+    session.note(principal, "spend_limit.passed", session.id, approval=approval.id, amount=amount["amount"])
+    call.settle(db, session, "answered", text("The session may spend more."), is_error=False)
+
+
+def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> SpendLimit:
+    """Set a limit (`SpendLimit.put`). Raises Invalid unless the scope names an agent or active member, or this workspace."""
+    kind, scope_id = scope
+    try:
+        if kind == "agent":
+            Agent.find(db, scope_id)
+        elif kind == "user":
+            Member.find(db, scope_id)
+        elif scope_id != db.workspace_id:
+            raise NotFound("workspace", scope_id)
+    except NotFound as missing:
+        raise Invalid(f"scope.{kind}_id", str(missing)) from None
+    limit, is_new = SpendLimit.put(db, by, scope, period, amount)
+    if is_new:
+        spend_standing.start(db, limit)
+    return limit
+
+
+def sessions_to_resume(workspace_id: str, after: str = "") -> list[str]:
+    """Return the next sessions of a workspace with a question at a limit that has room again: raised, deleted, or in a new period.
+
+    At most BATCH, in the order of their ids, those behind the id `after`.
+    """
+    with transaction(workspace_id) as db:
+        return spend_standing.with_room(db, TOOL, after, BATCH)
+
+
+def resume_at_limit(workspace_id: str, session_id: str) -> None:
+    """Withdraw a session's question at a limit and go on, in a transaction of its own. The next claim checks the limits again."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session and any(call.name == TOOL and call.status == "asked" for call in ToolCall.of_turn(db, session)):
+            by = system("sweep.resume_at_limits", workspace_id)
+            budgets.resume(db, session, by, "The spend limits have room again.")
+
+
+def _question(standing: Standing, charge: Charge) -> budgets.Question:
+    limit = standing.limit
+    assert limit.amount is not None, "a limit without an amount allows everything"
+    cent = Decimal("0.01")
+    most = max(limit.amount * _SHARE, charge.cost or Decimal(0), cent).quantize(cent, rounding=ROUND_UP)
+    whose = {"workspace": "the workspace's", "agent": "the agent's", "user": "the person's"}[limit.scope_type]
+    reached = f"{whose} {limit.period} limit of ${limit.amount:.2f} is reached"
+    prompt = f"Let this session spend ${most:.2f} more? {reached[0].upper()}{reached[1:]}: ${standing.spent:.2f} are spent."
+    return budgets.Question(TOOL, most, reached, prompt, "Cents that this session may spend beyond the limit.")

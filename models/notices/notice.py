@@ -1,0 +1,44 @@
+"""Notices: what a notification says, whatever the channel. Every text has its secrets masked."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from models.notices.slack_button import Result
+
+Stage = Literal["requested", "reminded", "escalated", "decided", "test", "delegation"]
+"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
+ALONE = frozenset({"test", "delegation"})
+"""Stages of notices without an approval: a test, and a delegation that waits for the person who is notified."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One approval at one stage, for one person or for a room with several people."""
+
+    approval_id: str
+    workspace_id: str
+    stage: Stage
+    title: str
+    """One line, such as `Run shell command: rm -rf build`. No line ends."""
+    sentence: str
+    """The question as a sentence, such as `Support bot wants to run a shell command`."""
+    evidence: str = ""
+    """The command, the change of a file as a diff, or the input as JSON; several lines, at most `models.notices.texts.MOST_EVIDENCE`
+    characters."""
+    agent: str = ""
+    deadline: datetime | None = None
+    """When the approval expires; None once it is decided."""
+    afterwards: str = ""
+    """What the deadline does, such as `If nobody decides, the call is denied.`"""
+    outcome: str = ""
+    """At stage `decided`: `Allowed by Anna`. Empty while the approval waits."""
+    url: str = ""
+    """The page on which the approval is decided."""
+    code: str | None = None
+    """Six digits that a person types on that page; None if there are none."""
+    buttons: tuple[Result, ...] = ()
+    """The answers for which the message may have buttons. None unless the approval waits and asks one person for yes or no; `allow`
+    only if `evidence` is all that would run."""
+    input_sha256: str = ""
+    """The hash of the input that would run: a button sends it back as `expected_input_sha256`."""

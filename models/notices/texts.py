@@ -1,0 +1,141 @@
+"""Notices of approvals: the texts of a notification, with their secrets masked and their lengths limited."""
+
+import json
+from typing import Any
+
+from models.database.rows import Db
+from models.notices.channel import Channel
+from models.notices.link import issue
+from models.notices.notice import Notice, Stage
+from models.notices.notification import Notification
+from models.notices.slack_button import Result
+from models.people.delegation import Delegation
+from models.people.names import Names
+from models.pure.offer import Offer
+from models.pure.quorum import Quorum
+from models.pure.text.line_diff import hunks
+from models.pure.text.visible import visible
+from models.session.approval import sentences
+from models.session.approval.evidence import Evidence
+from models.session.approval.face import MESSAGE, Face
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.settings import settings
+from models.workspace.agent import AgentVersion
+
+MOST_EVIDENCE = 3000
+"""Most characters of a notice's evidence. A cut says how many it leaves out."""
+_MOST_TITLE = 150
+WITHDRAWN = "Withdrawn: its session was deleted"
+
+
+def notice(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage) -> Notice:
+    """Return the notice of an approval at this stage. `approval` is None if its session was deleted."""
+    if approval is None:
+        title = "An approval was withdrawn"
+        return Notice(row.approval_id, row.workspace_id, "decided", title, title, outcome=WITHDRAWN, url=f"{_public_url()}/inbox")
+    session = db.get_one(Session, approval.session_id)
+    agent = _agent(db, session)
+    waits = stage != "decided"
+    offer = offer_now(db, session, approval) if waits else approval.offer
+    shown, buttons = _question(db, approval, offer) if waits else ("", ())
+    url, code = _link(db, approval, channel) if waits else (sentences.page_of(approval.id), None)
+    return Notice(
+        approval_id=approval.id,
+        workspace_id=approval.workspace_id,
+        stage=stage,
+        title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
+        sentence=_one_line(sentences.headline(approval, agent)),
+        evidence=shown,
+        agent=agent,
+        deadline=approval.expires_at if waits else None,
+        afterwards=" ".join([sentences.afterwards(approval), *offer.limits]) if waits else "",
+        outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
+        url=url,
+        code=code,
+        buttons=buttons,
+        input_sha256=approval.runs,
+    )
+
+
+def test_notice(row: Notification) -> Notice:
+    """Return the notice by which a channel is tested."""
+    sentence = "This is a test: messages about approvals arrive here"
+    return Notice(row.approval_id, row.workspace_id, "test", "Test message", sentence, url=f"{_public_url()}/inbox")
+
+
+def delegation_notice(db: Db, row: Notification, delegation: Delegation) -> Notice:
+    """Return the notice that asks the giver to accept a delegation."""
+    names = Names.of(db, [delegation.created_by, f"user:{delegation.to_person_id}"])
+    to, by = names[f"user:{delegation.to_person_id}"], names[delegation.created_by]
+    title = _one_line(f"May {to} decide for you?")
+    sentence = f"{by} gives {to} your decisions until {delegation.ends_at:%Y-%m-%d %H:%M} UTC, if you accept"
+    return Notice(
+        row.approval_id,
+        row.workspace_id,
+        "delegation",
+        title,
+        _one_line(sentence),
+        url=f"{_public_url()}/inbox/account#delegations",
+    )
+
+
+def _question(db: Db, approval: Approval, offer: Offer) -> tuple[str, tuple[Result, ...]]:
+    """Return what a message shows of a pending approval, and the answers for which it may have buttons."""
+    face = Face.of(approval, MESSAGE)
+    buttons: tuple[Result, ...] = ("allow", "deny") if face.is_whole and offer.has("once") else ("deny",)
+    text = face.text if face.is_whole else ""
+    return text or evidence(db, approval), buttons if _is_plain(approval) else ()
+
+
+def evidence(db: Db, approval: Approval) -> str:
+    """Return the facts to decide the call by: its command, its change of a file as a diff, its questions, or its input as JSON."""
+    if approval.kind == "question":
+        text = "\n".join(str(question["message"]) for question in (approval.shown("questions") or {}).values())
+    else:
+        arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
+        row = db.get(Evidence, approval.id)
+        text = _of_call(approval.tool, arguments, row.body if row else None)
+    return sentences.shortened(text, MOST_EVIDENCE)
+
+
+def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) -> str:
+    if tool == "bash" and isinstance(arguments.get("command"), str):
+        return str(arguments["command"])
+    path = arguments.get("file_path")
+    if tool in {"edit", "write"} and isinstance(path, str):
+        change = (look or {}).get("hunks")
+        if change is None:
+            before, after = arguments.get("old_string", ""), arguments.get("new_string", arguments.get("content", ""))
+            change = hunks(str(before), str(after))[0]
+        return "\n".join([path, *(line for hunk in change for line in hunk["lines"])])
+    return json.dumps(arguments, indent=1, ensure_ascii=False)
+
+
+def _is_plain(approval: Approval) -> bool:
+    """True if one person decides the approval by yes or no, even a person who started the run."""
+    quorum = Quorum.of(approval.quorum)
+    return approval.kind in {"tool_call", "budget"} and quorum.required == 1 and not quorum.four_eyes
+
+
+def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:
+    """Return the page on which the approval is decided, and the code for it. A link is for one person; a room gets the inbox."""
+    if channel.person_id is None:
+        return sentences.page_of(approval.id), None
+    url, code = issue(db, approval, channel.person_id)
+    return url, code if _is_plain(approval) else None
+
+
+def _agent(db: Db, session: Session) -> str:
+    version = AgentVersion.of_session(db, session.agent_id, session.agent_version)
+    return _one_line(str(version.snapshot(session.overrides)["name"]))
+
+
+def _public_url() -> str:
+    return settings().public_url.rstrip("/")
+
+
+def _one_line(text: str) -> str:
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= _MOST_TITLE else f"{line[: _MOST_TITLE - 1]}…"

@@ -1,0 +1,40 @@
+"""The reasons why queued work of a workspace waits, for `/readyz`."""
+
+from collections import Counter
+
+from models.database import failure
+from models.database.transactions import transaction
+from models.pure.naming import OURS
+from models.pure.times import rfc3339
+from models.workspace.halt import Halt
+from models.workspace.toolset import missing
+
+LOOKED_AT = 1000
+"""Most queued calls that one report reads."""
+
+
+def held_back(workspace_id: str) -> list[str]:
+    """Return why no worker claims queued calls of the workspace: a sentence for each reason."""
+    first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
+    with transaction(workspace_id) as db:
+        counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
+        halt = Halt.current(db)
+    halted = [f"everything waits: the workspace is halted since {rfc3339(halt.started_at)} by {halt.started_by}"] if halt else []
+    return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
+
+
+def without_a_worker(workspace_id: str) -> list[str]:
+    """Return a sentence for each toolset that queued calls of the workspace wait for and no worker has."""
+    first = "SELECT address FROM tool_call WHERE status = 'queued' AND address IS NOT NULL LIMIT %(limit)s"
+    with transaction(workspace_id) as db:
+        waiting = {address for (address,) in db.rows(first, limit=LOOKED_AT)}
+        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]
+
+
+def failing(workspace_id: str) -> list[str]:
+    """Return a sentence for each task that failed at rows of the workspace, or for each kind of its errors."""
+    with transaction(workspace_id) as db:
+        return [
+            f"{task} failed at {subjects} row(s) in the last hour ({error}): the log names them"
+            for task, error, subjects in failure.counted(db)
+        ]

@@ -1,0 +1,74 @@
+"""Removes the rows of deleted sessions and endpoints, in batches."""
+
+from datetime import timedelta
+from typing import Any
+
+from models.database import clock
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import transaction
+from models.notices.link import Link
+from models.outbox import removal
+from models.outbox.delivery import Delivery
+from models.outbox.removal import Removal
+from models.session.approval.evidence import Evidence
+from models.session.approval.grant import Grant
+from models.session.event import Event
+from models.session.tool_call.stored_result import StoredResult
+from models.session.turn.fold import Fold
+from models.session.turn.row import Turn
+from models.session.work import Work
+
+BATCH = 1000
+"""Most calls, and most other rows of one table, that one transaction deletes."""
+LATE = timedelta(seconds=60)
+"""Longer than any transaction may take. After this time, no transaction inserts rows of a deleted session or endpoint."""
+
+
+def remove_batch(workspace_id: str, subject_id: str) -> bool:
+    """Delete the next rows of a deleted session or endpoint. Returns True if there may be more. Idempotent."""
+    with transaction(workspace_id) as db:
+        row = db.first(Removal, "WHERE subject_id = %(id)s FOR UPDATE SKIP LOCKED", id=subject_id)
+        if row is None:
+            return False
+        removal.sees(db, subject_id)
+        if _delete_some(db, row):
+            return True
+        now = clock.now(db)
+        row.emptied_at = row.emptied_at or now
+        if row.created_at < now - LATE:
+            db.delete(row)
+        return False
+
+
+def _delete_some(db: Db, row: Removal) -> bool:
+    """Delete a batch. Returns False if no row was left."""
+    if row.kind == "endpoint":
+        return _delete(db, Delivery, "endpoint_id = %(subject)s", row.subject_id)
+    calls = [call_id for (call_id,) in db.rows(_CALLS, session=row.subject_id, limit=BATCH)]
+    if calls:
+        for statement in _OF_CALLS:
+            db.write(statement, calls=calls)
+        return True
+    return any(_delete(db, table, "session_id = %(subject)s", row.subject_id) for table in _OF_SESSION)
+
+
+def _delete(db: Db, table: type[Base], condition: str, subject_id: str) -> bool:
+    name = table.__tablename__
+    statement = f"""
+        DELETE FROM "{name}" WHERE ctid = ANY (ARRAY(SELECT ctid FROM "{name}" WHERE {condition} LIMIT %(limit)s)) RETURNING 1
+    """  # noqa: S608 - names of our own
+    return bool(db.rows(statement, subject=subject_id, limit=BATCH))
+
+
+_CALLS = """
+    SELECT id FROM tool_call WHERE turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s)) LIMIT %(limit)s
+"""
+_ASKED = "SELECT id FROM approval WHERE tool_call_id = ANY (%(calls)s)"
+_OF_CALLS = (
+    *(f"DELETE FROM {name} WHERE approval_id = ANY (ARRAY({_ASKED}))" for name in ("vote", "evidence", "link")),  # noqa: S608
+    *(f"DELETE FROM {name} WHERE tool_call_id = ANY (%(calls)s)" for name in ("approval", "stored_result", "attempt")),  # noqa: S608
+    "DELETE FROM tool_call WHERE id = ANY (%(calls)s)",
+)
+"""Statements that delete calls with all that refers to them, the referring rows first."""
+_OF_SESSION: tuple[type[Any], ...] = (Event, Turn, Fold, Work, Grant, Evidence, Link, StoredResult)

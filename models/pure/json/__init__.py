@@ -1,0 +1,1 @@
+"""JSON values: reading, writing, their one canonical form, and their schemas."""

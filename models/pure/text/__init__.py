@@ -1,0 +1,1 @@
+"""Texts that people or models read."""

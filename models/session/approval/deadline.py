@@ -1,0 +1,58 @@
+"""The deadline of an approval, and the reminder before it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict
+from models.pure.times import rfc3339
+from models.session.approval import events as approval_events
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.workspace.halt import moved, passed, passed_sql
+
+
+class DeadlinePassed(Conflict):
+    """The decision came after the deadline and changed nothing. `models.flow.decide.deadlines.too_late` then applies `on_timeout`."""
+
+    def __init__(self, approval: Approval) -> None:
+        self.workspace_id, self.session_id, self.approval_id = approval.workspace_id, approval.session_id, approval.id
+        message = f"The deadline of approval {approval.id}, {rfc3339(approval.expires_at)}, has passed: nothing was decided."
+        super().__init__(message, {"status": "expired"})
+
+
+OVERDUE = passed_sql("expires_at", "deadline_from")
+"""SQL that is true for an approval whose deadline has passed, as `overdue` says."""
+
+
+def overdue(db: Db, approvals: Sequence[Approval], now: datetime) -> list[Approval]:
+    """Return the approvals whose deadline has passed at `now`. Nobody can decide them any more."""
+    late = passed(db, [(approval.expires_at, approval.deadline_from) for approval in approvals], now)
+    return [approval for approval, is_late in zip(approvals, late, strict=True) if is_late]
+
+
+def extend(db: Db, session: Session, approval: Approval, principal: Principal, seconds: float) -> None:
+    """Move the deadline to `seconds` from now.
+
+    Raises Conflict if the approval is decided or the new deadline is not later, DeadlinePassed if the deadline has passed.
+    """
+    if approval.status != "pending":
+        message = f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}."
+        raise Conflict(message, {"status": approval.status})
+    if overdue(db, [approval], session.now):
+        raise DeadlinePassed(approval)
+    until = session.now + timedelta(seconds=seconds)
+    before = moved(db, approval.expires_at, approval.deadline_from, session.now)
+    if until <= before:
+        raise Conflict(f"seconds: the deadline is {rfc3339(before)}, which is later already.", {"expires_at": rfc3339(before)})
+    approval.expires_at, approval.deadline_from = until, session.now
+    session.emit(db, "approval.extended", approval_events.extended(db, approval, principal))
+    session.note(principal, "approval.extended", approval.id, expires_at=rfc3339(until))
+
+
+def remind(db: Db, session: Session, approval: Approval, principal: Principal) -> None:
+    """Remind people, once, that the approval waits."""
+    approval.remind_at, approval.reminded_at = None, session.now
+    session.emit(db, "approval.reminded", approval_events.reminded(db, approval))
+    session.note(principal, "approval.reminded", approval.id)

@@ -1,0 +1,58 @@
+"""Evidence: what a tools worker saw in a session's files, for people who decide about a call on these files.
+
+Only tools workers have the files. A worker looks when an approval is inserted, and again when its card is opened.
+
+    bash     {"directory": "src"}                       where the command would start
+    edit     {"hunks": [...], "left_out": 0}            the change, in the shape of `models.pure.text.line_diff`
+    write    {"hunks": [...], "left_out": 0, "is_new": false}
+    any      {"problem": "..."}                         why the call would fail now
+"""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database import clock
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+from models.pure.json.canonical import canonical
+
+SHOWN_WITH_FILES = frozenset({"bash", "edit", "write"})
+"""The built-in tools whose cards show evidence."""
+FRESH_SECONDS = 10
+"""Opening a card does not repeat a look that is younger than this."""
+
+
+class Evidence(Base):
+    """The last look for one approval. It decides nothing: a call is judged again when it is claimed."""
+
+    __tablename__ = "evidence"
+
+    approval_id: Mapped[str] = mapped_column(sa.ForeignKey("approval.id"), primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str] = mapped_column(index=True)
+    body: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    looked_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+
+    @classmethod
+    def keep(cls, db: Db, approval_id: str, session_id: str, body: dict[str, Any]) -> None:
+        """Store a look in the place of the previous look. If they differ, open pages are told."""
+        before = db.get(cls, approval_id, lock=True)
+        now = clock.now(db)
+        if before is None:
+            db.insert(cls(approval_id=approval_id, workspace_id=db.workspace_id, session_id=session_id, body=body, looked_at=now))
+        elif canonical(before.body) == canonical(body):
+            before.looked_at = now
+            return
+        else:
+            before.body, before.looked_at = body, now
+        outbox(db).workspaces.add(db.workspace_id)
+
+
+def look_hint(approval_id: str, session_id: str, workspace_id: str) -> Hint:
+    """Return the queue message that has a tools worker look at the files for an approval."""
+    return Hint("tool.look", (approval_id, session_id, workspace_id))

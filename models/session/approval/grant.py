@@ -1,0 +1,255 @@
+"""Grants: rules that a decision creates, for the rest of a session or for all sessions of an agent, until they end."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+from models.errors import Conflict, Invalid, NotFound
+from models.pure import policy
+from models.pure.offer import Offer
+from models.pure.policy import Rule
+from models.pure.times import rfc3339
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.settings import settings
+
+MAX_OF_SESSION = 1000
+"""Live grants that one session may have."""
+MAX_OF_AGENT = 1000
+_OF_AGENTS = "session_id IS NULL AND revoked_at IS NULL"
+"""Grants for all sessions of an agent. They always expire, so that the index `grant_of_agent` can leave out those that did."""
+
+
+class Grant(Base):
+    """A rule that allows later calls."""
+
+    __tablename__ = "approval_grant"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    scope: Mapped[str]
+    """`session`: for the rest of one session. `always`: for every session of the agent."""
+    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    session_id: Mapped[str | None]
+    """Null for `always`."""
+    approval_id: Mapped[str]
+    """The approval whose decision created the grant."""
+    tool: Mapped[str]
+    identity: Mapped[str]
+    """The tool's `SessionPolicies.identity`: another session may have a different tool under the same name."""
+    match: Mapped[str | dict[str, Any]] = mapped_column(JSONB)
+    """The covered calls, as in `models.pure.policy.spelled_rule`."""
+    covers: Mapped[str]
+    """`match` in words for people."""
+    given_by: Mapped[str]
+    voters: Mapped[list[list[Any]] | None] = mapped_column(JSONB(none_as_null=True))
+    """`Ballot`s of the people who gave the grant. Null: an API key decided."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    max_uses: Mapped[int | None]
+    uses: Mapped[int] = mapped_column(default=0)
+    """Calls that the grant allowed, counted in the transactions that allowed them."""
+    revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    revoked_by: Mapped[str | None]
+    swept_to: Mapped[str | None]
+    """The last session whose waiting calls a sweep has judged with this grant."""
+    swept_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When a sweep had judged every call that already waited when the grant was created."""
+
+    __table_args__ = (
+        sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
+        sa.Index("grant_of_agent", "agent_id", "tool", "expires_at", postgresql_where=sa.text(_OF_AGENTS)),
+        sa.Index("grant_newest", "workspace_id", "created_at", "id"),
+        sa.Index("grant_unswept", "created_at", postgresql_where=sa.text("revoked_at IS NULL AND swept_at IS NULL")),
+        sa.CheckConstraint("session_id IS NOT NULL OR expires_at IS NOT NULL", name="grant_of_agent_expires"),
+    )
+
+    @classmethod
+    def give(
+        cls,
+        db: Db,
+        session: Session,
+        principal: Principal,
+        approval: Approval,
+        decision: Decision,
+        identity: str,
+        voters: list[list[Any]] | None = None,
+    ) -> "Grant":
+        """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
+        rule = rule_for(approval, decision.match)
+        always = decision.scope == "always"
+        cls._check_limit(db, session, always=always)
+        seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
+        grant = cls(
+            id=ids.new("grnt"),
+            workspace_id=session.workspace_id,
+            scope=decision.scope,
+            agent_id=session.agent_id,
+            session_id=None if always else session.id,
+            approval_id=approval.id,
+            tool=approval.tool,
+            identity=identity,
+            match=policy.spelled_rule(rule)["match"],
+            covers=policy.covers(rule),
+            given_by=str(principal),
+            voters=voters,
+            created_at=session.now,
+            expires_at=session.now + timedelta(seconds=seconds) if seconds else None,
+            max_uses=decision.max_uses,
+            uses=0,
+        )
+        db.insert(grant)
+        session.emit(db, "grant.given", grant.facts | {"approval_id": approval.id})
+        session.note(principal, "grant.given", grant.id, **grant.facts | {"covers": Text(grant.covers)})
+        outbox(db).hints.append(grant.hint)
+        return grant
+
+    @classmethod
+    def find(cls, db: Db, grant_id: str) -> "Grant":
+        """Return a grant. Raises NotFound."""
+        grant = db.get(cls, grant_id)
+        if grant is None:
+            raise NotFound("grant", grant_id)
+        return grant
+
+    @classmethod
+    def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
+        """Return the usable grants of the session and its agent for these tools."""
+        return db.find(cls, _LIVE, session=session.id, tools=sorted(set(tools)))
+
+    @classmethod
+    def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
+        """Return the grants of `live`, locked in the order of their ids. For callers that will count uses."""
+        return db.find(cls, f"{_LIVE} FOR NO KEY UPDATE", session=session_id, tools=sorted(set(tools)))
+
+    @classmethod
+    def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
+        """Count one use of each grant and return None. If a grant is used up or revoked, count nothing and return its id."""
+        ids = sorted(set(grant_ids))
+        if not ids:
+            return None
+        usable = {grant_id for (grant_id,) in db.rows(_USABLE, ids=ids)}
+        if missing := [grant_id for grant_id in ids if grant_id not in usable]:
+            return missing[0]
+        db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
+        for grant_id in ids:
+            session.note(system("policy", session.workspace_id), "grant.used", grant_id)
+        return None
+
+    @classmethod
+    def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
+        """Return those of the grants that are neither revoked nor expired, locked. Their uses were counted earlier."""
+        ids = sorted(set(grant_ids))
+        return db.find(cls, _STANDING, ids=ids, now=session.now) if ids else []
+
+    @classmethod
+    def end_all(cls, db: Db, session: Session) -> None:
+        """Revoke the grants of a session that ends."""
+        of_session = "WHERE session_id = %(session)s AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE"
+        for grant in db.find(cls, of_session, session=session.id):
+            grant.revoked_at, grant.revoked_by = session.now, "session"
+            session.note(system("session", session.workspace_id), "grant.revoked", grant.id, uses=grant.uses)
+
+    def revoke(self, db: Db, principal: Principal) -> None:
+        """Revoke the grant. Its calls that no worker has begun are judged again. Idempotent.
+
+        A call that a client already has stays with the client.
+        """
+        db.get_one(Grant, self.id, lock=True)
+        if self.revoked_at is not None:
+            return
+        self.revoked_at, self.revoked_by = clock.now(db), str(principal)
+        acts.record(db, principal, "grant.revoked", self.id, {"tool": self.tool, "scope": self.scope, "uses": self.uses})
+
+    @property
+    def rule(self) -> Rule:
+        """The grant as a rule of the policy."""
+        rule = {"effect": "allow", "match": self.match}
+        return policy.rule_of(rule, where="grant", source="grant", id=self.id)
+
+    def is_offered(self, offer: Offer) -> bool:
+        """True if the tool, whose present offer this is, still offers such a grant. A grant that is not offered allows nothing."""
+        return offer.gives(self.scope, exact=is_exact(self.rule))
+
+    def why_not_offered(self, offer: Offer) -> str:
+        """Return a sentence that says why the tool no longer offers such a grant; empty if it does."""
+        return offer.why_no_grant(self.tool, self.scope, exact=is_exact(self.rule))
+
+    @property
+    def hint(self) -> Hint:
+        """The queue message that says waiting calls may be released."""
+        return Hint("sweep.release_granted", (self.id, self.workspace_id))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The grant in events and in the audit."""
+        return {
+            "grant_id": self.id,
+            "scope": self.scope,
+            "tool": self.tool,
+            "covers": self.covers,
+            "expires_at": rfc3339(self.expires_at) if self.expires_at else None,
+            "max_uses": self.max_uses,
+        }
+
+    @staticmethod
+    def _check_limit(db: Db, session: Session, *, always: bool) -> None:
+        """Raise Conflict if the agent (`always`) or the session has its maximum of usable grants."""
+        owner = f"{_OF_AGENTS} AND agent_id = %(agent)s AND expires_at > %(now)s" if always else "session_id = %(session)s"
+        where = {"agent": session.agent_id} if always else {"session": session.id}
+        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_usable('%(now)s')}", now=session.now, **where)  # noqa: S608 - names of our own
+        if always and count >= MAX_OF_AGENT:
+            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
+        if not always and count >= MAX_OF_SESSION:
+            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
+
+
+_STANDS = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
+_HAS_USES = "(max_uses IS NULL OR uses < max_uses)"
+_USABLE = f"SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND {_HAS_USES} ORDER BY id FOR UPDATE"  # noqa: S608
+
+
+def _usable(now: str) -> str:
+    """Return the condition of a usable grant in SQL, at the time `now`."""
+    return f"{_STANDS.format(now=now)} AND {_HAS_USES}"
+
+
+_OF_TOOLS = f"tool = ANY(%(tools)s) AND {_usable(clock.STARTED)}"
+_LIVE = f"""
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM approval_grant WHERE session_id = %(session)s AND {_OF_TOOLS}
+        UNION ALL SELECT id FROM approval_grant
+        WHERE {_OF_AGENTS} AND agent_id = (SELECT agent_id FROM session WHERE id = %(session)s)
+            AND expires_at > {clock.STARTED} AND {_OF_TOOLS}
+    )) AND {_usable("assent_now()")} ORDER BY id
+"""  # noqa: S608 - conditions of our own
+"""Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""
+_STANDING = f"WHERE id = ANY(%(ids)s) AND {_STANDS.format(now='%(now)s')} ORDER BY id FOR SHARE"
+
+
+def is_exact(rule: Rule) -> bool:
+    """True if the rule covers one exact input only."""
+    return rule.match.input_sha256 is not None
+
+
+def rule_for(approval: Approval, match: str | None) -> Rule:
+    """Return the rule of a grant with this `match`, created by the approval's decision. Raises Invalid.
+
+    Without a match, the grant covers as much as the approval offers.
+    """
+    try:
+        return policy.grant(approval.tool, match or approval.offer.widest, approval.input_sha256, id="")
+    except ValueError as error:
+        raise Invalid("match", str(error).removeprefix("match: ")) from None

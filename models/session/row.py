@@ -1,0 +1,277 @@
+"""Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.acts import Audit
+from models.audit.principal import Principal
+from models.audit.text import AuditText
+from models.database import ids
+from models.database.clock import NOW
+from models.database.query import Query, select
+from models.database.rows import Db
+from models.database.tables import Base, Hex
+from models.database.transactions import outbox
+from models.outbox.approval_change import ApprovalChange
+from models.outbox.delivery import Caused, Delivery
+from models.outbox.webhook_events import caused_by
+from models.policy.effective_tool import with_toolset
+from models.pure import states
+from models.pure.pricing.charges import Charge, summed
+from models.pure.pricing.money import monetary, spending
+from models.session.event import Event
+from models.workspace.agent import AgentVersion
+from models.workspace.toolset import OF_SESSION
+
+ACTIVE = ("running", "stopping")
+"""Statuses in which active time runs."""
+
+
+class Session(Base):
+    """A conversation. Every verb of its turns, calls and approvals works under its lock."""
+
+    __tablename__ = "session"
+    __allow_unmapped__ = True  # for the attributes that belong to one transaction
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    agent_id: Mapped[str]
+    """No foreign key, as for the workspace: both are never deleted, and each check would lock their rows."""
+    agent_version: Mapped[int]
+    """The agent's version that the session's creation named, else the newest at that time."""
+    overrides: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The session's own values for fields of the agent's body."""
+    environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
+    self_hosted: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True if the client's own worker runs the built-in tools. The environment's type, which never changes, decides this."""
+    title: Mapped[str | None]
+    metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB(none_as_null=True))
+    max_turns: Mapped[int]
+    chat_approvals: Mapped[bool] = mapped_column(default=False)
+    on_ask: Mapped[str] = mapped_column(default="inbox", server_default="inbox")
+    """If a policy asks about a call: `inbox` asks people, `deny` denies the call at once."""
+    on_behalf_of: Mapped[str | None]
+    """The person for whom the session was created."""
+    speakers: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
+    """Ids of the people who started the present run, or sent a message to it, by name."""
+    makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
+    status: Mapped[str] = mapped_column(default="idle")
+    waits_for: Mapped[str] = mapped_column(default="none", server_default="none")
+    """In the status `waiting`, for whom the calls wait: `person`, `client` (or its worker), or `both`. Lists are filtered by it."""
+    stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The stop reason of the last `session.status_idle`."""
+    turn_id: Mapped[str | None]
+    """The turn that is queued, running, or whose calls are being settled."""
+    turn_number: Mapped[int] = mapped_column(default=0)
+    """The number of that turn, from 1 within the session."""
+    turn_count: Mapped[int] = mapped_column(default=0)
+    """Turns since the last user message; `max_turns` limits it."""
+    last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    unread: Mapped[int] = mapped_column(default=0)
+    """Number of messages that no turn has read yet."""
+    usage: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
+    """The sum of the usage of all attempts: `models.pure.pricing.charges.summed`."""
+    max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """The budget in US dollars. None: no budget; only the session's creation can set a first one."""
+    spend_limits_from: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """Spend limits stop the session only from this list cost on, because a person allowed it to spend more. None: always."""
+    context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Tokens of the last request and its reply, with which the next request begins."""
+    context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """End of that request."""
+    active_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """Time in the statuses of `ACTIVE`, up to `active_since`."""
+    active_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Start of the present active time. None if the session is not active."""
+    long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True once a result was too long for the model and is stored whole. The agent then has a tool to read such results."""
+    stream_positions: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
+    """Where a stream that names no position begins, by principal: behind the last event that the principal sent in this run.
+
+    A principal who was streamed the run's end is removed. A principal without an entry begins at the newest event.
+    """
+    git_written: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True once a call began that may write files from which git runs programs, or a worker found such files. From then on no git
+    command counts as a read."""
+    storage_id: Mapped[str | None]
+    """The workdir root that holds the session's files. Set by the first tools worker that creates them."""
+    audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    audit_head: Mapped[str] = mapped_column(Hex, default=acts.GENESIS)
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    archived_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.Index("session_newest", "workspace_id", "created_at"),
+        sa.Index("session_waiting", "workspace_id", "waits_for", "created_at"),
+    )
+
+    now: datetime
+    """The database's time, read once after the lock."""
+    watched: bool
+    """False if the workspace has no enabled endpoint and no enabled channel, so that no event needs a delivery."""
+    events: list[Event]
+    """The events that this transaction appended."""
+    written: int
+    """Number of these events that are written. The next read or the commit writes the others."""
+    acts: list[dict[str, Any]]
+    """Audit rows that are not written yet."""
+    texts: list[dict[str, Any]]
+    """The texts of these acts."""
+    calls: list[Any] | None
+    """The tool calls of the current turn, once this transaction has read them."""
+    policies: dict[str, Any] | None
+    """The workspace's policies in the shape of `models.policy.session_policies`, once this transaction has read them."""
+
+    @staticmethod
+    def heads(db: Db, session_ids: list[str]) -> dict[str, int]:
+        """Return `last_seq` by id of these sessions, which may be of any workspace. Deleted sessions are left out."""
+        return dict(db.rows("SELECT id, last_seq FROM assent_session_heads(CAST(%(ids)s AS text[]))", ids=session_ids))
+
+    @classmethod
+    def try_lock(cls, db: Db, session_id: str) -> "Session | None":
+        """Return the session, locked; None if it is gone, or locked by another transaction. `flow.lock` waits instead."""
+        rows, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
+        return rows[0].begin(db, now) if rows else None
+
+    @classmethod
+    def locking(cls, session_id: str, how: str = "") -> "Query[Session]":
+        """Return the query that locks a session. Read the clock after it. `how`: `SKIP LOCKED`, or empty to wait."""
+        return select(cls, f"WHERE id = %(id)s FOR NO KEY UPDATE {how}", id=session_id)
+
+    def begin(self, db: Db, now: datetime, *, watched: bool = True) -> "Session":
+        """Start to collect the transaction's events and acts, at the time `now`. Once in a transaction."""
+        assert self not in db.appends, f"session {self.id} is locked already"
+        self.now, self.watched = now, watched
+        self.events, self.written, self.acts, self.texts = [], 0, [], []
+        self.calls, self.policies = None, None
+        db.appends.append(self)
+        return self
+
+    def write(self, db: Db) -> None:
+        """Write the events and acts collected so far."""
+        events, acts, texts = self.events[self.written :], self.acts, self.texts
+        self.written, self.acts, self.texts = len(self.events), [], []
+        db.insert_many(Event, [event.row for event in events])
+        db.insert_many(Audit, acts)
+        db.insert_many(AuditText, texts)
+        if self.watched:
+            Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
+            ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
+
+    def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
+        """Append an event. `queued` is for a user's message that no turn has read yet."""
+        self.last_seq += 1
+        event = Event(
+            session_id=self.id,
+            seq=self.last_seq,
+            id=id or ids.new("sevt"),
+            workspace_id=self.workspace_id,
+            type=kind,
+            body=body,
+            created_at=self.now,
+            processed_at=None if queued else self.now,
+        )
+        self.events.append(event)
+        self.unread += int(queued)
+        self.updated_at = self.now
+        outbox(db).sessions[self.id] = self.last_seq
+        if kind.startswith("approval."):
+            outbox(db).workspaces.add(self.workspace_id)
+        return event
+
+    def stream_behind(self, principal: Principal, seq: int) -> None:
+        """Have the principal's next stream begin behind the event `seq`, which the principal sent."""
+        self.stream_positions = self.stream_positions | {principal.id: seq}
+
+    def note(self, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
+        """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased."""
+        act, texts = acts.entry(self, principal, action, subject_id, details, self.now)
+        self.acts.append(act)
+        self.texts += texts
+
+    def become(self, status: str) -> None:
+        """Change the status. No-op if the session has it already. Raises ValueError if `states` lists no such transition."""
+        if status == self.status:
+            return
+        states.check("session", self.status, status)
+        if self.active_since and status not in ACTIVE:
+            self.active_seconds, self.active_since = self.active_for(self.now), None
+        elif self.active_since is None and status in ACTIVE:
+            self.active_since = self.now
+        self.status = status
+        if status != "waiting":
+            self.waits_for = "none"
+
+    def active_for(self, at: datetime) -> float:
+        """Return the seconds for which the session was active, up to `at`."""
+        present = (at - self.active_since).total_seconds() if self.active_since else 0.0
+        return round(self.active_seconds + max(present, 0.0), 6)
+
+    def run_again(self, db: Db) -> None:
+        """Set the status `running`, with its event. No-op if the session is running already."""
+        if self.status != "running":
+            self.become("running")
+            self.emit(db, "session.status_running", {})
+
+    def rest_again(self, db: Db) -> None:
+        """Repeat the event of a session that still waits, because runners expect `session.status_idle` as the last event."""
+        self.emit(db, "session.status_idle", {"stop_reason": self.stop_reason})
+
+    def count(self, charge: Charge, times: int = 1) -> None:
+        """Add an attempt's charge to the usage, or remove it if `times` is -1."""
+        self.usage = summed(self.usage, charge, times)
+
+    @property
+    def askers(self) -> list[str]:
+        """Ids of the people who may be behind the present run. With four eyes they may not decide its calls."""
+        return sorted({*self.speakers, *(self.makers or ())})
+
+    @property
+    def spender(self) -> str | None:
+        """The person who pays: the person for whom the session was created, else the only speaker of the present run."""
+        return self.on_behalf_of or (self.speakers[0] if len(self.speakers) == 1 else None)
+
+    def spending(self, at: datetime) -> dict[str, Any]:
+        """Return the session's usage up to `at`, as events and responses have it."""
+        return spending(self.usage) | {"active_seconds": self.active_for(at)}
+
+    @property
+    def list_cost(self) -> Decimal:
+        """The cost of the requests with a price, in US dollars."""
+        return Decimal(self.usage.get("cost", "0"))
+
+    @property
+    def budget(self) -> dict[str, Any] | None:
+        """The budget as the wire has it."""
+        return None if self.max_list_cost is None else {"type": "limit", "max_list_cost": monetary(self.max_list_cost)}
+
+    def report_usage(self, db: Db) -> None:
+        """Emit `session.usage`, with the usage so far and the budget."""
+        self.emit(db, "session.usage", {"usage": self.spending(self.now), "budget": self.budget})
+
+    def agent(self, db: Db) -> dict[str, Any]:
+        """Return the agent for a turn: `configured`, and the tool for long results if there are any."""
+        configured = self.configured(db)
+        return with_toolset(configured, OF_SESSION) if self.long_results else configured
+
+    def configured(self, db: Db) -> dict[str, Any]:
+        """Return the wire's body of the agent's version, with the session's overrides."""
+        return AgentVersion.of_session(db, self.agent_id, self.agent_version).snapshot(self.overrides)
+
+    @property
+    def thread_id(self) -> str:
+        """The id of the session's only thread: the session's id with another prefix."""
+        return "sthr_" + self.id.partition("_")[2]
+
+    @property
+    def live(self) -> bool:
+        """True if the session works, so that it can be neither archived nor deleted."""
+        return self.status in {"running", "rescheduling", "stopping"}

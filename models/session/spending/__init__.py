@@ -1,0 +1,1 @@
+"""What sessions have spent, and how much the spend limits leave."""

@@ -1,0 +1,1 @@
+"""A tool call, from its proposal to its result."""

@@ -1,0 +1,102 @@
+"""Proposals: calls that the model proposes, before policies and people have answered."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from models.database.rows import Db
+from models.policy.asking import Asking
+from models.pure.json.canonical import digest
+from models.pure.masking import Echoes, Masked
+from models.pure.policy import Verdict
+from models.session.hints import hint_queued
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
+
+MAX_INPUT_BYTES = 1_000_000
+"""The largest input of a call. It is stored, shown and hashed."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The toolset or MCP server that a tool comes from, and where and how the tool runs."""
+
+    server: str
+    """The agent's name for the toolset or server."""
+    address: str
+    """Its address, as in `models.workspace.toolset`."""
+    tool: str
+    """The tool's own name."""
+    queue: str | None
+    """Queue of the workers that can run the tool. None: the queue of all tools workers."""
+    workdir: bool
+    """True if the tool works on the session's files."""
+    cache: dict[str, Any] | None
+    """`{"seconds", "scope", "identity"}`: how long, and for whose calls, a result also answers equal calls. None: never."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A call that the model proposes."""
+
+    id: str
+    """Id of the call and of its event."""
+    provider_id: str
+    """The model's own id of its `tool_use` block."""
+    name: str
+    kind: str
+    """`builtin` (of the agent toolset), `custom` (of the client), or `mcp` (of a toolset or an MCP server)."""
+    input: dict[str, Any]
+    problem: str | None
+    """Why the call can neither run nor be asked about, in the words that the model gets."""
+    idempotent: bool
+    asking: Asking | None
+    """How people are asked about the call. None if it has a problem."""
+    masked: Masked
+    """The input with its secrets masked."""
+    answer_seconds: float | None = None
+    """How long the client may take for the call, if the client runs it."""
+    origin: Origin | None = None
+    """Set for `mcp` calls."""
+
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The input with its secrets masked; None if it has none."""
+        return self.masked.shown if self.masked.paths else None
+
+    def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
+        """Return the call's row in its first status, and insert its input. The caller inserts the row."""
+        grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
+        call = ToolCall(
+            id=self.id,
+            workspace_id=session.workspace_id,
+            session_id=session.id,
+            turn_id=turn.id,
+            position=position,
+            provider_id=self.provider_id,
+            name=self.name,
+            kind="self_hosted" if session.self_hosted and self.kind == "builtin" else self.kind,
+            input_sha256=digest(self.input),
+            permission=verdict.effect,
+            rule=Echoes(self.masked.hidden, quoted=True).text(verdict.rule),  # may quote the input
+            grants=grants,
+            idempotent=self.idempotent,
+            **(asdict(self.origin) if self.origin else {}),
+            answer_seconds=self.answer_seconds,
+            status=status,
+            due_at=session.now,
+            hinted_at=session.now,
+            created_at=session.now,
+        )
+        call.put_input(
+            db,
+            input=self.input,
+            shown_input=self.shown,
+            secrets=list(self.masked.hidden) or None,
+            asking=self.asking.kept if (grants or self.origin) and self.asking else None,
+        )
+        if status == "queued":
+            hint_queued(db, call.hint(session))
+        elif status == "with_client":
+            call.begin_with_client(db, session)
+        return call

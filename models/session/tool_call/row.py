@@ -1,0 +1,262 @@
+"""Tool calls: effects that the model proposes. A call's id is also its event's id and its idempotency key."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit.principal import system
+from models.audit.text import Text
+from models.database.leased import Leased
+from models.database.rows import Db
+from models.database.tables import Base, Hex
+from models.database.transactions import Hint
+from models.pure import masking
+from models.pure.policy.git_writes import may_write_git
+from models.pure.times import rfc3339
+from models.session.hints import CLAIMABLE, HELD_BACK, hint_of, hint_queued
+from models.session.row import Session
+from models.session.tool_call import events as call_events
+from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.echoes import echoes_of
+from models.session.tool_call.events import OF_CLIENT
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import CallResult
+from models.settings import settings
+from models.workspace.halt import is_halted
+
+CACHED = "cache IS NOT NULL AND status = 'done'"
+"""The condition of the index of calls whose results may answer equal calls."""
+_WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
+BUDGET = "budget"
+"""The kind of call that only asks people to raise a session's budget. No tool runs, and neither clients nor the model see it."""
+
+
+class ToolCall(Leased, Base):
+    """One call. The states are in `models.pure.states.TOOL_CALL`."""
+
+    __tablename__ = "tool_call"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str]
+    turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id"))
+    position: Mapped[int]
+    """Position among the calls of the turn, from 0. The model gets the results in this order."""
+    provider_id: Mapped[str]
+    name: Mapped[str]
+    """The model's name for the tool."""
+    kind: Mapped[str]
+    """`builtin`: a built-in tool, run by our workers. `self_hosted`: a built-in tool, run by the client's own worker. `custom`: a
+    tool that the client runs. `mcp`: a tool of one of the operator's toolsets, run by our workers, or of an MCP server."""
+    server: Mapped[str | None]
+    """The agent's name for the toolset or MCP server. Set for `mcp` calls, as are `address` and `tool`."""
+    address: Mapped[str | None]
+    """Its address, as in `models.workspace.toolset`."""
+    tool: Mapped[str | None]
+    """The tool's own name there."""
+    queue: Mapped[str | None]
+    """Queue of the workers that can run the call. None: `tools`."""
+    workdir: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
+    """True if the tool works on the session's files, so that only workers with these files can run it."""
+    input_sha256: Mapped[str] = mapped_column(Hex)
+    """The hash of the input that may run, `CallInput.input`."""
+    permission: Mapped[str]
+    rule: Mapped[str]
+    grants: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """Ids of the grants that allowed the call. The claim checks them again."""
+    idempotent: Mapped[bool]
+    cache: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """`Origin.cache`."""
+    cached_from: Mapped[str | None]
+    """Id of the earlier call whose result this call got. None if the tool ran."""
+    announced: Mapped[bool] = mapped_column(default=False)
+    """True once the call's event is emitted. The event of a `custom` call that people are asked about waits until it is allowed."""
+    status: Mapped[str]
+    fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    worker: Mapped[str | None]
+    task_id: Mapped[str | None]
+    answer_seconds: Mapped[float | None]
+    """How long the client may take for the call."""
+    answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The client's deadline. Set when the client gets the call."""
+    deadline_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Start of that deadline. A halt that ends after this time moves the deadline."""
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    held_back: Mapped[str | None]
+    """Why a worker did not claim the queued call. Readiness reports it."""
+    cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    is_error: Mapped[bool | None]
+    """True if the result, a `CallResult`, is an error."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.Index("tool_call_of_turn", "turn_id"),
+        sa.Index("tool_call_queued", "queue", "workspace_id", "due_at", postgresql_where=sa.text(CLAIMABLE)),
+        sa.Index("tool_call_held_back", "queue", "due_at", postgresql_where=sa.text(HELD_BACK)),
+        sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
+        sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),
+        sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
+        sa.Index("tool_call_cached", "workspace_id", "input_sha256", "settled_at", postgresql_where=sa.text(CACHED)),
+    )
+
+    @classmethod
+    def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
+        """Return the calls of the session's current turn, in order. Reads them once in a transaction."""
+        if session.calls is None:
+            session.calls = db.find(cls, _OF_TURN, session=session.id, turn=session.turn_id)
+        return session.calls
+
+    def put(self, db: Db, session: Session) -> None:
+        """Insert the call, as the last of its turn."""
+        ToolCall.of_turn(db, session).append(self)
+        db.insert(self)
+
+    def put_input(self, db: Db, **columns: Any) -> None:
+        """Insert the call's input, before the call itself. `columns` are those of `CallInput`."""
+        db.insert(CallInput(tool_call_id=self.id, workspace_id=self.workspace_id, **columns))
+
+    def hint(self, session: Session) -> Hint:
+        """Return the queue message that says this call may be ready."""
+        return hint_of("tool.run", (self.id, self.session_id, self.workspace_id, session.agent_id, self.name), self.queue)
+
+    def until(self, session: Session) -> datetime | None:
+        """Return the client's deadline if the client gets the call now; None for no deadline."""
+        return session.now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
+
+    def announce(
+        self, db: Db, session: Session, approval: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
+    ) -> None:
+        """Emit the call's event, once. `shown`: the input with its secrets masked if a person edited it, else None."""
+        if self.announced:
+            return
+        self.announced = True
+        kind, body = call_events.use(self, CallInput.of(db, self.id), shown)
+        session.emit(db, kind, body | ({"approval": approval} if approval else {}), id=self.id)
+
+    def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+        """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
+
+        While the workspace is halted, a client's call is held.
+        """
+        if self.kind in OF_CLIENT:
+            if is_halted(db):
+                db.move(self, "held", **changes)
+            else:
+                self.deliver(db, session, shown, **changes)
+            return
+        if self.status == "running":
+            self.end_attempt(db, session, "lost")
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
+        hint_queued(db, self.hint(session))
+
+    def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+        """Send the call to the client, whose time begins now. The parameters are those of `release`."""
+        db.move(self, "with_client", answer_by=self.until(session), deadline_from=session.now, **changes)
+        self.mark_session(db, session)
+        self.announce(db, session, shown=shown)
+
+    def ask_again(self, db: Db, rule: str) -> None:
+        """Have people asked, because the earlier permission no longer holds. `rule` is the reason."""
+        db.move(self, "asked", permission="ask", grants=None, rule=rule)
+
+    def begin_with_client(self, db: Db, session: Session) -> None:
+        """Send a call that is not inserted yet to the client. The caller announces it."""
+        self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
+        self.mark_session(db, session)
+
+    def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool, task_id: str | None) -> None:
+        """Take the lease and insert the attempt's row. `idempotent`: whether the tool still is."""
+        self.mark_session(db, session)
+        db.move(
+            self,
+            "running",
+            fence=self.fence + 1,
+            attempt=self.attempt + 1,
+            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
+            worker=worker,
+            task_id=task_id,
+            held_back=None,
+            idempotent=idempotent,
+        )
+        Attempt.begin(db, self, worker, session.now)
+
+    def mark_session(self, db: Db, session: Session) -> None:
+        """Set `Session.git_written` if this call, which may begin now, may write files from which git runs programs."""
+        if not session.git_written and may_write_git(self.name, CallInput.of(db, self.id).input):
+            session.git_written = True
+
+    def settle(
+        self,
+        db: Db,
+        session: Session,
+        status: str,
+        content: list[dict[str, Any]],
+        *,
+        is_error: bool,
+        structured: dict[str, Any] | None = None,
+        by_client: bool = False,
+        echoes: masking.Echoes | None = None,
+        **changes: Any,
+    ) -> None:
+        """End the call with the result that the model gets, and emit the result's event, unless the client posted it.
+
+        `structured` is the result as data; `changes` are further columns. `echoes`: NO_ECHOES if the content is a text of our own,
+        so that the call's input is not read; otherwise the secrets of the input are masked in the event.
+        """
+        echoes = echoes_of(db, self) if echoes is None else echoes
+        if self.status == "running":
+            self.end_attempt(db, session, status)
+        db.move(self, status, is_error=is_error, settled_at=session.now, lease_until=None, **changes)
+        result = CallResult.put(db, self, content, structured)
+        self.announce(db, session)
+        if not by_client:
+            self._emit_result(db, session, result, echoes)
+
+    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+        """Give a result to a call that is proposed in a settled status: nobody is asked and nothing runs."""
+        self.is_error, self.settled_at = True, session.now
+        result = CallResult.put(db, self, content)
+        self.announce(db, session)
+        self._emit_result(db, session, result, echoes_of(db, self))
+        session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=Text(self.rule))
+
+    def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
+        """End this attempt with the tool's questions. The next attempt brings the answers."""
+        self.end_attempt(db, session, "asked")
+        db.move(self, "asked", lease_until=None)
+        call_input = CallInput.of(db, self.id)
+        call_input.question, call_input.answers = question, None
+
+    def put_back(self, db: Db, session: Session) -> None:
+        """Queue the call again, because the attempt did not begin. Sends no hint: the caller says when the next attempt is due."""
+        self.end_attempt(db, session, "not_begun")
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None)
+
+    def become_unknown(self, db: Db, session: Session) -> None:
+        """Set the status `unknown`: the call began, and nobody knows how it ended."""
+        self.end_attempt(db, session, "unknown")
+        db.move(self, "unknown", lease_until=None)
+
+    def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
+        """Record the end of the present attempt."""
+        Attempt.end(db, self.id, self.attempt, session.now, outcome)
+
+    def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:
+        if self.kind == BUDGET:
+            return
+        kind, body = call_events.result(self, result, echoes)
+        if self.cached_from:
+            before = db.get_one(ToolCall, self.cached_from)
+            assert before.settled_at, "a cached result is settled"
+            body["cached"] = {"tool_use_id": before.id, "at": rfc3339(before.settled_at)}
+        session.emit(db, kind, body)
+
+
+_OF_TURN = "WHERE session_id = %(session)s AND turn_id = %(turn)s ORDER BY position"

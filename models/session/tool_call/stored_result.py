@@ -1,0 +1,54 @@
+"""Results that are too long for a model: stored whole, so that a tool can read them in parts."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import transaction
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+
+
+class StoredResult(Base):
+    """The whole text of one call's result. `CallResult` has the part that the model gets."""
+
+    __tablename__ = "stored_result"
+
+    tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"), primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str] = mapped_column(index=True)
+    content: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    """UTF-8."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+
+    @classmethod
+    def keep(cls, db: Db, session: Session, call: ToolCall, content: bytes) -> None:
+        """Store the whole result, in the transaction that settles the call. From then on the agent can read it."""
+        session.long_results = True
+        db.insert(
+            cls(
+                tool_call_id=call.id,
+                workspace_id=call.workspace_id,
+                session_id=call.session_id,
+                content=content,
+                created_at=session.now,
+            ),
+        )
+
+    @staticmethod
+    def exists(db: Db, call_id: str) -> bool:
+        """True if the call's result was too long for the model. Only the call's own session can read such a result whole."""
+        return bool(db.rows("SELECT FROM stored_result WHERE tool_call_id = %(call)s", call=call_id))
+
+    @staticmethod
+    def read(workspace_id: str, session_id: str, call_id: str) -> bytes | None:
+        """Return the whole result of a call of this session, or None if none is stored."""
+        with transaction(workspace_id) as db:
+            content: bytes | None = db.value(_CONTENT, call=call_id, session=session_id)
+            return content
+
+
+_CONTENT = "SELECT content FROM stored_result WHERE tool_call_id = %(call)s AND session_id = %(session)s"

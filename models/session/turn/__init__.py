@@ -1,0 +1,1 @@
+"""A turn, its reply and what it used."""

@@ -1,0 +1,254 @@
+"""Turns: one model call in one task, which ends with one checkpoint, the turn's row in `reply`.
+
+A request to the model consists of the messages that each turn read, its reply, and the results of its calls, in order. These rows
+do not change as the conversation grows.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit.principal import Principal
+from models.database import ids
+from models.database.leased import Leased
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import Hint
+from models.pure.backoff import backoff
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.usage import Usage
+from models.session.event import Event
+from models.session.hints import QUEUED, hint_of, hint_queued
+from models.session.row import Session
+from models.session.spending import sums as spend_sums
+from models.session.turn.reply import Reply
+from models.settings import settings
+
+
+@dataclass(frozen=True)
+class Skip:
+    """An alternative that was not tried, named by provider and model."""
+
+    place: tuple[str, str]
+    message: str
+
+
+@dataclass(frozen=True)
+class Switch:
+    """The switch of a turn to another model, because a model failed. Models are named by provider and model."""
+
+    source: tuple[str, str]
+    target: tuple[str, str]
+    reason: str
+    """The kind of the error, or `circuit_open`."""
+    message: str
+    skipped: tuple[Skip, ...] = ()
+    """The alternatives between the two models."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The event's body."""
+        skipped = [_named(skip.place) | {"message": skip.message} for skip in self.skipped]
+        places = {"from": _named(self.source), "to": _named(self.target)}
+        return {**places, "reason": self.reason, "message": self.message, "skipped": skipped}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The details of the act in the audit."""
+        skipped = {"skipped": [{"model": "/".join(skip.place), "why": skip.message} for skip in self.skipped]}
+        places = {"source": "/".join(self.source), "target": "/".join(self.target)}
+        return {"reason": self.reason, **places, **(skipped if self.skipped else {})}
+
+
+def _named(place: tuple[str, str]) -> dict[str, str]:
+    provider, model = place
+    return {"provider": provider, "model": model}
+
+
+@dataclass(frozen=True)
+class Served:
+    """The model that answers a turn, and the switches that led to it."""
+
+    provider: str
+    model: str
+    switches: tuple[Switch, ...] = ()
+
+
+class Turn(Leased, Base):
+    """One model call. The states are in `models.pure.states.TURN`."""
+
+    __tablename__ = "turn"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str]
+    number: Mapped[int]
+    """From 1 within the session."""
+    count: Mapped[int]
+    """From 1 within the run: the turns since the user's message."""
+    status: Mapped[str] = mapped_column(default="queued")
+    fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    losses: Mapped[int] = mapped_column(default=0)
+    """Attempts whose worker died."""
+    folds: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Attempts that requested a summary of older turns instead of a reply."""
+    overlong_after: Mapped[int | None]
+    """The number of `folds` when the model refused the turn's request as too long. None: the model did not."""
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    worker: Mapped[str | None]
+    task_id: Mapped[str | None]
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    provider: Mapped[str | None]
+    """The provider that answered, or began to. The turn stays with it."""
+    model: Mapped[str | None]
+    """The model that answered, or began to, by the agent's name for it."""
+    stop_reason: Mapped[str | None]
+    quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The highest charge that the present attempt may cause (`Charge.stored`), and `person`, who pays, if known.
+
+    Counted if the attempt ends without a report.
+
+    Null once there is a reply: `TurnUsage` then has the charges of each attempt.
+    """
+    span_id: Mapped[str | None]
+    """Id of the event `span.model_request_start` of the present attempt."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    started_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.UniqueConstraint("session_id", "number"),
+        sa.Index("turn_queued", "workspace_id", "due_at", postgresql_where=sa.text(QUEUED)),
+        # Without the lease: else each renewal would write all indexes of the row anew.
+        sa.Index("turn_running", "workspace_id", postgresql_where=sa.text("status = 'running'")),
+    )
+
+    @classmethod
+    def queue(cls, db: Db, session: Session, count: int) -> "Turn":
+        """Insert and return the session's next turn, queued. It becomes the session's current turn."""
+        session.turn_number += 1
+        session.turn_count = count
+        turn = cls(
+            id=ids.new("turn"),
+            workspace_id=session.workspace_id,
+            session_id=session.id,
+            number=session.turn_number,
+            count=count,
+            due_at=session.now,
+            hinted_at=session.now,
+            created_at=session.now,
+        )
+        session.turn_id, session.calls = turn.id, []
+        db.insert(turn)
+        hint_queued(db, turn.hint(session))
+        return turn
+
+    def hint(self, session: Session) -> Hint:
+        """Return the queue message that says this turn may be ready."""
+        return hint_of("turn.run", (self.id, self.session_id, self.workspace_id, session.agent_id))
+
+    def claim(self, db: Db, session: Session, worker: str, quote: Charge, task_id: str | None) -> None:
+        """Take the lease. `quote` is the highest charge that the attempt may cause."""
+        db.move(
+            self,
+            "running",
+            fence=self.fence + 1,
+            attempt=self.attempt + 1,
+            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
+            worker=worker,
+            task_id=task_id,
+            started_at=session.now,
+            quote=quote.stored | ({"person": session.spender} if session.spender else {}),
+            span_id=session.emit(db, "span.model_request_start", {}).id,
+        )
+
+    @staticmethod
+    def read_queue(db: Db, session: Session, turn_id: str | None) -> None:
+        """Have this turn read the queued messages; None: no turn reads them."""
+        Turn.mark_queue(db, session, turn_id)
+        session.unread = 0
+
+    @staticmethod
+    def mark_queue(db: Db, session: Session, turn_id: str | None) -> None:
+        """Mark the queued messages as read by this turn, and leave `session.unread` to the caller."""
+        if session.unread:
+            session.write(db)  # the update that follows must find messages of this very transaction
+            Event.process_queue(db, session.id, session.unread, session.now, turn_id)
+
+    def end_span(self, db: Db, session: Session, usage: Usage, *, is_error: bool) -> None:
+        """Emit the event that closes the attempt's model request."""
+        body = {"model_request_start_id": self.span_id, "model_usage": usage.span, "is_error": is_error}
+        session.emit(db, "span.model_request_end", body)
+
+    @property
+    def kept(self) -> tuple[str, str] | None:
+        """The provider and model that began to answer in an earlier attempt, or None."""
+        return (self.provider, self.model) if self.provider and self.model else None
+
+    def serve(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+        """Record the model that answers, with an event and an act for each switch."""
+        self.provider, self.model = served.provider, served.model
+        self.note_switches(session, db, served, actor)
+
+    def note_switches(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+        """Emit an event and record an act for each switch to another model."""
+        for switch in served.switches:
+            session.emit(db, "model.fallback", switch.body)
+            session.note(actor, "turn.fell_back", self.id, **switch.details)
+
+    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str) -> None:
+        """Store the reply. The turn is done."""
+        self._leave(db, session, "done", stop_reason=stop_reason, quote=None, ended_at=session.now)
+        db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
+
+    def retry(self, db: Db, session: Session, *, retry_after: float | None) -> None:
+        """Queue the turn again after a model's passing error, due after a pause. A sweep sends the hint then."""
+        s = settings()
+        wait = backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, retry_after)
+        self._leave(db, session, "queued", due_at=session.now + timedelta(seconds=wait), hinted_at=None)
+
+    @property
+    def is_overlong(self) -> bool:
+        """True if older turns must be folded first, whatever the estimate says, because the model refused the last request."""
+        return self.overlong_after == self.folds
+
+    def lose(self, db: Db, session: Session) -> None:
+        """Queue the turn again, because its worker died."""
+        self._requeue(db, session, losses=self.losses + 1)
+
+    def shorten(self, db: Db, session: Session) -> None:
+        """Queue the turn again, because the model refused the request as too long. Happens once."""
+        self._requeue(db, session, overlong_after=self.folds)
+
+    def fold(self, db: Db, session: Session) -> None:
+        """Queue the turn again, because the attempt returned a summary of older turns."""
+        self._requeue(db, session, folds=self.folds + 1)
+
+    def _requeue(self, db: Db, session: Session, **changes: int) -> None:
+        self._leave(db, session, "queued", due_at=session.now, hinted_at=session.now, **changes)
+        hint_queued(db, self.hint(session))
+
+    def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
+        """End the turn without a reply."""
+        self._leave(db, session, "failed", stop_reason=stop_reason, ended_at=session.now)
+
+    def cancel(self, db: Db, session: Session) -> None:
+        """End the turn before its checkpoint. The fence rises, so a reply in flight is discarded.
+
+        An unclaimed turn counts as having read its messages, because they belong to the run that was ended.
+        """
+        if self.status == "queued":
+            self.read_queue(db, session, self.id)
+        self._leave(db, session, "cancelled", fence=self.fence + 1, ended_at=session.now)
+
+    def _leave(self, db: Db, session: Session, status: str, **changes: Any) -> None:
+        """Move to a status without a lease. If an attempt was under way, spend limits no longer reserve its cost."""
+        if self.status == "running" and self.quote:
+            spend_sums.release(db, session.agent_id, self.quote, session.now)
+        db.move(self, status, lease_until=None, **changes)

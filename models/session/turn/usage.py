@@ -1,0 +1,171 @@
+"""The usage of each attempt at a turn, and the sums of each day.
+
+Both outlive their session, because a deleted conversation has still been paid for. The transaction that ends an attempt inserts its
+rows, so a crash neither loses nor doubles them. Its last statements change the day's sums and those of spend limits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.database.tables import Base
+from models.pure.pricing.charges import Charge
+from models.pure.pricing.prices import Price
+from models.pure.pricing.usage import COUNTS, Usage
+from models.session.row import Session
+from models.session.spending import sums as spend_sums
+from models.session.turn.row import Turn
+
+
+class TurnUsage(Base):
+    """One request of an attempt at a turn that reached the model, or may have."""
+
+    __tablename__ = "turn_usage"
+
+    session_id: Mapped[str]
+    turn_id: Mapped[str] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    request: Mapped[int] = mapped_column(primary_key=True)
+    """Number of the request in its attempt, from 1. An attempt that falls back to other models sends several."""
+    workspace_id: Mapped[str]
+    thread_id: Mapped[str]
+    agent_id: Mapped[str]
+    person_id: Mapped[str | None]
+    """The person who pays: `Session.spender`."""
+    provider: Mapped[str]
+    model: Mapped[str]
+    """The name of the model that answered."""
+    at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """End of the request."""
+    input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    output_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_read_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_1h_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    web_search_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    web_fetch_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    estimated: Mapped[bool]
+    """True if the provider did not report the usage."""
+    price: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The price of this request, which never changes: `Price.stored`. Null: unknown."""
+    cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """In US dollars. Null: unknown."""
+    cache_savings: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+
+    __table_args__ = (sa.Index("turn_usage_of_workspace", "workspace_id", "at"),)
+
+    @classmethod
+    def record(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+        """Count the charges of the turn's present attempt. Called once per attempt, in the transaction that ends it."""
+        for request, charge in enumerate(charges, 1):
+            cls._insert(db, session, turn, request, charge)
+
+    @classmethod
+    def correct(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+        """Replace the estimate for an attempt that was ended from outside by its worker's charges. No-op without an estimate."""
+        rows = db.find(cls, _OF_ATTEMPT, turn=turn.id, attempt=turn.attempt)
+        if not charges or len(rows) != 1 or not rows[0].estimated:
+            return
+        [row] = rows
+        row.count(db, session, row.charge, -1)
+        row.take(charges[0])
+        row.count(db, session, charges[0])
+        for request, charge in enumerate(charges[1:], 2):
+            cls._insert(db, session, turn, request, charge)
+
+    @classmethod
+    def _insert(cls, db: Db, session: Session, turn: Turn, request: int, charge: Charge) -> None:
+        row = cls(turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=session.workspace_id, session_id=session.id)
+        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, session.now
+        row.take(charge)
+        db.insert(row)
+        row.count(db, session, charge)
+
+    def count(self, db: Db, session: Session, charge: Charge, times: int = 1) -> None:
+        """Add a charge to the sums of the session, the day and the spend limits, or remove it if `times` is -1."""
+        session.count(charge, times)
+        spend_sums.spend(db, self.agent_id, self.person_id, self.at, times * (charge.cost or Decimal(0)))
+        self._count_in_day(db, charge, times)
+
+    def _count_in_day(self, db: Db, charge: Charge, times: int) -> None:
+        day = self.at.astimezone(UTC).date()
+        row = (self.workspace_id, day.isoformat(), self.agent_id, self.person_id or "", charge.provider, charge.model)
+        first = Statement(_ADD, dict(zip(_KEY, row, strict=True)) | {"day": day} | dict.fromkeys(_SUMS, 0))
+        values = db.closing.setdefault(("sums", "daily_usage", *row), first).values
+        values.update({name: values[name] + amount for name, amount in _sums(charge, times).items()})
+
+    @property
+    def charge(self) -> Charge:
+        """The request's charge."""
+        usage = Usage(**{name: getattr(self, name) for name in COUNTS})
+        return Charge(self.provider, self.model, Price.of(self.price) if self.price else None, usage, self.estimated)
+
+    def take(self, charge: Charge) -> None:
+        """Set the request's charge."""
+        for name, count in charge.usage.counts.items():
+            setattr(self, name, count)
+        self.provider, self.model, self.estimated = charge.provider, charge.model, charge.estimated
+        self.price = charge.price.stored if charge.price else None
+        self.cost = charge.cost
+        self.cache_savings = None if charge.cost is None else charge.savings
+
+
+class DailyUsage(Base):
+    """The sums of one day (UTC), agent, person, provider and model."""
+
+    __tablename__ = "daily_usage"
+
+    workspace_id: Mapped[str] = mapped_column(primary_key=True)
+    day: Mapped[date] = mapped_column(primary_key=True)
+    agent_id: Mapped[str] = mapped_column(primary_key=True)
+    person_id: Mapped[str] = mapped_column(primary_key=True)
+    """Empty if no person is known."""
+    provider: Mapped[str] = mapped_column(primary_key=True)
+    model: Mapped[str] = mapped_column(primary_key=True)
+    requests: Mapped[int] = mapped_column(sa.BigInteger)
+    estimated_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    unpriced_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    output_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_read_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_1h_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    web_search_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    web_fetch_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    cost: Mapped[Decimal] = mapped_column(sa.Numeric)
+    """Cost of the requests with a price, in US dollars."""
+    cache_savings: Mapped[Decimal] = mapped_column(sa.Numeric)
+
+    __table_args__ = (
+        sa.Index("daily_usage_of_person", "workspace_id", "person_id", "day"),
+        {"postgresql_with": {"fillfactor": "70"}},
+    )
+
+
+_OF_ATTEMPT = "WHERE turn_id = %(turn)s AND attempt = %(attempt)s"
+_KEY = ("workspace_id", "day", "agent_id", "person_id", "provider", "model")
+_SUMS = ("requests", "estimated_requests", "unpriced_requests", *COUNTS, "cost", "cache_savings")
+_ADD = f"""
+    INSERT INTO daily_usage ({", ".join(_KEY + _SUMS)}) VALUES ({", ".join(f"%({name})s" for name in _KEY + _SUMS)})
+    ON CONFLICT ({", ".join(_KEY)}) DO UPDATE SET {", ".join(f"{name} = daily_usage.{name} + excluded.{name}" for name in _SUMS)}
+"""  # noqa: S608 - names of our own
+
+
+def _sums(charge: Charge, times: int) -> dict[str, Any]:
+    """Return what a charge adds to its day's sums, or removes if `times` is -1."""
+    cost = charge.cost
+    return {
+        "requests": times,
+        "estimated_requests": times * charge.estimated,
+        "unpriced_requests": times * (cost is None),
+        **{name: times * count for name, count in charge.usage.counts.items()},
+        "cost": times * (cost or Decimal(0)),
+        "cache_savings": times * ((charge.savings if cost is not None else None) or Decimal(0)),
+    }
