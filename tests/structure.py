@@ -18,10 +18,10 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("models", "api", "workers", "deploy")
 
 BOUNDS = {
-    "models": (13, 53, 1, 10),
-    "models.flow": (45, 71, 0, 9),
-    "models.session": (36, 65, 6, 10),
-    "models.pure": (39, 31, 0, 5),
+    "models": (14, 74, 0, 12),
+    "models.flow": (7, 14, 0, 5),
+    "models.session": (9, 14, 0, 6),
+    "models.pure": (17, 15, 0, 4),
     "workers": (24, 47, 0, 5),
     "workers.leash": (4, 5, 0, 3),
     "workers.leash.programs": (7, 8, 0, 4),

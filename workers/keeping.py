@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from models import flow
 from models.database.query import Query
 from models.database.rows import Db, Stale
 from models.database.transactions import ERRORS, is_transient, transact
 from models.errors import NotFound
+from models.flow.lock import lock_and_read
 from models.session.row import Session
 from models.settings import settings
 from workers.leases import Lease
@@ -35,7 +35,7 @@ def keep(
     until = time.monotonic() + settings().lease_seconds
     while not lease.lost.is_set() or (even_late and time.monotonic() < until):
         try:
-            transact(workspace_id, lambda db: verb(db, flow.lock_and_read(db, session_id, *rows)[0]))
+            transact(workspace_id, lambda db: verb(db, lock_and_read(db, session_id, *rows)[0]))
         except (Stale, NotFound):
             return False
         except ERRORS as error:

@@ -5,8 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from models import flow
 from models.database.rows import Db
+from models.flow.judge.grants import workspace_policies
+from models.flow.run import folds, history
+from models.flow.run.folds import Folding
+from models.flow.run.history import history_reads
 from models.flow.spend.pricing import window_of
 from models.pure.folding import Part, tokens_of
 from models.pure.pricing.charges import Charge
@@ -38,20 +41,20 @@ class Offer:
 
     def __init__(self, db: Db) -> None:
         self._db = db
-        self.folding: flow.Folding | None = None
+        self.folding: Folding | None = None
         """The turns that must be folded first: then the request asks for their summary."""
         self.tokens = 0
         """An estimate of the request's input."""
 
     def quote(self, session: Session, turn: Turn) -> Charge:
         """Read the request, and return the highest charge that it may cause. Called once, after the turn has read its messages."""
-        self.agent, self.policies = session.agent(self._db), flow.workspace_policies(self._db, session)
+        self.agent, self.policies = session.agent(self._db), workspace_policies(self._db, session)
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
-        *rows, keys = self._db.read(*flow.history_reads(session.id), provider_keys())
+        *rows, keys = self._db.read(*history_reads(session.id), provider_keys())
         self.keys = {key.provider: key for key in keys}
         self.listed = listed(self._db, self.agent)
-        parts = flow.parts(self._db, rows)
-        self.messages = flow.joined(parts)
+        parts = history.parts(self._db, rows)
+        self.messages = history.joined(parts)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
             self.charge = charging.quoted(session, self.agent, self.messages, order) or self.charge
@@ -62,10 +65,10 @@ class Offer:
         """Shorten the request, or set `folding`, if it would not fit into the window of the model that is tried first."""
         window = window_of(first.entry, first.model, session.now)
         tokens = self.charge.usage.context_tokens
-        fitting, self.folding = flow.fit(self._db, session, turn, parts, tokens=tokens, window=window)
+        fitting, self.folding = folds.fit(self._db, session, turn, parts, tokens=tokens, window=window)
         self.tokens = tokens
         if fitting is not parts or self.folding:
-            whole, self.messages = self.messages, flow.joined(fitting)
+            whole, self.messages = self.messages, history.joined(fitting)
             sent = self.folding.messages if self.folding else self.messages
             self.tokens = tokens * tokens_of(sent) // max(1, tokens_of(whole))
 
@@ -80,7 +83,7 @@ class Claimed:
     listed: dict[str, Listed]
     messages: list[dict[str, Any]]
     quote: Charge
-    folding: flow.Folding | None = None
+    folding: Folding | None = None
     """The turns that the request summarizes, instead of continuing the conversation."""
     tokens: int = 0
     """An estimate of the request's input."""

@@ -12,16 +12,23 @@ from typing import Any, NamedTuple
 import psycopg
 from celery import beat
 
-from models import flow
 from models.audit import seal_sweep
 from models.database import clock, failure
 from models.database.leased import Leased
 from models.database.rows import Db
 from models.database.transactions import Hint, transaction
+from models.flow.carry_on import halts
+from models.flow.decide.deadlines import expire_due, remind_due
+from models.flow.judge import grants
+from models.flow.judge.grants import release_waiting
+from models.flow.run import results
+from models.flow.run.results import rescue_call
+from models.flow.run.turns import rescue_turn
 from models.flow.spend import limits
 from models.notices.notification import Notification
 from models.operate import due, queued, retention
 from models.operate.failing import LeftForLater, Row, bounded, isolated
+from models.operate.removals import remove_batch
 from models.outbox.delivery import Delivery
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
@@ -113,7 +120,7 @@ def rescue() -> str:
     return did("took back", sum(map(_rescue, rows)))
 
 
-_IN_SESSIONS: dict[Any, Callable[[Db, Session, str], None]] = {Turn: flow.rescue_turn, ToolCall: flow.rescue_call}
+_IN_SESSIONS: dict[Any, Callable[[Db, Session, str], None]] = {Turn: rescue_turn, ToolCall: rescue_call}
 """The verb that takes back a row of a locked session, by its table."""
 
 
@@ -152,7 +159,7 @@ def expire_approvals() -> str:
     expired = 0
     for session_id, workspace_id in _sessions(due.overdue_approvals()):
         with isolated("expire_approvals", session_id, workspace_id):
-            expired += flow.expire_due(workspace_id, session_id)
+            expired += expire_due(workspace_id, session_id)
     return did("expired", expired)
 
 
@@ -162,7 +169,7 @@ def expire_calls() -> str:
     expired = 0
     for session_id, workspace_id in _sessions(due.unanswered_calls()):
         with isolated("expire_calls", session_id, workspace_id):
-            expired += flow.expire_calls(workspace_id, session_id)
+            expired += results.expire_calls(workspace_id, session_id)
     return did("expired", expired)
 
 
@@ -172,7 +179,7 @@ def remind_approvers() -> str:
     reminded = 0
     for session_id, workspace_id in _sessions(due.approvals_to_remind()):
         with isolated("remind_approvers", session_id, workspace_id):
-            reminded += flow.remind_due(workspace_id, session_id)
+            reminded += remind_due(workspace_id, session_id)
     return did("reminded", reminded)
 
 
@@ -186,7 +193,7 @@ def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> str
     total = 0
     for session_id, workspace_id in failure.to_retry(_OF_SESSION, due.BATCH):
         with isolated(_OF_SESSION, session_id, workspace_id):
-            released = flow.release_waiting(workspace_id, session_id)
+            released = release_waiting(workspace_id, session_id)
             if released is not None:
                 failure.recovered(_OF_SESSION, session_id, workspace_id)
                 total += released
@@ -209,11 +216,11 @@ def _release_for(grant: due.NewGrant) -> int:
     counts: list[int | None] = []
     for row in waiting:
         with isolated(_OF_SESSION, row.session_id, row.workspace_id):
-            counts.append(flow.release_waiting(row.workspace_id, row.session_id))
+            counts.append(release_waiting(row.workspace_id, row.session_id))
     locked = None in counts
     to = waiting[-1].session_id if len(waiting) == due.BATCH else None
     if not locked and (grant.ripe or to != grant.swept_to):
-        flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
+        grants.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
     return sum(filter(None, counts))
 
 
@@ -237,17 +244,17 @@ def end_halts() -> str:
     resumed = 0
     for session_id, workspace_id in _sessions(due.held_calls()):
         with isolated("end_halts", session_id, workspace_id):
-            flow.resume(workspace_id, session_id)
+            halts.resume(workspace_id, session_id)
             resumed += 1
     for halt in due.ended_halts():
         with isolated("end_halts", halt.id, halt.workspace_id):
             stopped = due.stopped_by(halt)
             for row in stopped:
                 with isolated("end_halts", row.session_id, row.workspace_id):
-                    flow.resume(row.workspace_id, row.session_id)
+                    halts.resume(row.workspace_id, row.session_id)
                     resumed += 1
             if not stopped and not due.stopped_by(halt, 1, failing=True):
-                flow.settled(halt.workspace_id, halt.id)
+                halts.settled(halt.workspace_id, halt.id)
     return did("resumed", resumed)
 
 
@@ -291,7 +298,7 @@ def remove_deleted() -> str:
 def _has_more(row: due.Due) -> bool:
     """Remove one batch. Returns False once no row is left, or after an error."""
     with isolated("remove_deleted", row.id, row.workspace_id):
-        if flow.remove_batch(row.workspace_id, row.id):
+        if remove_batch(row.workspace_id, row.id):
             return True
     return False
 

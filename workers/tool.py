@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from assent import ToolError
-from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transact
-from models.flow import Hands, Outcome, Taken, Unresolved
 from models.flow.begin import sessions
+from models.flow.run.claims import Hands, Taken, claim_call
+from models.flow.run.rejudging import Unresolved
+from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
 from models.operate.failing import Row, bounded
 from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
@@ -118,7 +119,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
 
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
-    return transact(workspace_id, lambda db: flow.claim_call(db, session_id, call_id, hands))
+    return transact(workspace_id, lambda db: claim_call(db, session_id, call_id, hands))
 
 
 def _git_may_run(session_id: str, command: str) -> bool:
@@ -203,9 +204,9 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
         try:
             held = ToolCall.held(db, call.id, call.fence)
         except Stale:
-            flow.late_result(db, session, call.id, call.attempt, outcome)
+            late_result(db, session, call.id, call.attempt, outcome)
             return
-        flow.finish_call(db, session, held, outcome)
+        finish_call(db, session, held, outcome)
         words = f"{held.status}, with an error" if held.is_error else held.status
 
     try:
@@ -221,7 +222,7 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
 
 def _put_back(call: ToolCall, lease: Lease) -> None:
     def verb(db: Db, session: Session) -> None:
-        flow.put_back_call(db, session, ToolCall.held(db, call.id, call.fence))
+        put_back_call(db, session, ToolCall.held(db, call.id, call.fence))
 
     keep(call.workspace_id, call.session_id, lease, verb)
 
@@ -233,7 +234,7 @@ def _lose(call: ToolCall, lease: Lease, why: str) -> str:
     def verb(db: Db, session: Session) -> None:
         nonlocal words
         held = ToolCall.held(db, call.id, call.fence)
-        flow.lose_call(db, session, held, why)
+        lose_call(db, session, held, why)
         words = f"{held.status}: nobody knows how it ended"
 
     keep(call.workspace_id, call.session_id, lease, verb)

@@ -7,10 +7,12 @@ from typing import Any
 
 from celery.signals import celeryd_after_setup
 
-from models import flow
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.flow.run import folds, turns
+from models.flow.run.folds import Folding
+from models.flow.run.turns import checkpoint, claim_turn, fail_turn
 from models.operate.failing import Row, bounded
 from models.pure.folding import MOST_FOLDS
 from models.pure.json.storable import storable
@@ -114,7 +116,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcom
     claimed: Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         offer = Offer(db)
-        turn = flow.claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task_id())
+        turn = claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task_id())
         if turn is not None:
             claimed = Claimed(
                 turn=turn,
@@ -163,7 +165,7 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
 
     def verb(db: Db, session: Session) -> None:
         nonlocal outcome
-        step = flow.checkpoint(
+        step = checkpoint(
             db,
             session,
             Turn.held(db, turn.id, turn.fence),
@@ -190,10 +192,10 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
     return LOST
 
 
-def _fold(turn: Turn, lease: Lease, folding: flow.Folding, answer: Answer, charges: list[Charge]) -> Outcome:
+def _fold(turn: Turn, lease: Lease, folding: Folding, answer: Answer, charges: list[Charge]) -> Outcome:
     def fold(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
-        flow.fold(db, session, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
+        folds.fold(db, session, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
 
     if keep(turn.workspace_id, turn.session_id, lease, fold):
         return "folded older turns"
@@ -226,7 +228,7 @@ def _fail(
     def verb(db: Db, session: Session) -> None:
         nonlocal outcome
         held = Turn.held(db, turn.id, turn.fence)
-        flow.fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
+        fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
         outcome = tries_again(code or kind) if held.status == "queued" else failed(code or kind)
 
     return outcome if keep(turn.workspace_id, turn.session_id, lease, verb) else None
@@ -236,7 +238,7 @@ def _correct(turn: Turn, charges: list[Charge]) -> None:
     """Replace the estimated usage of an attempt that ended, or was taken back, while the model answered."""
 
     def correct_usage(db: Db, session: Session) -> None:
-        flow.correct_usage(db, session, turn, charges)
+        turns.correct_usage(db, session, turn, charges)
 
     try:
         keep(turn.workspace_id, turn.session_id, Lease(turn.id, turn.fence), correct_usage)

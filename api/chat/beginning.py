@@ -9,10 +9,11 @@ from api.chat.requests import MODEL, ChatAssistantMessage, ChatCreate
 from api.door import parsing
 from api.v1.approvals import queue
 from api.v1.policy.approvers import check_agent_approvers
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid, NotFound
+from models.flow.begin import messages, sessions, updates
+from models.flow.lock import lock
 from models.session.event import Event
 from models.session.row import Session
 from models.settings import settings
@@ -80,7 +81,7 @@ def receive(db: Db, session: Session, principal: Principal, added: translating.N
         for place, event in zip(added.places, added.events, strict=True)
     ]
     try:
-        return flow.receive(db, session, principal, events) if events else []
+        return messages.receive(db, session, principal, events) if events else []
     except Invalid as refusal:
         raise added.renamed(refusal) from None
 
@@ -114,7 +115,7 @@ def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:
     overrides = {"tools": translating.merged_tools(own, own, body.tools)} if body.tools else {}
     check_agent_approvers(db, version.snapshot(overrides), Workspace.policies(db), (), at="agent.")
     metadata = body.metadata or {}
-    return flow.create(
+    return sessions.create(
         db,
         principal,
         version=version,
@@ -140,7 +141,7 @@ def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) 
     """Lock the session, and give it the request's metadata and tools."""
     parsing.check_ids({"session_id": session_id})
     queue.check_session(db, principal, session_id)
-    session = flow.lock(db, session_id)
+    session = lock(db, session_id)
     if session.agent_id != body.agent_id:
         raise Invalid(
             "model", f"session {session.id} is of the agent {MODEL}{session.agent_id}; name that, or start another session."
@@ -154,7 +155,7 @@ def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) 
         own = AgentVersion.of_session(db, session.agent_id, session.agent_version).body["tools"]
         changes["tools"] = translating.merged_tools(own, session.configured(db)["tools"], body.tools)
     pairs = {name: value for name, value in (body.metadata or {}).items() if name not in OURS}
-    flow.update(db, session, principal, changes | ({"metadata": pairs} if pairs else {}))
+    updates.update(db, session, principal, changes | ({"metadata": pairs} if pairs else {}))
     return session
 
 

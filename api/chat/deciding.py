@@ -81,7 +81,7 @@ def is_envelope(text: str) -> bool:
 
 
 def event(db: Db, session: Session, message: ToolMessage, field: str) -> dict[str, Any]:
-    """Return the event by which `flow.receive` takes an answer. `field` is the path of the message.
+    """Return the event by which `receive` takes an answer. `field` is the path of the message.
 
     Raises Invalid for an answer that does not fit the call, Conflict if the input has changed since the client was asked.
     """

@@ -24,11 +24,11 @@ from api.streams.stream import COMMENT, HEADERS
 from api.v1.agents.routes import heads
 from api.v1.approvals.queue import check_session, find_session
 from api.v1.sessions.waiting import for_people
-from models import flow
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.errors import Busy, Invalid, Refusal
+from models.flow.lock import lock
 from models.settings import settings
 from models.workspace.agent import Agent
 
@@ -260,7 +260,7 @@ def send(db: Db, principal: Principal, body: MessagesSend, session_id: str) -> a
     The response comes as soon as all are stored. If one is refused, none is. A decision needs the scope `approvals`.
     """
     check_session(db, principal, session_id)
-    session = flow.lock(db, session_id)
+    session = lock(db, session_id)
     receive(db, session, principal, translating.sent(body))
     running = session.status not in {"idle", "waiting", "terminated"}
     return answers.OfAssent.from_row(

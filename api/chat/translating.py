@@ -42,14 +42,14 @@ class News:
     """What a request adds to a session."""
 
     events: list[Json]
-    """Events as `flow.receive` takes them. An answer to an approval is an event `answer` with its message (`deciding.event`)."""
+    """Events as `receive` takes them. An answer to an approval is an event `answer` with its message (`deciding.event`)."""
     places: list[int]
     """Of each event: the index of its message."""
     ignored: list[str]
     """Fields of messages that have no effect."""
 
     def renamed(self, refusal: Invalid) -> Invalid:
-        """Return a refusal of `flow.receive` with the name that the field has in the request."""
+        """Return a refusal of `receive` with the name that the field has in the request."""
         parts = refusal.field.split(".")
         message = str(refusal).removeprefix(f"{refusal.field}: ")
         if parts[0] != "events" or len(parts) < 3:

@@ -21,11 +21,11 @@ from pydantic import BaseModel
 
 from api.door import arrival, auth, parsing
 from api.door.responses import Error
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.errors import Busy, Invalid
+from models.flow.decide.deadlines import too_late
 from models.session.approval.deadline import DeadlinePassed
 from models.workspace.idempotency import OnItsWay, Slip
 
@@ -205,7 +205,7 @@ def _act(principal: Principal, act: Callable[[Db], T]) -> T:
     try:
         return transact(principal.workspace_id, act)
     except DeadlinePassed as late:
-        raise flow.too_late(late) from None
+        raise too_late(late) from None
 
 
 def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:

@@ -17,9 +17,9 @@ from api.inbox.verbs import VERBS
 from api.v1.approvals.bulk import NoneDecided, decide_all
 from api.v1.approvals.queue import locked
 from api.v1.approvals.requests import DecisionBody, DecisionsBody, ExtendBody
-from models import flow
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
+from models.flow.decide import decisions
 from models.people.principal import PersonPrincipal
 from models.session.approval import deadline as approval_deadline
 from models.session.approval.face import ROW, require_whole
@@ -75,7 +75,7 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
 def decide_by_form(db: Db, session: Session, person: PersonPrincipal, approval: Approval, values: dict[str, Any]) -> None:
     """Decide as the HTTP route does, bound to the hash that the form carries."""
     body = validated(DecisionBody, values | {"expected_input_sha256": request.form.get("sha256", "")}, strict=False)
-    flow.decide(db, session, person, approval, body.decision())
+    decisions.decide(db, session, person, approval, body.decision())
 
 
 def onwards(db: Db, person: PersonPrincipal, approval: Approval) -> str:

@@ -21,10 +21,10 @@ from api.door import errors, pages, parsing
 from api.door.routes import HTML
 from api.inbox import viewing
 from api.inbox.blueprint import inbox
-from models import flow
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.errors import Refusal
+from models.flow.decide.deadlines import too_late
 from models.people.principal import PersonPrincipal
 from models.session.approval.deadline import DeadlinePassed
 
@@ -95,7 +95,7 @@ def _in_transaction(section: str, person: PersonPrincipal, show: Callable[[Db], 
     try:
         result, frame = transact(person.workspace_id, framed)
     except DeadlinePassed as late:
-        raise flow.too_late(late) from None
+        raise too_late(late) from None
     return pages.see(result) if isinstance(result, str) else _rendered(result, section, frame, status)
 
 

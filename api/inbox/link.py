@@ -20,13 +20,13 @@ from api.inbox import card, queue
 from api.inbox.forms import text
 from api.v1.approvals.queue import may_see
 from api.v1.approvals.requests import DecisionBody
-from models import flow
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Invalid, NotFound, Refusal
 from models.flow.decide import links as by_link
+from models.flow.lock import lock
 from models.notices import link
 from models.notices.link import Link
 from models.people.confirming import principal_of
@@ -120,7 +120,7 @@ def _decided(row: Link, token: str, code: str) -> Response:
 
 
 def _decide(db: Db, row: Link, decision: Decision) -> None:
-    session = flow.lock(db, row.session_id)
+    session = lock(db, row.session_id)
     approval = db.get_one(Approval, row.approval_id, lock=True)
     person = replace(principal_of(db, row.person_id), address=client.address())
     by_link.decide_by_link(db, session, person, approval, db.get_one(Link, row.id, lock=True), decision)

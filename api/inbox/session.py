@@ -19,10 +19,12 @@ from api.v1.approvals.queue import find_session, only_own
 from api.v1.events.routes import opened
 from api.v1.sessions.requests import SessionCreate
 from api.v1.sessions.routes import NEWEST, begin
-from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Refusal
+from models.flow.begin.messages import receive
+from models.flow.begin.sessions import archive as archive_session
+from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
 from models.session.approval.row import Approval
 from models.session.event import Event
@@ -131,7 +133,7 @@ def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
 def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Archive the session."""
     find_session(db, person, session_id)
-    flow.archive(db, flow.lock(db, session_id), person)
+    archive_session(db, lock(db, session_id), person)
     return f"/inbox/sessions/{session_id}"
 
 
@@ -165,7 +167,7 @@ def _choices(db: Db) -> dict[str, list[tuple[str, str]]]:
 
 def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:
     find_session(db, person, session_id)
-    flow.receive(db, flow.lock(db, session_id), person, [event])
+    receive(db, lock(db, session_id), person, [event])
 
 
 def _number(name: str, otherwise: int) -> int:

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Literal
 
 from models.notices.slack_button import Result
+from models.outbox import approval_change
 
-Stage = Literal["requested", "reminded", "escalated", "decided", "test", "delegation"]
-"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
+Stage = approval_change.Stage | Literal["test", "delegation"]
+"""What happened: to the approval, or without one (`ALONE`)."""
 ALONE = frozenset({"test", "delegation"})
 """Stages of notices without an approval: a test, and a delegation that waits for the person who is notified."""
 
@@ -24,8 +25,8 @@ class Notice:
     sentence: str
     """The question as a sentence, such as `Support bot wants to run a shell command`."""
     evidence: str = ""
-    """The command, the change of a file as a diff, or the input as JSON; several lines, at most `models.notices.texts.MOST_EVIDENCE`
-    characters."""
+    """The command, the change of a file as a diff, or the input as JSON; several lines, at most
+    `models.notices.texts.MOST_EVIDENCE` characters."""
     agent: str = ""
     deadline: datetime | None = None
     """When the approval expires; None once it is decided."""

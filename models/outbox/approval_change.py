@@ -5,7 +5,7 @@ A worker turns a change into notifications, and deletes the change, in one trans
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
@@ -15,9 +15,10 @@ from models.database.exchange import Rows, Statement
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
-from models.notices.notice import Stage
 from models.pure.json.codec import encode
 
+Stage = Literal["requested", "reminded", "escalated", "decided"]
+"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
 STAGE_OF: dict[str, Stage] = {
     "approval.requested": "requested",
     "approval.reminded": "reminded",
@@ -39,7 +40,7 @@ class ApprovalChange(Base):
     session_id: Mapped[str]
     approval_id: Mapped[str]
     stage: Mapped[str]
-    """One of `models.notices.notice.Stage`."""
+    """One of `Stage`."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
     """The event's number in its session. A later change has a higher number."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

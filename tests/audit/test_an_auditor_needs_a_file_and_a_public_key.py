@@ -11,10 +11,11 @@ from own_database import Clock
 from rows.stage import Stage
 
 from api.cli.main import main
-from models import flow
 from models.audit import alarm, seal_key, seal_sweep, seals
 from models.audit.seal_key import PublicKey
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.lock import lock
 from models.settings import settings
 
 
@@ -30,7 +31,7 @@ def export(stage: Stage, key: PublicKey, tmp_path: Path) -> Path:
     gone = act(stage)
     sealed(stage)
     with transaction(stage.workspace_id) as db:
-        flow.delete(db, flow.lock(db, gone), stage.principal)
+        sessions.delete(db, lock(db, gone), stage.principal)
     sealed(stage)
     stage.session()
     file = tmp_path / "export.jsonl"

@@ -16,7 +16,6 @@ from own_database import Clock
 from rows.stage import Stage
 
 from api.cli.main import main
-from models import flow
 from models.audit import seal_key, sealing, seals, signer
 from models.audit.acts import BEGINNING, link
 from models.audit.coverage import Coverage
@@ -25,6 +24,8 @@ from models.audit.seal_sweep import Sweep
 from models.audit.verifying import Act, walk
 from models.audit.verifying.points import Points
 from models.database.transactions import transaction
+from models.flow.begin.sessions import delete
+from models.flow.lock import lock
 from models.settings import settings
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -169,7 +170,7 @@ def test_the_sealer_and_the_verification_agree_how_far_each_chain_is_sealed(stag
     sealed(stage)
     stage.message(sessions[1])
     with transaction(stage.workspace_id) as db:
-        flow.delete(db, flow.lock(db, sessions[2]), stage.principal)
+        delete(db, lock(db, sessions[2]), stage.principal)
     coverage = coverage_of(stage)
     with Points() as points:
         for item in walk(stage.workspace_id):

@@ -9,13 +9,14 @@ from own_database import Clock, DatabaseUrls
 from races.races_together import together
 from rows.stage import Stage
 
-from models import flow
 from models.audit import seal_key, seal_sweep, sealing, verifying
 from models.audit import seals as seal
 from models.audit.acts import Audit
 from models.audit.seal_key import PublicKey
 from models.audit.verifying import Act
 from models.database.transactions import transaction
+from models.flow.begin.sessions import delete
+from models.flow.lock import lock
 from models.settings import settings
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -104,7 +105,7 @@ def test_a_verification_during_work_finds_no_problem(stage: Stage) -> None:
             for session_id in (*sessions, act(stage)):
                 stage.message(session_id)
             with transaction(stage.workspace_id) as db:
-                flow.delete(db, flow.lock(db, stage.session()), stage.principal)
+                delete(db, lock(db, stage.session()), stage.principal)
             sweep.run()
         over.set()
 
@@ -137,7 +138,7 @@ def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
     sweep = seal_sweep.Sweep()
     sweep.run()
     with transaction(stage.workspace_id) as db:
-        flow.lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
+        lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
         stage.message(other)
         sweep.run()
         assert set(seals(stage)[-1].details["heads"]) == {other}, "the sweep did not wait"

@@ -4,12 +4,13 @@ import pytest
 from audit.tampering import Intruder, act, named, sealed, verified
 from rows.stage import Stage
 
-from models import flow
 from models.audit import seal_key, verifying
 from models.audit.acts import link
 from models.audit.seal_key import PublicKey
 from models.audit.verifying import Head
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.lock import lock
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -138,7 +139,7 @@ def test_a_head_changed_on_the_session_s_row_is_found(stage: Stage, session_id: 
 
 def test_the_acts_of_a_deleted_session_stay_and_verify(stage: Stage, session_id: str, intruder: Intruder) -> None:
     with transaction(stage.workspace_id) as db:
-        flow.delete(db, flow.lock(db, session_id), stage.principal)
+        sessions.delete(db, lock(db, session_id), stage.principal)
     assert intruder.rows(session_id)[-1]["action"] == "session.deleted"
     assert verified(stage).intact
     sealed(stage)

@@ -11,13 +11,14 @@ from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call, rules
 
 from api.cli.main import main
-from models import flow
 from models.audit import acts as audit
 from models.audit import seal_key, verifying
 from models.audit import text as audit_text
 from models.audit.principal import Principal
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
+from models.flow.begin import sessions
+from models.flow.lock import lock
 from models.workspace.agent import Agent
 from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
@@ -157,7 +158,7 @@ def test_the_report_says_that_a_backup_restored_erased_texts(stage: Stage, sessi
 def test_texts_of_a_deleted_session_stay_and_can_be_erased(stage: Stage, session_id: str) -> None:
     stage.reply(session_id, {"type": "text", "text": "Then not."})
     with transaction(stage.workspace_id) as db:
-        flow.delete(db, flow.lock(db, session_id), stage.principal)
+        sessions.delete(db, lock(db, session_id), stage.principal)
     assert texts(stage)["approval.decided", "deny_message"] == REASON
     assert erase(stage, chain=session_id).texts >= 1
     assert verified(stage).intact

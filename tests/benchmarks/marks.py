@@ -8,9 +8,10 @@ import os
 import time
 from typing import Any
 
-from models import flow
 from models.database.rows import Db
 from models.database.transactions import on_commit, outbox
+from models.flow.run.claims import claim_call
+from models.flow.run.turns import checkpoint, claim_turn
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from workers import enqueue
@@ -49,7 +50,7 @@ def _send(box: Any) -> None:
     enqueue.send(box)
 
 
-flow.checkpoint = _kept(flow.checkpoint)
-flow.claim_turn = _claimed(flow.claim_turn, "C")
-flow.claim_call = _claimed(flow.claim_call, "T")
+checkpoint = _kept(checkpoint)
+claim_turn = _claimed(claim_turn, "C")
+claim_call = _claimed(claim_call, "T")
 on_commit(_send)

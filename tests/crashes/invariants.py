@@ -7,9 +7,10 @@ from typing import Any
 
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
-from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
+from models.flow.lock import lock
+from models.flow.run.history import history
 from models.pure.json.canonical import canonical, digest
 from models.pure.pricing.charges import summed
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
@@ -91,7 +92,7 @@ class Seen:
 def look(workspace_id: str, session_id: str) -> Seen:
     """All rows of a session, under its lock."""
     with transaction(workspace_id) as db:
-        session = flow.lock(db, session_id)
+        session = lock(db, session_id)
 
         def rows(table: Any, by: str) -> list[Any]:
             return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
@@ -112,7 +113,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
             db.find(Grant, "ORDER BY id"),
             rows(Event, "seq"),
             db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
-            flow.history(db, session_id),
+            history(db, session_id),
             rows(TurnUsage, "at, attempt"),
             *db.rows(_USAGE),
         )

@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,14 +13,18 @@ from flask import Flask
 
 from api import create_app
 from api.v1.events.requests import EventsSend, plain
-from models import flow
 from models.audit import sealing
 from models.audit.principal import Principal
-from models.database import leases as lease
-from models.database import transactions
+from models.database import leases, transactions
+from models.flow.begin import messages
+from models.flow.carry_on import halts, hosted_work
+from models.flow.decide import deadlines
+from models.flow.judge import grants
+from models.flow.lock import lock
+from models.flow.run import claims, folds, results, turns
 from models.flow.run.rejudging import Unresolved
 from models.flow.spend import limits
-from models.operate import due, queued, retention
+from models.operate import due, queued, removals, retention
 from models.session.approval.evidence import Evidence
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
@@ -51,7 +56,7 @@ def _keep_listing(workspace_id: str, url: str, ask: Callable[[], Any], keep: Cal
     keep(workspace_id, url, ask_and_name)
 
 
-def _claimed(*args: Any, claim: Callable[..., Any] = flow.claim_call) -> Any:
+def _claimed(*args: Any, claim: Callable[..., Any] = claims.claim_call) -> Any:
     doing.set("claim_call")
     result = claim(*args)
     if isinstance(result, Unresolved):
@@ -65,34 +70,33 @@ def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_f
     return provider
 
 
-for _verb in (
-    "claim_turn",
-    "checkpoint",
-    "fold",
-    "correct_usage",
-    "fail_turn",
-    "finish_call",
-    "lose_call",
-    "expire_due",
-    "receive",
-):
-    setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
-flow.claim_call = _claimed
-for _verb in (
-    "rescue_turn",
-    "rescue_call",
-    "expire_calls",
-    "release_waiting",
-    "remove_batch",
-    "swept",
-    "remind_due",
-    "resume",
-    "settled",
-    "offer_work",
-):
-    setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
+def _replace(module: ModuleType, verb: str, replacement: Callable[..., Any]) -> None:
+    """Replace a verb in the workers and the API, which import it by its name or with its module."""
+    original = getattr(module, verb)
+    callers = [each for each_name, each in sys.modules.items() if each_name.startswith(("api.", "workers."))]
+    for caller in callers if verb in _CALLED_BY_THEIR_OWN_MODULE else [*callers, module]:
+        for attribute in [attribute for attribute, value in vars(caller).items() if value is original]:
+            setattr(caller, attribute, replacement)
+
+
+_CALLED_BY_THEIR_OWN_MODULE = frozenset({"expire_due", "lose_call"})
+"""Their callers there have names of their own."""
+for _module, _verbs in {
+    turns: ("claim_turn", "checkpoint", "correct_usage", "fail_turn", "rescue_turn"),
+    folds: ("fold",),
+    results: ("finish_call", "lose_call", "rescue_call", "expire_calls"),
+    deadlines: ("expire_due", "remind_due"),
+    messages: ("receive",),
+    grants: ("release_waiting", "swept"),
+    removals: ("remove_batch",),
+    halts: ("resume", "settled"),
+    hosted_work: ("offer_work",),
+}.items():
+    for _verb in _verbs:
+        _replace(_module, _verb, name(_verb)(getattr(_module, _verb)))
+_replace(claims, "claim_call", _claimed)
 for _verb in ("renew", "look"):
-    setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
+    setattr(leases, _verb, name(READS)(getattr(leases, _verb)))
 # Each writing request stores its response last. Verbs before that have names of their own, which end here.
 Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
 for _verb in ("acknowledge", "beat"):
@@ -136,7 +140,7 @@ def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]
     who = Principal(**principal)
     with transactions.transaction(who.workspace_id) as db:
         body = EventsSend.model_validate({"events": events})
-        flow.receive(db, flow.lock(db, session_id), who, [plain(event) for event in body.events])
+        messages.receive(db, lock(db, session_id), who, [plain(event) for event in body.events])
 
 
 @cache

@@ -11,7 +11,7 @@ from rows.stage import say
 from models.database import transactions
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import resume
+from models.flow.carry_on.halts import resume
 from models.flow.spend import limits
 from models.session.approval.row import Approval
 from models.settings import settings

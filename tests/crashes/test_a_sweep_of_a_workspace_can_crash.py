@@ -10,13 +10,13 @@ from crashes.journey import Journey
 from crashes.processes import wait_for
 from rows.stage import Stage
 
-from models import flow
 from models.audit import sealing, signed_heads
 from models.audit import seals as seal
 from models.audit.acts import BEGINNING, Audit
 from models.audit.seal_sweep import Sweep
 from models.database import transactions
 from models.database.transactions import transaction
+from models.flow.begin.sessions import delete
 from models.operate import due
 from models.outbox import removal
 from models.session.event import Event
@@ -83,7 +83,7 @@ def test_a_sweep_that_removes_a_deleted_session_may_die_too(journey: Journey, bo
     session = stage.session()
     stage.propose(session)
     stage.send(session, {"type": "user.interrupt"})
-    stage.locked(session, lambda db, locked: flow.delete(db, locked, stage.principal))
+    stage.locked(session, lambda db, locked: delete(db, locked, stage.principal))
     journey.kill_at(boundary, "sweep.remove_deleted")
     with transaction(stage.workspace_id) as db:
         removal.sees(db, session)

@@ -9,7 +9,7 @@ from doors.waiting import approval_of, asked, decide, secretive
 from own_database import Clock
 from rows.stage import Stage
 
-from models import flow
+from models.flow.decide.deadlines import remind_due
 from models.session.tool_call.row import ToolCall
 
 
@@ -61,7 +61,7 @@ def test_a_pending_approval_says_what_a_grant_would_cover_and_what_its_deadline_
 def test_a_reminder_is_in_the_approval_and_among_the_events_of_approvals(caller: Caller, stage: Stage, clock: Clock) -> None:
     [tool_call] = asked(caller, stage)
     clock.advance(3600)
-    assert flow.remind_due(stage.workspace_id, tool_call.session_id) == 1
+    assert remind_due(stage.workspace_id, tool_call.session_id) == 1
     approval = approval_of(caller, tool_call)
     assert approval["remind_at"] is None
     assert approval["reminded_at"] is not None

@@ -8,7 +8,8 @@ from doors.served import Caller, bad, confirmation, good
 from doors.waiting import approval_of, by_event, decide, running
 from rows.stage import Stage, call, entry, say
 
-from models import flow
+from models.flow.run.results import Outcome, finish_call, lose_call
+from models.flow.run.turns import fail_turn
 from models.pure.json.canonical import digest
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
@@ -49,7 +50,7 @@ def finish(stage: Stage, held: ToolCall, *content: dict[str, Any], structured: d
     """Finish a running call with this result."""
 
     def verb(db: Any, session: Session) -> None:
-        flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), flow.Outcome(list(content), False, structured))
+        finish_call(db, session, ToolCall.held(db, held.id, held.fence), Outcome(list(content), False, structured))
 
     stage.locked(held.session_id, verb)
 
@@ -107,7 +108,7 @@ def test_a_server_that_cannot_be_reached_is_named(
     assert turn
     stage.locked(
         session_id,
-        lambda db, session: flow.fail_turn(db, session, turn, kind=kind, message="No.", retryable=False, server="bills"),
+        lambda db, session: fail_turn(db, session, turn, kind=kind, message="No.", retryable=False, server="bills"),
     )
     [event] = events(caller, strict, session_id, "session.error")
     assert event["error"] == {
@@ -120,7 +121,7 @@ def test_a_server_that_cannot_be_reached_is_named(
 
 def test_an_attempt_of_unknown_outcome_is_shown(caller: Caller, stage: Stage, refund: ToolCall) -> None:
     held = running(caller, stage, refund)
-    stage.locked(held.session_id, lambda db, session: flow.lose_call(db, session, ToolCall.held(db, held.id, held.fence)))
+    stage.locked(held.session_id, lambda db, session: lose_call(db, session, ToolCall.held(db, held.id, held.fence)))
     approval = approval_of(caller, refund)
     assert approval["kind"] == "unknown_outcome"
     assert (approval["attempt"]["number"], approval["attempt"]["worker"], approval["attempt"]["output"]) == (1, "worker", "")

@@ -8,9 +8,9 @@ from doors.waiting import approval_of, asked, decide
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.flow.judge.grants import release_waiting
 from models.session.tool_call.row import ToolCall
 
 
@@ -114,7 +114,7 @@ def test_a_revoked_grant_ends_at_once_and_revoking_again_is_a_no_op(caller: Call
     with transaction(stage.workspace_id) as db:
         assert len(db.find(Audit, "WHERE action = %(action)s", action="grant.revoked")) == 1
 
-    assert flow.release_waiting(stage.workspace_id, waiting[0].session_id) == 0
+    assert release_waiting(stage.workspace_id, waiting[0].session_id) == 0
     bad(caller.delete("/v1/grants/grnt_none"), 404, "grnt_none")
     bad(caller.get("/v1/grants/grnt_none"), 404, "grnt_none")
 
@@ -132,7 +132,7 @@ def test_revoking_needs_the_scope_and_the_workspace(api: str, caller: Caller, st
 def test_a_call_that_a_grant_released_names_the_grant(caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
 
     grant = give(caller, waiting[0], match="bash(git *)")
-    assert flow.release_waiting(stage.workspace_id, waiting[0].session_id) == 1
+    assert release_waiting(stage.workspace_id, waiting[0].session_id) == 1
     approval = approval_of(caller, waiting[1])
     assert (approval["status"], approval["decided_by"]) == ("allowed", f"grant:{grant['id']}")
     assert (approval["decision"]["grant_id"], approval["grant"]) == (grant["id"], None)

@@ -11,15 +11,15 @@ from rows.stage import Stage
 
 from api import create_app
 from api.streams.hub import hub
-from models import flow
 from models.database import transactions as database
 from models.database.transactions import transaction
+from models.flow.lock import lock
 
 
 def test_a_request_that_waits_for_a_lock_leaves_the_others_alone(caller: Caller, api: str, stage: Stage) -> None:
     session = caller.session()
     with transaction(stage.workspace_id) as db:
-        flow.lock(db, session["id"])
+        lock(db, session["id"])
         with Caller(api, caller.headers["x-api-key"]) as other:
             waiting = threading.Thread(target=other.post, args=(f"/v1/sessions/{session['id']}/archive",))
             waiting.start()

@@ -9,8 +9,9 @@ from doors.served import MODEL, Caller, bad, good, key
 from pydantic import ValidationError
 from rows.stage import Stage, call, entry
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.run.claims import Taken
+from models.flow.run.results import Outcome
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
@@ -96,9 +97,9 @@ def test_a_worker_with_the_limit_refuses_the_call_also_if_others_announced_the_t
     assert claimed is not None
     monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
     settings.cache_clear()
-    taken = flow.Taken(claimed, stage.get(CallInput, claimed.id), entry("refund"), "policy")
+    taken = Taken(claimed, stage.get(CallInput, claimed.id), entry("refund"), "policy")
     outcome = tasks._prepare(taken, tasks._context(taken, {}, Lease(claimed.id, claimed.fence)))
-    assert isinstance(outcome, flow.Outcome)
+    assert isinstance(outcome, Outcome)
     assert outcome.is_error
     assert "has no tool 'mcp__shop__refund'" in outcome.content[0]["text"]
     assert sources.serves("assent:orders", "wrkspc_other")

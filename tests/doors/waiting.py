@@ -5,7 +5,7 @@ from typing import Any
 from doors.served import Caller, confirmation, good
 from rows.stage import Stage, call, entry
 
-from models import flow
+from models.flow.run.results import lose_call
 from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
 
@@ -83,4 +83,4 @@ def lose(stage: Stage, tool_call: ToolCall) -> None:
     """Claim an allowed call, and lose its worker."""
     claimed = stage.claim_call(tool_call)
     assert claimed
-    stage.locked(claimed.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, claimed.id)))
+    stage.locked(claimed.session_id, lambda db, session: lose_call(db, session, db.get_one(ToolCall, claimed.id)))

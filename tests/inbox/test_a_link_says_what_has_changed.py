@@ -9,9 +9,11 @@ from own_database import Clock
 from people import Somebody, Visitor, group, member
 from rows.stage import Stage, call
 
-from models import flow
 from models.audit.principal import system
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.decide import decisions
+from models.flow.decide.deadlines import expire_due
 from models.people.group import Group
 from models.people.member import Member
 from models.session.approval.deadline import extend
@@ -78,7 +80,7 @@ def decide(stage: Stage, approval: Approval, by: Somebody, result: str, **more: 
     decision = Decision(result=result, **more)  # type: ignore[arg-type]
     stage.locked(
         approval.session_id,
-        lambda db, session: flow.decide(db, session, by.principal, db.get_one(Approval, approval.id), decision),
+        lambda db, session: decisions.decide(db, session, by.principal, db.get_one(Approval, approval.id), decision),
     )
 
 
@@ -111,7 +113,7 @@ def test_an_input_of_another_hash_is_not_decided_even_if_one_person_is_enough(
 def test_a_passed_deadline_is_said(stage: Stage, approval: Approval, check_page: CheckPage, clock: Clock) -> None:
     clock.advance(3601)
     check_page("The deadline of this link has passed", "decides nothing any more", status_code=409)
-    flow.expire_due(stage.workspace_id, approval.session_id)
+    expire_due(stage.workspace_id, approval.session_id)
     check_page("Expired: nobody decided in time", status_code=409, status_after="expired")
 
 
@@ -175,7 +177,7 @@ def test_an_escalated_approval_needs_a_sign_in(api: str, stage: Stage, finance: 
     messages = {row.id: new_message(stage, row, anna) for row in (named, anybody)}
     clock.advance(601)
     for row in (named, anybody):
-        flow.expire_due(stage.workspace_id, row.session_id)
+        expire_due(stage.workspace_id, row.session_id)
     with Visitor(api) as browser:
         named_page, anybody_page = (browser.get(messages[row.id].path).text for row in (named, anybody))
         for row in (named, anybody):
@@ -190,7 +192,7 @@ def test_an_escalated_approval_needs_a_sign_in(api: str, stage: Stage, finance: 
 
 
 def test_the_link_of_a_deleted_session_does_not_work(api: str, stage: Stage, approval: Approval, message: Message) -> None:
-    stage.locked(approval.session_id, lambda db, session: flow.delete(db, session, stage.principal))
+    stage.locked(approval.session_id, lambda db, session: sessions.delete(db, session, stage.principal))
     with Visitor(api) as browser:
         response = browser.get(message.path)
     assert (response.status_code, "does not work" in response.text) == (404, True)

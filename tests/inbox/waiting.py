@@ -4,8 +4,8 @@ from typing import Any
 
 from rows.stage import Stage, call, entry
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.run.results import lose_call
 from models.outbox import claims
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
@@ -34,7 +34,7 @@ def unknown_outcome(stage: Stage) -> Approval:
     stage.decide(approval, result="allow")
     held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
     assert held
-    stage.locked(held.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, held.id)))
+    stage.locked(held.session_id, lambda db, session: lose_call(db, session, db.get_one(ToolCall, held.id)))
     return stage.approvals(held.session_id)[-1]
 
 

@@ -14,8 +14,8 @@ from crashes.processes import WORKER, patched_early, running, wait_for
 from own_database import Clock, DatabaseUrls
 from rows.stage import QUOTE, Stage
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.run.turns import claim_turn
 from models.notices import recipients as notifying
 from models.notices.channel import Channel
 from models.notices.notification import Notification
@@ -67,7 +67,7 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     stage.message(session_id)
     turn_id = stage.read(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        assert flow.claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "a lost turn")
+        assert claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "a lost turn")
         endpoint, _ = Endpoint.create(
             db, stage.principal, url="https://example.com", enabled_events=["session.created"], name="", description=""
         )

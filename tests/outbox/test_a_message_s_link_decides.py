@@ -15,8 +15,8 @@ from people import Somebody, Visitor, member
 from rows.stage import Stage
 from rows.voting import ask
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.decide.deadlines import remind_due
 from models.notices import recipients as notifying
 from models.notices.notification import LEASE, Notification
 from models.session.approval.row import Approval
@@ -105,7 +105,7 @@ def test_failed_attempts_for_hours_end_no_link_that_has_arrived(
     [mail] = mailbox.mails
     mailbox.reply = "451 Try later"
     clock.advance(settings().remind_after_seconds)
-    flow.remind_due(stage.workspace_id, approval.session_id)
+    remind_due(stage.workspace_id, approval.session_id)
     for _ in range(12):
         notify(stage)
         clock.advance(3600)
@@ -121,7 +121,7 @@ def test_a_reminder_has_a_link_of_its_own_and_the_outcome_has_none(
     clock.advance(61)
     notify(stage)
     clock.advance(settings().remind_after_seconds)
-    flow.remind_due(stage.workspace_id, approval.session_id)
+    remind_due(stage.workspace_id, approval.session_id)
     notify(stage)
     question, reminder = mailbox.mails
     first, second = read(text_of(question)), read(text_of(reminder))

@@ -6,9 +6,9 @@ import pytest
 from outbox.conftest import NewEndpoint, deliveries
 from rows.stage import Stage, call
 
-from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.flow.begin import sessions
 from models.outbox.endpoint import Endpoint
 from models.session.row import Session
 
@@ -39,7 +39,7 @@ def test_a_run_that_asks_reports_each_step(stage: Stage, new_endpoint: NewEndpoi
 def test_an_event_outside_of_a_run_is_reported(stage: Stage, new_endpoint: NewEndpoint) -> None:
     session = stage.session()
     new_endpoint()
-    stage.locked(session, lambda db, row: flow.archive(db, row, stage.principal))
+    stage.locked(session, lambda db, row: sessions.archive(db, row, stage.principal))
     assert types(stage) == Counter(["session.status_terminated", "session.archived"])
 
 

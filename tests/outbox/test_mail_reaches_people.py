@@ -17,8 +17,8 @@ from people import member
 from rows.stage import Stage
 from rows.voting import ask, vote
 
-from models import flow
 from models.database import encryption
+from models.flow.decide.deadlines import remind_due
 from models.notices.channel import Channel
 from models.settings import settings
 from models.settings.mail_server import MailServer, sender
@@ -66,7 +66,7 @@ def test_one_thread_per_approval(stage: Stage, mailbox: Mailbox, clock: Clock) -
     notify(stage)
     clock.advance(settings().remind_after_seconds)
     for approval in (first, second):
-        flow.remind_due(stage.workspace_id, approval.session_id)
+        remind_due(stage.workspace_id, approval.session_id)
     notify(stage)
     vote(stage, anna, first)
     notify(stage)

@@ -13,8 +13,9 @@ from people import Somebody, member
 from rows.stage import Stage
 from rows.voting import ask
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.decide.deadlines import remind_due
 from models.notices import new_channel as channels
 from models.notices import recipients as verbs
 from models.notices.channel import Channel
@@ -79,7 +80,7 @@ ENDS: dict[str, Callable[[Stage, Approval, Clock], object]] = {
     "expired": expire,
     "interrupted": lambda stage, approval, _: stage.send(approval.session_id, {"type": "user.interrupt"}),
     "deleted": lambda stage, approval, _: stage.locked(
-        approval.session_id, lambda db, session: flow.delete(db, session, stage.principal)
+        approval.session_id, lambda db, session: sessions.delete(db, session, stage.principal)
     ),
 }
 
@@ -96,7 +97,7 @@ def test_whatever_ends_an_approval_resolves_its_one_incident(
     approval = ask(stage, stage.session())
     notify(stage)
     clock.advance(settings().remind_after_seconds + 1)
-    flow.remind_due(stage.workspace_id, approval.session_id)
+    remind_due(stage.workspace_id, approval.session_id)
     notify(stage)
     assert pager.open == [approval.id], "the reminder updates the incident"
     ENDS[end](stage, approval, clock)

@@ -13,9 +13,10 @@ from rows.stage import Stage
 from rows.tasks import work
 from rows.voting import ask, escalating, leave, vote
 
-from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.decide.deadlines import remind_due
 from models.notices import delegating
 from models.notices import recipients as verbs
 from models.notices.channel import Channel
@@ -118,7 +119,7 @@ def test_a_reminder_uses_the_same_row(stage: Stage, ops: Receiver, clock: Clock)
     notify(stage)
     assert len(ops.requests) == 1
     clock.advance(settings().remind_after_seconds + 1)
-    flow.remind_due(stage.workspace_id, session)
+    remind_due(stage.workspace_id, session)
     notify(stage)
     assert titles(ops)[1:] == ["Still waiting: Run shell command: ls"] * 2
     assert [(row.stage, row.status) for row in notifications(stage)] == [("reminded", "done")] * 2
@@ -160,7 +161,7 @@ def test_neither_the_requester_nor_a_person_who_has_voted_is_asked(stage: Stage,
     assert {rows[row.channel_id].person_id for row in notifications(stage)} == {anna.person_id, bert.person_id}
     vote(stage, anna, approval)
     clock.advance(settings().remind_after_seconds + 1)
-    flow.remind_due(stage.workspace_id, session)
+    remind_due(stage.workspace_id, session)
     notify(stage)
     assert len(ops.requests) == 3, "the reminder goes to the one who has not voted"
     vote(stage, bert, approval)
@@ -304,7 +305,7 @@ def test_a_deleted_session_withdraws_what_was_sent(stage: Stage, ops: Receiver) 
     channel(stage)
     approval = ask(stage, stage.session())
     notify(stage)
-    stage.locked(approval.session_id, lambda db, session: flow.delete(db, session, stage.principal))
+    stage.locked(approval.session_id, lambda db, session: sessions.delete(db, session, stage.principal))
     notify(stage)
     assert titles(ops)[1:] == ["Withdrawn: its session was deleted: An approval was withdrawn"]
 

@@ -9,10 +9,10 @@ from crashes.invariants import check_invariants
 from races.races_together import together
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.database.rows import Stale
 from models.database.transactions import transaction
 from models.errors import Conflict, NotFound
+from models.flow.begin import sessions
 from models.schema import TABLES
 
 INTERRUPT = {"type": "user.interrupt"}
@@ -121,12 +121,12 @@ def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
 
 def archive(stage: Stage, session_id: str) -> None:
     """End the session for good."""
-    stage.locked(session_id, lambda db, session: flow.archive(db, session, stage.principal))
+    stage.locked(session_id, lambda db, session: sessions.archive(db, session, stage.principal))
 
 
 def delete(stage: Stage, session_id: str) -> None:
     """Remove the session."""
-    stage.locked(session_id, lambda db, session: flow.delete(db, session, stage.principal))
+    stage.locked(session_id, lambda db, session: sessions.delete(db, session, stage.principal))
 
 
 def test_an_archive_and_a_decision(stage: Stage) -> None:

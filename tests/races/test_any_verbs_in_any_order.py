@@ -13,10 +13,12 @@ from rows.stage import Stage, call, say
 
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
-from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
+from models.flow.begin import sessions
+from models.flow.judge.grants import release_waiting
+from models.flow.run import results
 from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.decision import Decision
 from models.session.approval.grant import Grant
@@ -188,7 +190,7 @@ class AnyVerbs(RuleBasedStateMachine):
         held = newest(self.calls, which)
 
         def verb(db: Db, session: Session) -> None:
-            flow.lose_call(db, session, ToolCall.held(db, held.id, held.fence))
+            results.lose_call(db, session, ToolCall.held(db, held.id, held.fence))
 
         self.stale_unless(held, partial(self.locked, verb))
 
@@ -208,8 +210,8 @@ class AnyVerbs(RuleBasedStateMachine):
     @precondition(lambda self: self.seen.grants)
     def release_granted(self) -> None:
         """Sweep twice. The second sweep is a no-op."""
-        flow.release_waiting(self.stage.workspace_id, self.session_id)
-        assert flow.release_waiting(self.stage.workspace_id, self.session_id) == 0
+        release_waiting(self.stage.workspace_id, self.session_id)
+        assert release_waiting(self.stage.workspace_id, self.session_id) == 0
 
     @rule(which=ANY)
     @precondition(lambda self: self.seen.grants)
@@ -233,7 +235,7 @@ class AnyVerbs(RuleBasedStateMachine):
     def archive(self) -> None:
         """Archiving is refused while a call is queued or running. Otherwise go on with a new session."""
         try:
-            self.locked(lambda db, session: flow.archive(db, session, self.stage.principal))
+            self.locked(lambda db, session: sessions.archive(db, session, self.stage.principal))
         except Conflict:
             assert [c for c in self.seen.calls if c.status in {"queued", "running"}]
             return

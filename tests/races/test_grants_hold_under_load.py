@@ -7,8 +7,8 @@ from crashes.invariants import check_invariants
 from races.races_together import of_kind, together
 from rows.stage import Stage, call
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
 
@@ -53,7 +53,7 @@ def test_turns_and_the_sweep_share_the_uses_of_a_grant(stage: Stage) -> None:
         Grant.find(db, grant.id).revoked_at = None
     fresh = ready(stage, grant, 5)
     outcomes = together(
-        *(partial(flow.release_waiting, stage.workspace_id, session) for session in waiting),
+        *(partial(release_waiting, stage.workspace_id, session) for session in waiting),
         *(partial(stage.reply, session, call()) for session in fresh),
     )
     assert not of_kind(outcomes, Exception)

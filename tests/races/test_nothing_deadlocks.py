@@ -15,12 +15,12 @@ from races.races_together import together
 from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, limit, spend_10
 from rows.stage import USAGE, Stage, call, say
 
-from models import flow
 from models.database import leases as lease
 from models.database.exchange import Connection, Statement
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Refusal
+from models.flow.run.results import lose_call
 from models.operate import queued
 from models.pure.pricing.charges import Charge
 from models.session.approval.approver_set import ANYBODY
@@ -87,7 +87,7 @@ class Hand:
 
     @staticmethod
     def _lose(held: ToolCall, handle: Db, session: Session) -> None:
-        flow.lose_call(handle, session, ToolCall.held(handle, held.id, held.fence))
+        lose_call(handle, session, ToolCall.held(handle, held.id, held.fence))
 
     def decide(self, session_id: str) -> None:
         for approval in look(self.stage.workspace_id, session_id).pending:

@@ -2,9 +2,11 @@
 
 from rows.stage import QUOTE, Stage, say
 
-from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.flow.run.folds import Folding
+from models.flow.run.folds import fold as store
+from models.flow.run.turns import claim_turn
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.row import Session
@@ -24,7 +26,7 @@ def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
     turn_id = stage.get(Session, session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         request = Offer(db)
-        return flow.claim_turn(db, session_id, turn_id, "worker", request.quote), request
+        return claim_turn(db, session_id, turn_id, "worker", request.quote), request
 
 
 def offer(stage: Stage, session_id: str) -> tuple[Turn, Offer]:
@@ -34,13 +36,13 @@ def offer(stage: Stage, session_id: str) -> tuple[Turn, Offer]:
     return turn, request
 
 
-def fold(stage: Stage, turn: Turn, folding: flow.Folding, charge: Charge = QUOTE) -> None:
+def fold(stage: Stage, turn: Turn, folding: Folding, charge: Charge = QUOTE) -> None:
     """Store the summary that the model wrote."""
     served = Served("anthropic", "stand-in")
 
     def verb(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
-        flow.fold(db, session, held, folding, summary=SUMMARY, charges=[charge], served=served)
+        store(db, session, held, folding, summary=SUMMARY, charges=[charge], served=served)
 
     stage.locked(turn.session_id, verb)
 

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from deploy.standin.pairing import check_pairs
-from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
 from models.flow.carry_on.next_move import waits_for
+from models.flow.lock import lock
+from models.flow.run.history import history
 from models.pure.states import SETTLED
 from models.session.approval.row import Approval
 from models.session.event import Event
@@ -34,7 +35,7 @@ class Invariants:
     def read(cls, workspace_id: str, session_id: str) -> "Invariants":
         """Read all rows of a session, under its lock."""
         with transaction(workspace_id) as db:
-            session = flow.lock(db, session_id)
+            session = lock(db, session_id)
 
             def rows(table: Any, by: str) -> list[Any]:
                 return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
@@ -47,7 +48,7 @@ class Invariants:
                 rows(Approval, "created_at"),
                 rows(Event, "seq"),
                 db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
-                flow.history(db, session_id),
+                history(db, session_id),
             )
 
     def check(self) -> None:

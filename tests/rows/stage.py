@@ -9,11 +9,20 @@ from typing import Any, TypeVar
 from own_database import Clock
 from rows.invariants import Invariants
 
-from models import flow
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.begin.messages import receive
+from models.flow.decide import decisions
+from models.flow.decide.deadlines import expire_due
+from models.flow.lock import lock
+from models.flow.run import claims, history, results, turns
+from models.flow.run.claims import Hands, Taken
+from models.flow.run.rejudging import Unresolved
+from models.flow.run.results import Outcome, rescue_call
+from models.flow.run.turns import checkpoint, fail_turn, rescue_turn
 from models.pure.json.storable import storable
 from models.pure.naming import OURS
 from models.pure.pricing.charges import Charge
@@ -156,7 +165,7 @@ class Stage:
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
             assert environment
-            session = flow.create(
+            session = sessions.create(
                 db,
                 self.principal,
                 version=version,
@@ -195,11 +204,11 @@ class Stage:
     def locked(self, session_id: str, verb: Callable[[Db, Session], T]) -> T:
         """Run a verb on the locked session, in a transaction of its own. Returns the verb's result."""
         with transaction(self.workspace_id) as db:
-            return verb(db, flow.lock(db, session_id))
+            return verb(db, lock(db, session_id))
 
     def send(self, session_id: str, *events: dict[str, Any]) -> list[Event]:
         """Post events."""
-        return self.locked(session_id, lambda db, session: flow.receive(db, session, self.principal, list(events)))
+        return self.locked(session_id, lambda db, session: receive(db, session, self.principal, list(events)))
 
     def message(self, session_id: str, text: str = "Do it.") -> Event:
         """Post a message."""
@@ -213,7 +222,7 @@ class Stage:
         """Decide an approval, as the inbox does. Returns the id of the decision's event."""
 
         def verb(db: Db, session: Session) -> str:
-            return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**decision))
+            return decisions.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**decision))
 
         return self.locked(approval.session_id, verb)
 
@@ -224,7 +233,7 @@ class Stage:
     def claim_turn(self, session_id: str, turn_id: str) -> Turn | None:
         """Claim this turn, as `claim` does."""
         with transaction(self.workspace_id) as db:
-            return flow.claim_turn(db, session_id, turn_id, "worker", lambda _session, _turn: self.quote)
+            return turns.claim_turn(db, session_id, turn_id, "worker", lambda _session, _turn: self.quote)
 
     def begin(self, session_id: str) -> Turn:
         """Claim the current turn, which is free to claim."""
@@ -252,7 +261,7 @@ class Stage:
         why = stop_reason or ("tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn")
 
         def verb(db: Db, session: Session) -> list[ToolCall]:
-            flow.checkpoint(
+            checkpoint(
                 db,
                 session,
                 Turn.held(db, held.id, held.fence),
@@ -286,18 +295,18 @@ class Stage:
         `has` says which addresses the worker serves, `links` where symbolic links lead, and `git_may_run` whether git would run
         programs in the session's files.
         """
-        hands = flow.Hands("worker", storage_id, has, entry_of)
+        hands = Hands("worker", storage_id, has, entry_of)
         while True:
             taken = self.take(tool_call.session_id, tool_call.id, hands)
-            if not isinstance(taken, flow.Unresolved):
+            if not isinstance(taken, Unresolved):
                 return taken.call if taken else None
             places = {path: (links or {}).get(path, path) for path in taken.paths}
             hands = replace(hands, places=places, git_may_run=git_may_run if taken.git_line else None)
 
-    def take(self, session_id: str, call_id: str, hands: flow.Hands) -> flow.Taken | flow.Unresolved | None:
+    def take(self, session_id: str, call_id: str, hands: Hands) -> Taken | Unresolved | None:
         """Claim a tool call once, under the lock of this session."""
         with transaction(self.workspace_id) as db:
-            return flow.claim_call(db, session_id, call_id, hands)
+            return claims.claim_call(db, session_id, call_id, hands)
 
     def begin_call(self, tool_call: ToolCall) -> ToolCall:
         """Claim a tool call, which is free to claim."""
@@ -310,11 +319,11 @@ class Stage:
         self.finish_call(self.begin_call(tool_call), output, is_error=is_error)
 
     def finish_call(self, held: ToolCall, output: str = "ok", *, is_error: bool = False, **more: Any) -> None:
-        """Record a claimed call's result; `more` as in `flow.Outcome`."""
+        """Record a claimed call's result; `more` as in `Outcome`."""
 
         def verb(db: Db, session: Session) -> None:
-            outcome = flow.Outcome(**{"content": [say(output)], "is_error": is_error} | more)
-            flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), outcome)
+            outcome = Outcome(**{"content": [say(output)], "is_error": is_error} | more)
+            results.finish_call(db, session, ToolCall.held(db, held.id, held.fence), outcome)
 
         self.locked(held.session_id, verb)
 
@@ -323,17 +332,17 @@ class Stage:
 
         def verb(db: Db, session: Session) -> None:
             held = Turn.held(db, turn.id, turn.fence)
-            flow.fail_turn(db, session, held, kind="model_overloaded_error", message="Overloaded", retryable=retryable, **more)
+            fail_turn(db, session, held, kind="model_overloaded_error", message="Overloaded", retryable=retryable, **more)
 
         self.locked(turn.session_id, verb)
 
     def expire(self, session_id: str) -> int:
         """Apply the passed deadlines of a session, as the sweep does. Returns how many there were."""
-        return flow.expire_due(self.workspace_id, session_id)
+        return expire_due(self.workspace_id, session_id)
 
     def rescue(self, row: Turn | ToolCall) -> None:
         """Take back a row whose lease has ended, as the sweep does."""
-        verb = flow.rescue_turn if isinstance(row, Turn) else flow.rescue_call
+        verb = rescue_turn if isinstance(row, Turn) else rescue_call
         self.locked(row.session_id, lambda db, session: verb(db, session, row.id))
 
     def lose(self, row: Turn | ToolCall, clock: Clock) -> None:
@@ -369,7 +378,7 @@ class Stage:
     def history(self, session_id: str) -> list[dict[str, Any]]:
         """The messages that the model would be sent now."""
         with transaction(self.workspace_id) as db:
-            return flow.history(db, session_id)
+            return history.history(db, session_id)
 
     def prompt(self, turn: Turn | None) -> list[dict[str, Any]]:
         """The content of the messages that a turn read."""

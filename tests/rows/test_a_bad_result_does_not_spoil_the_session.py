@@ -4,7 +4,7 @@ from typing import Any
 
 from rows.stage import Stage, call
 
-from models import flow
+from models.flow.run.results import lose_call
 from models.session.tool_call.row import ToolCall
 
 IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "bm8gaW1hZ2U="}}
@@ -59,7 +59,7 @@ def test_a_person_s_account_of_the_outcome_may_be_blank(stage: Stage) -> None:
     session_id = stage.session(bash="always_allow")
     tool_call = stage.propose(session_id)
     held = stage.begin_call(tool_call)
-    stage.locked(session_id, lambda db, session: flow.lose_call(db, session, ToolCall.held(db, held.id, held.fence)))
+    stage.locked(session_id, lambda db, session: lose_call(db, session, ToolCall.held(db, held.id, held.fence)))
 
     stage.decide(stage.approvals(session_id)[0], outcome="happened", content=({"type": "text", "text": " "},))
 

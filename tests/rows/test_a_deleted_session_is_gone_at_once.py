@@ -7,9 +7,9 @@ from people import member
 from psycopg import sql
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.flow.begin import sessions
 from models.notices.link import Link, issue
 from models.operate import due, removals
 from models.outbox.claims import claim
@@ -30,7 +30,7 @@ OF_SESSIONS = sorted(
 
 
 def delete(stage: Stage, session_id: str) -> None:
-    stage.locked(session_id, lambda db, session: flow.delete(db, session, stage.principal))
+    stage.locked(session_id, lambda db, session: sessions.delete(db, session, stage.principal))
 
 
 def full(stage: Stage) -> str:
@@ -70,7 +70,7 @@ def test_nobody_sees_any_row_of_a_deleted_session(stage: Stage, database_urls: D
             assert {row.session_id for row in db.find(table)} == {other}
         for name in before:
             assert db.value(f"SELECT count(*) FROM {name} WHERE session_id = %(id)s", id=session) == 0
-    assert flow.sessions.gone([session, other]) == {session}
+    assert sessions.gone([session, other]) == {session}
 
 
 def test_its_rows_are_removed_in_batches_by_one_sweep(
@@ -97,7 +97,7 @@ def test_an_environment_can_be_deleted_right_after_its_sessions(stage: Stage) ->
     environment_id = stage.read(session).environment_id
     delete(stage, session)
     with transaction(stage.workspace_id) as db:
-        environment = flow.sessions.Environment.find(db, environment_id)
+        environment = sessions.Environment.find(db, environment_id)
         environment.delete(db, stage.principal)
     sweeps.remove_deleted()
 

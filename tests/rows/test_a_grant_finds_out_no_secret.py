@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules
 
-from models import flow
+from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
 
@@ -31,7 +31,7 @@ def waiting(stage: Stage, line: str = LINE, **fields: Any) -> tuple[str, ToolCal
 def test_a_guess_releases_no_waiting_call(stage: Stage, guess: str) -> None:
     session, harmless, secret = waiting(stage)
     stage.confirm(session, harmless.id, scope="session", match=f"bash({guess})")
-    assert flow.release_waiting(stage.workspace_id, session) == 0
+    assert release_waiting(stage.workspace_id, session) == 0
     assert stage.get(ToolCall, secret.id).status == "asked"
 
 
@@ -39,7 +39,7 @@ def test_a_guess_releases_no_waiting_call(stage: Stage, guess: str) -> None:
 def test_a_grant_that_says_nothing_about_the_secret_releases_it(stage: Stage, match: str) -> None:
     session, harmless, secret = waiting(stage)
     stage.confirm(session, harmless.id, scope="session", match=f"bash({match})")
-    assert flow.release_waiting(stage.workspace_id, session) == 1
+    assert release_waiting(stage.workspace_id, session) == 1
     assert stage.get(ToolCall, secret.id).status == "queued"
 
 

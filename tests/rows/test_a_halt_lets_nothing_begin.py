@@ -4,9 +4,10 @@ from typing import Any
 
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.flow.carry_on.hosted_work import offer_work
+from models.flow.decide.deadlines import remind_due
 from models.operate import due, queued, readiness
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
@@ -80,7 +81,7 @@ def test_deadlines_and_reminders_move_by_the_length_of_the_halt(stage: Stage, cl
     clock.advance(1000)
     assert due.overdue_approvals() == []
     assert due.approvals_to_remind() == []
-    assert (stage.expire(session), flow.remind_due(stage.workspace_id, session)) == (0, 0)
+    assert (stage.expire(session), remind_due(stage.workspace_id, session)) == (0, 0)
     resume(stage)
     [after] = stage.approvals(session)
     length = stage.get(Halt, _halt_id(stage)).length
@@ -164,12 +165,12 @@ def test_a_self_hosted_runner_learns_of_a_decision_when_the_halt_ends(stage: Sta
     assert stage.events(session, "user.tool_confirmation") == []
     with transaction(stage.workspace_id) as db:
         environment_id = stage.read(session).environment_id
-        assert flow.offer_work(db, stage.principal, environment_id, "theirs", 60) is None
+        assert offer_work(db, stage.principal, environment_id, "theirs", 60) is None
     resume(stage)
     [confirmed] = stage.events(session, "user.tool_confirmation")
     assert (confirmed.id, confirmed.body) == (sent.id, sent.body)
     with transaction(stage.workspace_id) as db:
-        assert isinstance(flow.offer_work(db, stage.principal, environment_id, "theirs", 60), Work)
+        assert isinstance(offer_work(db, stage.principal, environment_id, "theirs", 60), Work)
 
 
 def test_a_held_call_is_cancelled_with_its_run(stage: Stage) -> None:

@@ -8,8 +8,9 @@ from own_database import Clock
 from rows.folding import SUMMARY, UNREPORTED, WINDOW, fold, folds, offer, talk
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.run.folds import Folding
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.turn.fold import Fold
@@ -22,7 +23,7 @@ def small_window(setting: Callable[[str, str], None]) -> None:
     setting("context_window_tokens", str(WINDOW))
 
 
-def must_fold(stage: Stage) -> tuple[str, Turn, flow.Folding]:
+def must_fold(stage: Stage) -> tuple[str, Turn, Folding]:
     """A session whose next request must be preceded by a summary: its id, the claimed turn, and what is to be folded."""
     session_id = stage.session()
     talk(stage, session_id, *range(1, 8))
@@ -196,6 +197,6 @@ def test_a_session_that_is_deleted_takes_its_folds_along(stage: Stage) -> None:
     session_id, turn, folding = must_fold(stage)
     fold(stage, turn, folding)
     stage.reply(session_id, say("Bye."))
-    stage.locked(session_id, lambda db, session: flow.delete(db, session, stage.principal))
+    stage.locked(session_id, lambda db, session: sessions.delete(db, session, stage.principal))
     with transaction(stage.workspace_id) as db:
         assert db.find(Fold) == []

@@ -10,12 +10,12 @@ from people import Somebody, member
 from rows.stage import Stage
 from rows.voting import ask
 
-from models import flow
 from models.database import clock as database_clock
 from models.database import ids
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.decide import links
+from models.flow.judge.grants import release_waiting
 from models.notices import link
 from models.notices.link import Link
 from models.operate import gauges
@@ -133,5 +133,5 @@ def test_more_time_in_a_halt_is_never_less_than_what_is_left(stage: Stage, anna:
 def test_a_grant_releases_a_call_whose_deadline_stood_still(stage: Stage, approval: Approval) -> None:
     other = stage.session(of_agent=stage.read(approval.session_id).agent_id)
     stage.confirm(other, stage.propose(other).id, scope="always")
-    assert flow.release_waiting(stage.workspace_id, approval.session_id) == 1
+    assert release_waiting(stage.workspace_id, approval.session_id) == 1
     assert stage.get(ToolCall, approval.tool_call_id).status == "queued"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, rules
 
-from models import flow
+from models.flow.judge.grants import release_waiting
 from models.session.approval.row import Approval
 from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
@@ -164,7 +164,7 @@ def test_no_grant_releases_a_call_that_is_asked_because_of_its_path_s_target(ses
     assert files.again(linked).status == "asked"
     asked = {approval.tool_call_id: approval for approval in files.stage.approvals(files.session)}
     files.stage.decide(asked[other.id], result="allow", scope="session", match="write(src/**)")
-    assert flow.release_waiting(files.stage.workspace_id, files.session) == 0
+    assert release_waiting(files.stage.workspace_id, files.session) == 0
     assert files.again(linked).status == "asked"
 
 

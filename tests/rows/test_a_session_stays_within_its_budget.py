@@ -8,8 +8,9 @@ import pytest
 from rows.spending import COSTS_10, MODEL, QUOTE, REACHED, spent
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.errors import Invalid
+from models.flow.begin import updates
+from models.flow.run.turns import correct_usage
 from models.flow.spend import budgets
 from models.pure.pricing.usage import Usage
 from models.session.turn.row import Turn
@@ -24,7 +25,7 @@ def stage(stage: Stage) -> Stage:
 
 def update(stage: Stage, session: str, budget: str | None) -> None:
     dollars = Decimal(budget) if budget else None
-    stage.locked(session, lambda db, locked: flow.update(db, locked, stage.principal, {"budget": dollars}))
+    stage.locked(session, lambda db, locked: updates.update(db, locked, stage.principal, {"budget": dollars}))
 
 
 def test_a_request_begins_only_below_the_budget(stage: Stage) -> None:
@@ -63,7 +64,7 @@ def test_a_request_under_way_counts_at_its_highest_possible_cost(stage: Stage) -
     stage.send(session, {"type": "user.interrupt"})
     assert not admitted(), "nobody knows yet what the reply cost"
     report = replace(QUOTE, usage=Usage(1_000_000, 1_000_000))
-    stage.locked(session, lambda db, locked: flow.correct_usage(db, locked, turn, [report]))
+    stage.locked(session, lambda db, locked: correct_usage(db, locked, turn, [report]))
     assert admitted(), "it cost $2"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, rules, say
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
@@ -113,7 +113,7 @@ def test_on_timeout_does_not_allow_a_call_whose_grant_was_revoked(stage: Stage) 
     stage.message(session)
     first, second = stage.reply(session, call(command="make test"), call(command="make deploy"))
     stage.decide(stage.approvals(session)[0], result="allow", scope="session")
-    assert flow.release_waiting(stage.workspace_id, session) == 1
+    assert release_waiting(stage.workspace_id, session) == 1
     stage.run_call(first)
     stage.revoke_grants()
     is_asked(stage, second)

@@ -8,9 +8,10 @@ from people import group, member
 from rows.stage import REFUND, Stage, call, entry, say
 from rows.voting import ask, vote
 
-from models import flow
 from models.database.transactions import transaction
 from models.errors import Forbidden
+from models.flow.judge.grants import release_waiting
+from models.flow.run.results import lose_call
 from models.session.approval.grant import Grant
 from models.session.approval.offers import offers_of
 from models.session.approval.row import Approval
@@ -144,12 +145,12 @@ def test_a_grant_that_is_no_longer_offered_releases_nothing(
     narrow(stage, session, **narrower)
     assert stage.claim_call(queued) is None, "a call that the grant allowed and that has not begun is asked about"
     assert stage.get(ToolCall, queued.id).status == "asked"
-    assert flow.release_waiting(stage.workspace_id, session) == 0
+    assert release_waiting(stage.workspace_id, session) == 0
     with transaction(stage.workspace_id) as db:
         [grant] = db.find(Grant)
         assert bool(grant.why_not_offered(offers_of(db, [grant])[grant.id])) == (grant.scope == "session"), "always: by the agent"
     narrow(stage, session)
-    assert flow.release_waiting(stage.workspace_id, session) == 1, "the grant itself is as it was"
+    assert release_waiting(stage.workspace_id, session) == 1, "the grant itself is as it was"
 
 
 def test_a_vote_that_began_with_a_grant_is_refused_once_the_tool_offers_none(stage: Stage) -> None:
@@ -220,7 +221,7 @@ def test_settings_of_options_narrow_no_answer_about_an_unknown_outcome(stage: St
     approval = ask(stage, session)
     stage.decide(approval, result="allow")
     held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
-    stage.locked(session, lambda db, row: flow.lose_call(db, row, db.get_one(ToolCall, held.id)))
+    stage.locked(session, lambda db, row: lose_call(db, row, db.get_one(ToolCall, held.id)))
     unknown = stage.approvals(session)[-1]
     assert (unknown.kind, stage.events(session, "approval.requested")[-1].body["options"]) == ("unknown_outcome", None)
     stage.decide(unknown, outcome="happened", content=(say("3 files"),))

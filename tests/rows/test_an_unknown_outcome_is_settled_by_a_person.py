@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.database.rows import Stale
 from models.errors import Conflict, Invalid
+from models.flow.run.results import Outcome, late_result
 from models.operate import readiness
 from models.session.approval.row import Approval
 from models.session.tool_call.attempt import Attempt
@@ -110,8 +110,8 @@ def test_a_late_result_is_kept_for_people_and_settles_nothing(stage: Stage, cloc
     stage.lose(zombie, clock)
     with pytest.raises(Stale):
         stage.finish_call(zombie, "I am late")
-    late = flow.Outcome([say("I am late")], is_error=False)
-    stage.locked(session, lambda db, session: flow.late_result(db, session, zombie.id, zombie.attempt, late))
+    late = Outcome([say("I am late")], is_error=False)
+    stage.locked(session, lambda db, session: late_result(db, session, zombie.id, zombie.attempt, late))
     assert stage.get(ToolCall, tool_call.id).status == "unknown"
     kept = stage.get(Attempt, tool_call.id, 1).late_result
     assert kept
@@ -124,8 +124,8 @@ def test_a_result_reported_twice_is_not_late(stage: Stage) -> None:
     session = stage.session(bash="always_allow")
     tool_call = stage.propose(session)
     stage.run_call(tool_call)
-    again = flow.Outcome([say("ok")], is_error=False)
-    stage.locked(session, lambda db, session: flow.late_result(db, session, tool_call.id, 1, again))
+    again = Outcome([say("ok")], is_error=False)
+    stage.locked(session, lambda db, session: late_result(db, session, tool_call.id, 1, again))
     assert stage.get(Attempt, tool_call.id, 1).late_result is None
 
 

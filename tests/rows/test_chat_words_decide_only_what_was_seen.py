@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from rows.stage import QUESTION, Stage, call, say
 
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
+from models.flow.begin.messages import receive
 from models.flow.carry_on.listing import without_listings
 from models.session.approval.row import Approval
 from models.session.event import Event
@@ -330,7 +330,7 @@ def test_a_key_that_may_not_decide_does_not_decide_by_a_word_either(stage: Stage
     session, calls = waiting(stage, clock, "ls")
     runner = Principal("api_key", "key_runner", stage.workspace_id, frozenset({"sessions"}))
     event = {"type": "user.message", "content": [say("yes")]}
-    stage.locked(session, lambda db, held: flow.receive(db, held, runner, [event]))
+    stage.locked(session, lambda db, held: receive(db, held, runner, [event]))
     assert statuses(stage, calls) == ["asked"]
     assert "may not decide" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
 

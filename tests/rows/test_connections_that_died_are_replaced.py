@@ -9,9 +9,9 @@ from crashes.processes import wait_for
 from own_database import DatabaseUrls
 from rows.stage import Stage
 
-from models import flow
 from models.database.exchange import Statement
 from models.database.transactions import is_transient, transaction
+from models.flow.lock import lock
 from models.session.row import Session
 
 POOLED = 4
@@ -54,7 +54,7 @@ def test_a_process_that_stops_in_a_transaction_does_not_keep_the_session_locked(
     def stand_still() -> None:
         with transaction(stage.workspace_id) as db:
             db.read(HASTY)
-            flow.lock(db, session_id)
+            lock(db, session_id)
             [[(pid,)]] = db.read(PID)
             with psycopg.connect(database_urls.admin, autocommit=True) as admin:
                 wait_for("its server has ended", lambda: gone(admin, {pid}))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import REFUND, Stage, call, entry, rules, say
 
-from models import flow
+from models.flow.decide.deadlines import expire_due, remind_due
 from models.operate import due
 from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
@@ -104,11 +104,11 @@ def test_people_are_reminded_once_by_default_after_five_minutes(stage: Stage, cl
     session = stage.session()
     wait(stage, session)
     assert due.approvals_to_remind() == []
-    assert flow.remind_due(stage.workspace_id, session) == 0
+    assert remind_due(stage.workspace_id, session) == 0
     clock.advance(301)
     assert [each.session_id for each in due.approvals_to_remind()] == [session]
-    assert flow.remind_due(stage.workspace_id, session) == 1
-    assert flow.remind_due(stage.workspace_id, session) == 0
+    assert remind_due(stage.workspace_id, session) == 1
+    assert remind_due(stage.workspace_id, session) == 0
     assert due.approvals_to_remind() == []
     [event] = stage.events(session, "approval.reminded")
     assert event.body["tool"] == "bash"
@@ -121,7 +121,7 @@ def test_a_decided_approval_is_not_reminded_of(stage: Stage, clock: Any) -> None
     stage.confirm(session, tool_call.id)
     clock.advance(11)
     assert due.approvals_to_remind() == []
-    assert flow.remind_due(stage.workspace_id, session) == 0
+    assert remind_due(stage.workspace_id, session) == 0
 
 
 def test_no_reminder_comes_after_the_deadline(stage: Stage) -> None:
@@ -135,5 +135,5 @@ def test_a_sweep_expires_a_bounded_number_at_once(stage: Stage, clock: Any) -> N
     stage.message(session)
     stage.reply(session, *(call(command=one) for one in "abc"))
     clock.advance(86_401)
-    assert [flow.expire_due(stage.workspace_id, session, limit=2) for _ in range(3)] == [2, 1, 0]
+    assert [expire_due(stage.workspace_id, session, limit=2) for _ in range(3)] == [2, 1, 0]
     stage.check(session)

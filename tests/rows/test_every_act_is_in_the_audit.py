@@ -6,10 +6,12 @@ import psycopg
 import pytest
 from rows.stage import QUESTION, REFUND, Stage, call, entry, rules, say
 
-from models import flow
 from models.audit import text
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.flow.begin import sessions
+from models.flow.decide.deadlines import remind_due
+from models.flow.run.results import Outcome, expire_calls, late_result
 from models.session.approval.deadline import extend
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
@@ -123,15 +125,15 @@ def test_a_call_that_was_lost_and_reported_late(stage: Stage, clock: Any) -> Non
     session, tool_call = proposed(stage, bash="always_allow")
     held = stage.begin_call(tool_call)
     stage.lose(held, clock)
-    late = flow.Outcome([say("I am late")], is_error=False)
-    stage.locked(session, lambda db, row: flow.late_result(db, row, held.id, held.attempt, late))
+    late = Outcome([say("I am late")], is_error=False)
+    stage.locked(session, lambda db, row: late_result(db, row, held.id, held.attempt, late))
     assert actions(stage, session)[2:] == ["tool_call.lost", "approval.requested", "tool_call.reported_late"]
 
 
 def test_a_call_whose_client_kept_silent(stage: Stage, clock: Any) -> None:
     session, tool_call = proposed(stage, call("lookup", n=1), custom=("lookup",))
     clock.advance(tool_call.answer_seconds or 0)
-    assert flow.expire_calls(stage.workspace_id, session) == 1
+    assert expire_calls(stage.workspace_id, session) == 1
     last = acts(stage, session)[-1]
     assert (last.action, last.principal) == ("tool_call.expired", "system:sweep.expire_calls")
 
@@ -139,7 +141,7 @@ def test_a_call_whose_client_kept_silent(stage: Stage, clock: Any) -> None:
 def test_a_question_that_people_were_reminded_of_given_more_time_and_that_expired(stage: Stage, clock: Any) -> None:
     session, _ = proposed(stage)
     clock.advance(301)
-    flow.remind_due(stage.workspace_id, session)
+    remind_due(stage.workspace_id, session)
     approval = stage.approvals(session)[0]
     stage.locked(session, lambda db, row: extend(db, row, db.get_one(type(approval), approval.id), stage.principal, 90_000))
     clock.advance(90_001)
@@ -153,7 +155,7 @@ def test_a_grant_from_its_first_to_its_last(stage: Stage) -> None:
     stage.run_call(tool_call)
     stage.run_call(stage.reply(session, call(command="b"))[0])
     stage.reply(session, say("Done."))
-    stage.locked(session, lambda db, row: flow.archive(db, row, stage.principal))
+    stage.locked(session, lambda db, row: sessions.archive(db, row, stage.principal))
     with transaction(stage.workspace_id) as db:
         grant = db.find(Grant)[0]
     assert [(act.action, act.principal) for act in acts(stage, session) if act.subject_id == grant.id] == [

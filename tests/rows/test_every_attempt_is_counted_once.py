@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rows.spending import COST, OPERATOR_PRICE, PRICED, USAGE
 from rows.stage import QUOTE, Stage, say
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.begin.sessions import delete
+from models.flow.run.turns import correct_usage
 from models.pure.pricing.prices import Price
 from models.pure.pricing.usage import COUNTS, NOTHING, Usage
 from models.session.turn.row import Turn
@@ -101,7 +102,7 @@ def test_the_worker_of_an_ended_attempt_replaces_the_estimate_once(stage: Stage)
     assert [row.estimated for row in rows(stage, session)] == [True]
     events = len(stage.events(session))
     for charge in (PRICED, QUOTE):
-        stage.locked(session, lambda db, locked, charge=charge: flow.correct_usage(db, locked, turn, [charge]))
+        stage.locked(session, lambda db, locked, charge=charge: correct_usage(db, locked, turn, [charge]))
     [row] = rows(stage, session)
     assert (row.estimated, row.cost, row.model) == (False, COST, "claude-opus-5-5")
     assert len(stage.events(session)) == events, "nothing follows the end of the run"
@@ -112,7 +113,7 @@ def test_the_usage_of_a_deleted_session_stays_counted(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, say("Hello."), charge=PRICED)
-    stage.locked(session, lambda db, locked: flow.delete(db, locked, stage.principal))
+    stage.locked(session, lambda db, locked: delete(db, locked, stage.principal))
     assert [row.cost for row in rows(stage, session)] == [COST]
 
 
@@ -139,7 +140,7 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
         if step == "late report":
             if session in turns:
                 late = turns[session]
-                stage.locked(session, lambda db, locked, late=late: flow.correct_usage(db, locked, late, [PRICED, QUOTE]))
+                stage.locked(session, lambda db, locked, late=late: correct_usage(db, locked, late, [PRICED, QUOTE]))
             continue
         turn = turns[session] = stage.begin(session)
         if step == "reply":

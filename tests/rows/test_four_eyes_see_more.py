@@ -7,8 +7,8 @@ from people import Somebody, member
 from rows.stage import Stage, call, say
 from rows.voting import vote
 
-from models import flow
 from models.errors import Forbidden, Invalid
+from models.flow.begin.messages import receive
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 
@@ -29,7 +29,7 @@ def tell(stage: Stage, session_id: str, who: Somebody | None, text: str = "Do it
     """Send a message as a person, or as the API key."""
     by = who.principal if who else stage.principal
     event = {"type": "user.message", "content": [say(text)], **more}
-    stage.locked(session_id, lambda db, session: flow.receive(db, session, by, [event]))
+    stage.locked(session_id, lambda db, session: receive(db, session, by, [event]))
 
 
 def session_of(stage: Stage, who: Somebody) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules
 
-from models import flow
 from models.database.transactions import transaction
 from models.flow.judge.explanations import explain
+from models.flow.run.claims import Hands, Taken
+from models.flow.run.rejudging import Unresolved
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from workers import tool as task
@@ -19,7 +20,7 @@ from workers.tools.sandbox import workdir
 
 STATUS = call(command="git status")
 CONFIG: dict[str, Any] = {"file_path": "src/.git/config", "content": "[core]\n\tfsmonitor = ./x\n"}
-HANDS = flow.Hands("worker", "stor_1", lambda _address: True)
+HANDS = Hands("worker", "stor_1", lambda _address: True)
 SHELL = rules(("allow", "bash(cd *)"), ("allow", "bash(git status *)"), ("allow", "bash(ls *)"), ("allow", "bash(cp *)"))
 
 
@@ -106,12 +107,12 @@ def test_files_that_a_worker_finds_before_git_runs_count_as_written(stage: Stage
 def test_a_git_command_is_claimed_only_after_the_worker_looked_at_the_files(stage: Stage, session: str) -> None:
     stage.message(session)
     [ordinary, status] = stage.reply(session, call(command="ls"), call(command="cd src && git status"))
-    assert isinstance(stage.take(session, ordinary.id, HANDS), flow.Taken)
+    assert isinstance(stage.take(session, ordinary.id, HANDS), Taken)
     unresolved = stage.take(session, status.id, HANDS)
-    assert unresolved == flow.Unresolved(git_line="cd src && git status")
+    assert unresolved == Unresolved(git_line="cd src && git status")
     assert stage.get(ToolCall, status.id).status == "queued"
     hands = replace(HANDS, git_may_run=False)
-    assert isinstance(stage.take(session, status.id, hands), flow.Taken)
+    assert isinstance(stage.take(session, status.id, hands), Taken)
 
 
 def test_a_worker_looks_at_the_files_without_the_session_s_lock(
@@ -182,7 +183,7 @@ def test_a_link_into_a_git_directory_is_asked(stage: Stage, policy: Any) -> None
     tool_call = stage.propose(session, call("write", file_path="src/l/x", content=""))
     assert tool_call.status == "queued"
     unresolved = stage.take(session, tool_call.id, HANDS)
-    assert isinstance(unresolved, flow.Unresolved)
+    assert isinstance(unresolved, Unresolved)
     hands = replace(HANDS, places={"src/l/x": ".git/x"})
     assert stage.take(session, tool_call.id, hands) is None
     assert stage.get(ToolCall, tool_call.id).status == "asked"

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules, say
 
-from models import flow
 from models.database.transactions import transaction
 from models.errors import Conflict
+from models.flow.begin import sessions
+from models.flow.judge.grants import release_waiting
 from models.operate import due
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
@@ -128,9 +129,9 @@ def test_the_sweep_releases_waiting_calls_that_a_new_grant_covers(stage: Stage) 
     [grant] = grants(stage)
     [new] = due.new_grants(grant.id)
     assert [each.session_id for each in due.waiting_for(new)] == [session]
-    assert flow.release_waiting(stage.workspace_id, session) == 1
+    assert release_waiting(stage.workspace_id, session) == 1
     assert [stage.get(ToolCall, c.id).status for c in (first, second, third)] == ["queued", "queued", "asked"]
-    assert [stage.get(Grant, grant.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
+    assert [stage.get(Grant, grant.id).uses, release_waiting(stage.workspace_id, session)] == [1, 0]
     decided = next(a for a in stage.approvals(session) if a.tool_call_id == second.id)
     assert decided.decided_by == f"grant:{grant.id}"
     assert stage.claim_call(second)
@@ -179,7 +180,7 @@ def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_asked(stage: Sta
         stage.message(session)
         _, tool_call = stage.reply(session, call(command="a"), call(command="b"))
         stage.decide(stage.approvals(session)[0], result="allow", scope="session")
-        flow.release_waiting(stage.workspace_id, session)
+        release_waiting(stage.workspace_id, session)
         [grant] = grants(stage)
     else:
         grant = give(stage, session)
@@ -199,9 +200,9 @@ def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
     session = stage.session()
     grant = give(stage, session)
     stage.reply(session, say("Done."))
-    stage.locked(session, lambda db, held: flow.archive(db, held, stage.principal))
+    stage.locked(session, lambda db, held: sessions.archive(db, held, stage.principal))
     assert stage.get(Grant, grant.id).revoked_by == "session"
-    stage.locked(session, lambda db, held: flow.delete(db, held, stage.principal))
+    stage.locked(session, lambda db, held: sessions.delete(db, held, stage.principal))
     assert grants(stage) == []
 
 

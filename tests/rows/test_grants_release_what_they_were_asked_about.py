@@ -4,7 +4,8 @@ from typing import Any
 
 from rows.stage import QUESTION, REFUND, Stage, call, entry, rules
 
-from models import flow
+from models.flow.decide.deadlines import remind_due
+from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
@@ -26,7 +27,7 @@ def test_a_grant_does_not_answer_a_tool_s_question(stage: Stage) -> None:
     stage.confirm(session, tool_call.id)
     stage.finish_call(stage.begin_call(tool_call), "", question=QUESTION)
     grant = granted(stage, stage.read(session).agent_id, call(REFUND, n=2))
-    assert flow.release_waiting(stage.workspace_id, session) == 0
+    assert release_waiting(stage.workspace_id, session) == 0
     assert stage.get(ToolCall, tool_call.id).status == "asked"
     assert stage.get(Grant, grant.id).uses == 0
 
@@ -36,7 +37,7 @@ def test_a_call_past_its_deadline_is_not_released(stage: Stage, clock: Any) -> N
     tool_call = stage.propose(session, call(command="a"))
     clock.advance(86_401)
     granted(stage, stage.read(session).agent_id, call(command="b"))
-    assert flow.release_waiting(stage.workspace_id, session) == 0
+    assert release_waiting(stage.workspace_id, session) == 0
     assert stage.expire(session) == 1
     assert stage.get(ToolCall, tool_call.id).status == "expired"
 
@@ -48,7 +49,7 @@ def test_a_call_that_a_rule_asks_about_or_allows_by_now_uses_no_grant(stage: Sta
     grant = granted(stage, stage.read(session).agent_id, call(command="b"))
     policy = rules(("ask", "bash(git push *)"), ("allow", "bash(ls *)"))
     stage.change_agent(session, lambda agent: agent["tools"][0]["configs"][0].update(permission_policy=policy))
-    assert flow.release_waiting(stage.workspace_id, session) == 0
+    assert release_waiting(stage.workspace_id, session) == 0
     assert [stage.get(ToolCall, tool_call.id).status for tool_call in (pushed, listed)] == ["asked", "asked"]
     assert stage.get(Grant, grant.id).uses == 0
 
@@ -58,7 +59,7 @@ def test_a_sweep_releases_a_bounded_number_at_once_and_the_run_goes_on(stage: St
     stage.message(session)
     stage.reply(session, *(call(command=one) for one in "abc"))
     granted(stage, stage.read(session).agent_id, call(command="b"))
-    assert [flow.release_waiting(stage.workspace_id, session, limit=2) for _ in range(3)] == [2, 1, 0]
+    assert [release_waiting(stage.workspace_id, session, limit=2) for _ in range(3)] == [2, 1, 0]
     assert stage.read(session).status == "running"
     stage.check(session)
 
@@ -80,9 +81,9 @@ def test_a_second_approval_has_the_same_timeout_reminder_and_on_timeout_as_the_f
     stage.message(session)
     first, second = stage.reply(session, call(command="a"), call(command="b"))
     clock.advance(101)
-    assert flow.remind_due(stage.workspace_id, session) == 2
+    assert remind_due(stage.workspace_id, session) == 2
     stage.confirm(session, first.id, scope="session")
-    assert flow.release_waiting(stage.workspace_id, session) == 1
+    assert release_waiting(stage.workspace_id, session) == 1
     stage.revoke_grants()
     assert stage.claim_call(second) is None
     _, before, again = stage.approvals(session)

@@ -6,11 +6,11 @@ import pytest
 from own_database import Clock
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.rows import Gone
 from models.database.transactions import transaction
 from models.errors import Conflict
+from models.flow.begin import sessions
 from models.session.row import Session
 
 
@@ -115,7 +115,7 @@ def test_an_archived_session_takes_no_messages(stage: Stage) -> None:
     """Archiving is refused while work goes on, and cancels waiting calls."""
     session = stage.session()
     stage.message(session)
-    archive = lambda db, locked: flow.archive(db, locked, stage.principal)  # noqa: E731
+    archive = lambda db, locked: sessions.archive(db, locked, stage.principal)  # noqa: E731
     with pytest.raises(Conflict, match="interrupt"):
         stage.locked(session, archive)
     stage.reply(session, call())
@@ -132,7 +132,7 @@ def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, call())
-    stage.locked(session, lambda db, locked: flow.delete(db, locked, stage.principal))
+    stage.locked(session, lambda db, locked: sessions.delete(db, locked, stage.principal))
     assert stage.events(session) == []
     with pytest.raises(Gone):
         stage.get(Session, session)

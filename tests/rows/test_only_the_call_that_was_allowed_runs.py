@@ -6,14 +6,16 @@ import psycopg
 import pytest
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict
+from models.flow.judge.grants import release_waiting
+from models.flow.run.claims import Hands, Taken
+from models.flow.run.turns import claim_turn
 from models.pure.json.canonical import digest
 from models.session.tool_call.row import ToolCall
 
-HANDS = flow.Hands("worker", "stor_1", lambda _address: True)
+HANDS = Hands("worker", "stor_1", lambda _address: True)
 
 
 def test_of_three_calls_only_the_allowed_one_runs(stage: Stage) -> None:
@@ -88,7 +90,7 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
         stage.message(session)
     turn = stage.read(theirs).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        assert flow.claim_turn(db, ours, turn, "worker", lambda _session, _turn: stage.quote) is None
+        assert claim_turn(db, ours, turn, "worker", lambda _session, _turn: stage.quote) is None
     [tool_call] = stage.reply(ours, call())
     assert stage.take(theirs, tool_call.id, HANDS) is None
     assert stage.claim_call(tool_call)
@@ -97,7 +99,7 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
 def allowed_by(stage: Stage, tool_call: ToolCall) -> str | None:
     """Claim a call. Returns who allowed it, or None if it is not free to claim."""
     taken = stage.take(tool_call.session_id, tool_call.id, HANDS)
-    return taken.by if isinstance(taken, flow.Taken) else None
+    return taken.by if isinstance(taken, Taken) else None
 
 
 def test_a_claim_names_the_last_one_to_allow_the_call(stage: Stage) -> None:
@@ -107,7 +109,7 @@ def test_a_claim_names_the_last_one_to_allow_the_call(stage: Stage) -> None:
     assert allowed_by(stage, free) == "policy"
     stage.confirm(session, first.id, scope="session")
     assert allowed_by(stage, first) == str(stage.principal)
-    flow.release_waiting(stage.workspace_id, session)
+    release_waiting(stage.workspace_id, session)
     stage.revoke_grants()
     assert allowed_by(stage, second) is None
     stage.confirm(session, second.id)

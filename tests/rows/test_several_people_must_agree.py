@@ -7,10 +7,10 @@ from people import Somebody, group, member
 from rows.stage import Stage, call
 from rows.voting import ask, leave, vote, votes
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
+from models.flow.run.results import lose_call
 from models.people.group import Membership
 from models.session.approval.events import requirements
 from models.session.approval.grant import Grant
@@ -238,7 +238,7 @@ def test_a_rerun_of_an_unknown_outcome_needs_the_same_people(
     vote(stage, anna, approval)
     vote(stage, ben, approval)
     held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
-    stage.locked(session, lambda db, locked: flow.lose_call(db, locked, ToolCall.held(db, held.id, held.fence)))
+    stage.locked(session, lambda db, locked: lose_call(db, locked, ToolCall.held(db, held.id, held.fence)))
     unknown = stage.approvals(session)[-1]
     with pytest.raises(Forbidden):
         stage.decide(unknown, outcome="rerun")

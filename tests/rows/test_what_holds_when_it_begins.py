@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules, say
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict
+from models.flow.decide.deadlines import too_late
+from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.tool_call.input import CallInput
@@ -107,7 +108,7 @@ def test_a_grant_for_a_client_s_tool_does_not_cover_a_built_in_tool_of_the_same_
     session = stage.session(of_agent=grant.agent_id)
     stage.message(session)
     assert [c.status for c in stage.reply(session, call(command="rm -rf /srv"))] == ["asked"]
-    assert flow.release_waiting(stage.workspace_id, session) == 0
+    assert release_waiting(stage.workspace_id, session) == 0
 
 
 def test_a_person_s_rerun_needs_no_grant(stage: Stage, clock: Any) -> None:
@@ -129,7 +130,7 @@ def test_a_late_decision_is_told_the_outcome_of_the_deadline(stage: Stage, clock
     clock.advance(61)
     with pytest.raises(Conflict) as late:
         stage.decide(approval, result="deny")
-    conflict = flow.too_late(late.value)  # type: ignore[arg-type]  # as the API does
+    conflict = too_late(late.value)  # type: ignore[arg-type]  # as the API does
     assert conflict.winner
     assert (conflict.winner["status"], conflict.winner["decided_by"]) == ("allowed", "system:sweep.expire_approvals")
     assert stage.get(ToolCall, tool_call.id).status == "queued"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
-from models import flow
 from models.database import transactions as database
+from models.flow.judge.grants import release_waiting
 from models.operate import due, queued
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -60,7 +60,7 @@ def test_a_new_grant_and_the_calls_that_it_releases_are_hinted(stage: Stage, hin
     hints.clear()
     stage.confirm(session, first.id, scope="session")
     assert [task for task, _ in hints] == ["sweep.release_granted", "tool.run"]
-    flow.release_waiting(stage.workspace_id, session)
+    release_waiting(stage.workspace_id, session)
     assert hints[2:] == [("tool.run", second.id)]
 
 

@@ -8,10 +8,10 @@ from people import Somebody, group, member
 from rows.stage import Stage, call
 from rows.voting import ask, escalating, vote, votes
 
-from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
+from models.flow.decide.deadlines import too_late
 from models.operate import due
 from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.row import Approval
@@ -90,7 +90,7 @@ def test_a_late_vote_escalates_and_can_be_repeated(stage: Stage, clerk: Somebody
     clock.advance(61)
     with pytest.raises(DeadlinePassed) as late:
         vote(stage, clerk, approval)
-    assert isinstance(flow.too_late(late.value), Conflict)
+    assert isinstance(too_late(late.value), Conflict)
     assert stage.get(Approval, approval.id).level == 1
     vote(stage, clerk, approval)
     assert stage.get(Approval, approval.id).status == "allowed"

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from rows.stage import QUESTION, REFUND, Stage, call, entry, say
 
-from models import flow
 from models.database.transactions import transaction
 from models.errors import Conflict
+from models.flow.begin import updates
+from models.flow.judge.grants import release_waiting
+from models.flow.run.results import Outcome, finish_call
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
@@ -29,7 +31,7 @@ def begun(stage: Stage, *blocks: dict[str, Any], at: str = "assent:orders", **op
 def move(stage: Stage, session: str) -> None:
     """Change the address of the session's server, as its owner may."""
     servers = [{"type": "url", "name": "shop", "url": THERE}]
-    stage.locked(session, lambda db, row: flow.update(db, row, stage.principal, {"mcp_servers": servers}))
+    stage.locked(session, lambda db, row: updates.update(db, row, stage.principal, {"mcp_servers": servers}))
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_a_grant_for_one_server_releases_nothing_that_waits_at_another(stage: St
     move(stage, other)
     theirs = stage.propose(other, call(REFUND, n=7))
     stage.confirm(other, theirs.id, scope="always")
-    flow.release_waiting(stage.workspace_id, session)
+    release_waiting(stage.workspace_id, session)
     assert stage.get(ToolCall, tool_call.id).status == "asked"
 
 
@@ -75,7 +77,7 @@ def test_a_call_that_no_longer_fits_its_tool_uses_no_grant(stage: Stage) -> None
     theirs = stage.propose(other, call(REFUND, cents=7))
     stage.confirm(other, theirs.id, scope="always", max_uses=5)
     for _ in range(3):
-        flow.release_waiting(stage.workspace_id, session)
+        release_waiting(stage.workspace_id, session)
         assert stage.claim_call(tool_call) is None
     with transaction(stage.workspace_id) as db:
         assert [grant.uses for grant in db.find(Grant)] == [0]
@@ -166,8 +168,8 @@ def test_an_error_reaches_the_model_without_its_picture(stage: Stage) -> None:
     session, tool_call = begun(stage, call(REFUND, n=1), shop="always_allow")
     held = stage.begin_call(tool_call)
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
-    outcome = flow.Outcome([say("No."), picture], is_error=True)
-    stage.locked(session, lambda db, row: flow.finish_call(db, row, ToolCall.held(db, held.id, held.fence), outcome))
+    outcome = Outcome([say("No."), picture], is_error=True)
+    stage.locked(session, lambda db, row: finish_call(db, row, ToolCall.held(db, held.id, held.fence), outcome))
     [block] = stage.history(session)[-1]["content"]
     assert {part["type"] for part in block["content"]} == {"text"}
 
@@ -179,5 +181,5 @@ def test_an_update_with_equal_tools_does_not_change_a_session_with_a_long_result
     stage.reply(session, say("Done."))
     with transaction(stage.workspace_id) as db:
         same = {"tools": Agent.find(db, stage.read(session).agent_id).at(db).body["tools"]}
-    stage.locked(session, lambda db, row: flow.update(db, row, stage.principal, same))
+    stage.locked(session, lambda db, row: updates.update(db, row, stage.principal, same))
     assert not stage.events(session, "session.updated")

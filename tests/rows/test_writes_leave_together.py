@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 from rows.stage import Stage, call
 
-from models import flow
 from models.database.rows import Stale
 from models.database.transactions import is_transient, transaction
+from models.flow.lock import lock
 from models.session.row import Session
 from models.session.tool_call.attempt import Attempt
 from models.session.turn.reply import Reply
@@ -149,7 +149,7 @@ def test_locking_a_row_refreshes_an_earlier_read(stage: Stage, turn: Turn) -> No
         before = db.get_one(Session, turn.session_id)
         assert before.unread == 1
         stage.message(turn.session_id)
-        assert flow.lock(db, turn.session_id) is before
+        assert lock(db, turn.session_id) is before
         assert before.unread == 2
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from people import Somebody
 from rows.stage import Stage, call
 
-from models import flow
 from models.database.transactions import transaction
+from models.flow.decide.decisions import decide
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -17,7 +17,7 @@ def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "
 
     def verb(db: Any, session: Any) -> str:
         row = db.get_one(Approval, approval.id, lock=True)
-        return flow.decide(db, session, who.principal, row, Decision(result=result, **more))  # type: ignore[arg-type]
+        return decide(db, session, who.principal, row, Decision(result=result, **more))  # type: ignore[arg-type]
 
     return stage.locked(approval.session_id, verb)
 

@@ -9,8 +9,10 @@ from anthropic import Anthropic
 from doors.served import MODEL, message
 from rows.stage import QUOTE, Stage, call, say
 
-from models import flow
 from models.database.rows import Db
+from models.flow.run import folds
+from models.flow.run.folds import Folding
+from models.flow.run.results import lose_call
 from models.session.approval.row import Approval
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
@@ -117,7 +119,7 @@ def lose(stage: Stage, session_id: str) -> None:
     stage.confirm(session_id, tool_call.id)
     held = stage.claim_call(tool_call)
     assert held
-    stage.locked(session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, held.id)))
+    stage.locked(session_id, lambda db, session: lose_call(db, session, db.get_one(ToolCall, held.id)))
     stage.decide(stage.approvals(session_id)[-1], outcome="give_up")
     finish(stage, session_id)
 
@@ -160,11 +162,11 @@ def compact(stage: Stage, session_id: str) -> None:
     """A summary before the reply."""
     turn = stage.claim(session_id)
     assert turn
-    what = flow.Folding(through=0, seq=0, messages=[])
+    what = Folding(through=0, seq=0, messages=[])
 
     def verb(db: Db, session: Session) -> None:
         served, summary = Served("anthropic", "stand-in"), {"type": "summary", "text": "They met."}
-        flow.fold(db, session, Turn.held(db, turn.id, turn.fence), what, summary=summary, charges=[QUOTE], served=served)
+        folds.fold(db, session, Turn.held(db, turn.id, turn.fence), what, summary=summary, charges=[QUOTE], served=served)
 
     stage.locked(session_id, verb)
     finish(stage, session_id)

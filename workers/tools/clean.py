@@ -51,8 +51,8 @@ def decode(data: bytes) -> str:
 def escape_controls(text: str) -> str:
     r"""The text with control characters and marks that turn text as escapes (`\x1b`, `\u202e`). `\r\n` becomes `\n`.
 
-    For a model, which has to quote files exactly: joiners, odd spaces and variation selectors stay. `models.pure.text.visible` is for
-    people, and writes these out too.
+    For a model, which has to quote files exactly: joiners, odd spaces and variation selectors stay. `models.pure.text.visible` is
+    for people, and writes these out too.
     """
     text = text.replace("\r\n", "\n")
     return text.translate(_ESCAPES) if _UNSEEN.search(text) else text

@@ -8,10 +8,12 @@ from flask import Response
 from api.door import errors
 from api.v1.approvals import queue
 from api.v1.approvals.requests import BulkDecision
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from models.flow.decide.deadlines import too_late
+from models.flow.decide.decisions import decide
+from models.flow.lock import lock
 from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.face import Room, require_whole
 from models.session.approval.row import Approval
@@ -39,7 +41,7 @@ class NoneDecided(Refusal):
 
     def answer(self) -> Response:
         """Return the error's response. If a decision came too late, the expiry is written first, as for a single decision."""
-        cause = flow.too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
+        cause = too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
         winner = cause.winner if isinstance(cause, Conflict) else None
         return errors.answer(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
 
@@ -64,7 +66,7 @@ def decide_all(
             if room and item.result == "allow":
                 require_whole(approval, room)
             outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
-            flow.decide(db, sessions[approval.session_id], principal, approval, item.decision())
+            decide(db, sessions[approval.session_id], principal, approval, item.decision())
             outcome = "voted" if approval.status == "pending" else outcome
         except (NotFound, Forbidden, Conflict, Invalid) as refusal:
             raise NoneDecided(items, [before for _, before in done], refusal) from refusal
@@ -78,7 +80,7 @@ def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
     locked: dict[str, Session] = {}
     for (session_id,) in rows:
         try:
-            locked[session_id] = flow.lock(db, session_id)
+            locked[session_id] = lock(db, session_id)
         except NotFound:
             continue
     return locked

@@ -5,11 +5,11 @@ from typing import Any, TypeVar
 
 from api.door.errors import Denied
 from api.door.paging import Count, Order, Selection
-from models import flow
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
+from models.flow.lock import lock
 from models.people.delegation import Right, rights_of
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
@@ -105,7 +105,7 @@ def find(db: Db, principal: Principal, approval_id: str) -> Approval:
 
 def locked(db: Db, principal: Principal, approval_id: str) -> tuple[Session, Approval]:
     """Lock the approval's session. Returns the session, and the approval as it is under the lock: only that decides."""
-    session = flow.lock(db, find(db, principal, approval_id).session_id)
+    session = lock(db, find(db, principal, approval_id).session_id)
     return session, db.get_one(Approval, approval_id, lock=True)
 
 

@@ -13,10 +13,10 @@ from api.v1.approvals import responses as answers
 from api.v1.approvals.bulk import NoneDecided, decide_all
 from api.v1.approvals.requests import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from api.v1.grants.routes import grants_by_approval, would_release
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid
+from models.flow.decide import decisions
 from models.pure import policy
 from models.session.approval import deadline as approval_deadline
 from models.session.approval.grant import is_exact, rule_for
@@ -79,7 +79,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
     Idempotent: the same decision again gets the same response. A different decision is a 409, with the first decision as `winner`.
     """
     session, approval = queue.locked(db, principal, approval_id)
-    flow.decide(db, session, principal, approval, body.decision())
+    decisions.decide(db, session, principal, approval, body.decision())
     return _answer(db, approval)
 
 

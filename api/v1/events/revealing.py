@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from api.door import auth
-from models import flow
 from models.audit.principal import Principal
 from models.database.query import select
 from models.database.rows import Db
+from models.flow.lock import lock
 from models.session.event import Event
 from models.session.tool_call.events import OF_CLIENT, RESULTS, USES
 from models.session.tool_call.input import CallInput
@@ -23,7 +23,7 @@ def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Eve
     auth.require(principal, "reveal")
     calls = {event.id: event.id for event in events if event.type in USES}
     calls |= {event.id: event.body[_CALL_FIELDS[event.type]] for event in events if event.type in _CALL_FIELDS}
-    session = flow.lock(db, session_id)
+    session = lock(db, session_id)
     of_session = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
     stored = {call.id: call for call in db.find(ToolCall, of_session, ids=list(set(calls.values())), session=session_id)}
     payloads = [select(table, "WHERE tool_call_id = ANY(%(ids)s)", ids=list(stored)) for table in (CallInput, CallResult)]

@@ -14,11 +14,12 @@ from api.v1.approvals import queue
 from api.v1.events import responses as answers
 from api.v1.events import revealing
 from api.v1.events.requests import EventList, EventsSend, EventStream, plain
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid
+from models.flow.begin.messages import receive
+from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
 from models.session.event import OF_ASSENT, Event
 from models.session.row import Session
@@ -39,8 +40,8 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
     body.check()
     payloads = [plain(event) for event in body.events]
     queue.check_session(db, principal, session_id)
-    session = flow.lock(db, session_id)
-    stored = flow.receive(db, session, principal, payloads)
+    session = lock(db, session_id)
+    stored = receive(db, session, principal, payloads)
     return answers.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in stored])
 
 

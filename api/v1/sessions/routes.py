@@ -14,10 +14,14 @@ from api.v1.policy.approvers import check_agent_approvers
 from api.v1.sessions import responses as answers
 from api.v1.sessions.requests import ResourceList, SessionCreate, SessionList, SessionUpdate
 from api.v1.sessions.waiting import waiting_on
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
+from models.flow.begin import sessions as verbs
+from models.flow.begin import updates
+from models.flow.begin.messages import receive
+from models.flow.judge.grants import workspace_policies
+from models.flow.lock import lock
 from models.session.row import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
@@ -46,7 +50,7 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
     if "model" in overrides:
         check_override(agent["model"])
     check_servers(db, agent, overrides, at="agent.")
-    session = flow.create(
+    session = verbs.create(
         db,
         principal,
         version=version,
@@ -60,9 +64,9 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
         on_behalf_of=body.on_behalf_of,
         max_list_cost=body.budget.dollars if body.budget else None,
     )
-    check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), overrides, at="agent.")
+    check_agent_approvers(db, session.agent(db), workspace_policies(db, session), overrides, at="agent.")
     if body.initial_events:
-        flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
+        receive(db, session, principal, [plain(event) for event in body.initial_events])
     return session
 
 
@@ -91,13 +95,13 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 
     Tools and MCP servers can change only while the session does not run. Their change also needs the scope `agents`.
     """
-    session = flow.lock(db, session_id)
+    session = lock(db, session_id)
     changes = body.changes()
     if body.agent:
         loosening.check_session(principal, body.agent, session.configured(db), changes)
-    flow.update(db, session, principal, changes)
+    updates.update(db, session, principal, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
-    check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), changes, at="agent.")
+    check_agent_approvers(db, session.agent(db), workspace_policies(db, session), changes, at="agent.")
     return _answer(db, session)
 
 
@@ -105,7 +109,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 @writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.SessionDeleted:
     """Delete a session with its history."""
-    flow.delete(db, flow.lock(db, session_id), principal)
+    verbs.delete(db, lock(db, session_id), principal)
     return answers.SessionDeleted(id=session_id, type="session_deleted")
 
 
@@ -113,8 +117,8 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> ans
 @writes(Nothing, "sessions", once=True, answer=answers.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.Session:
     """Archive a session: the session accepts no more events, and its history stays."""
-    session = flow.lock(db, session_id)
-    flow.archive(db, session, principal)
+    session = lock(db, session_id)
+    verbs.archive(db, session, principal)
     return _answer(db, session)
 
 

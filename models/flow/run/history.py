@@ -55,8 +55,8 @@ _EDIT_CHARACTERS = 2_000
 def history(db: Db, session_id: str) -> Messages:
     """Return the messages for the model: prompts, replies and results in order, with alternating roles and without approvals.
 
-    They are neutral: `models.session.turn.reply` describes the blocks, and each provider translates them. A summary replaces the turns
-    that were folded, and neither they nor their results are read.
+    They are neutral: `models.session.turn.reply` describes the blocks, and each provider translates them. A summary replaces the
+    turns that were folded, and neither they nor their results are read.
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """

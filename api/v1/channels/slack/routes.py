@@ -13,11 +13,13 @@ from flask import Blueprint, Response, request
 from api.door import limits, parsing
 from api.door.errors import Denied
 from api.v1.channels.slack.requests import BlockActions
-from models import flow
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from models.flow.decide.deadlines import too_late
+from models.flow.decide.decisions import decide
+from models.flow.lock import lock
 from models.notices.notification import Notification
 from models.notices.slack_button import RESULTS, Button, Result
 from models.notices.slack_reply import SlackReply
@@ -105,7 +107,7 @@ def _act(click: Click) -> None:
     try:
         transact(click.button.workspace_id, partial(_decide, click=click))
     except DeadlinePassed as late:
-        _refuse(click, flow.too_late(late))
+        _refuse(click, too_late(late))
     except Refusal as refusal:
         _refuse(click, refusal)
 
@@ -118,7 +120,7 @@ def _decide(db: Db, click: Click) -> None:
     if approval is None:
         raise NotFound("approval", click.button.approval_id)
     person = _person(db, click)
-    session = flow.lock(db, approval.session_id)
+    session = lock(db, approval.session_id)
     approval = db.get_one(Approval, approval.id, lock=True)
     decision = Decision(click.result, expected_input_sha256=click.button.input_sha256)
     if approval.status != "pending":
@@ -132,7 +134,7 @@ def _decide(db: Db, click: Click) -> None:
         raise Conflict("Nothing was decided: the input has changed since this message was sent. Look at it in Assent.")
     if click.result == "allow":
         require_whole(approval, MESSAGE)
-    flow.decide(db, session, person, approval, decision)
+    decide(db, session, person, approval, decision)
 
 
 def _person(db: Db, click: Click) -> PersonPrincipal:

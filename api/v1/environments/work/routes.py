@@ -11,12 +11,13 @@ from api.door.requests import NoQuery, Nothing, Paged
 from api.door.routes import Door, dumps, opens, reads, respond, retry_count, writes
 from api.v1.environments.work import responses as answers
 from api.v1.environments.work.requests import Heartbeat, WorkPoll, WorkStop, WorkUpdate
-from models import flow
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound, Outdated
+from models.flow.carry_on.hosted_work import offer_work, stop_work
+from models.flow.lock import lock
 from models.pure.times import rfc3339
 from models.session.work import Work
 from models.settings import settings
@@ -48,7 +49,7 @@ def poll(environment_id: str) -> Response:
     while True:
         with transaction(principal.workspace_id) as db:
             _self_hosted(db, environment_id)
-            offered = flow.offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
+            offered = offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
             payload = dumps(answers.Polled(answers.Work.of(offered) if offered else None))
         left = until - time.monotonic()
         if offered or left <= 0:
@@ -138,9 +139,9 @@ def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work
     The worker learns of the stop at its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
     already stopped.
     """
-    session = flow.lock(db, _find(db, environment_id, work_id).session_id)
+    session = lock(db, _find(db, environment_id, work_id).session_id)
     row = Work.lock(db, environment_id, work_id)
-    flow.stop_work(db, session, principal, row, force=bool(body.force))
+    stop_work(db, session, principal, row, force=bool(body.force))
     return answers.Work.of(row)
 
 

@@ -13,11 +13,12 @@ from api.v1.events.requests import EventList, EventStream
 from api.v1.events.responses import EventPage, StreamFrame
 from api.v1.sessions.threads import responses as answers
 from api.v1.sessions.threads.requests import ThreadList
-from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
+from models.flow.begin import sessions
+from models.flow.lock import lock
 from models.session.row import Session
 
 threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
@@ -45,9 +46,9 @@ def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_
 @writes(Nothing, "sessions", once=True, answer=answers.Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> answers.Thread:
     """Archive a thread, which archives its session."""
-    session = flow.lock(db, session_id)
+    session = lock(db, session_id)
     _check(session, thread_id)
-    flow.archive(db, session, principal)
+    sessions.archive(db, session, principal)
     return answers.Thread.of(db, session)
 
 
