@@ -3,8 +3,6 @@
 import contextlib
 import os
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import psutil
+import warm
 
-HOUSE = Path(__file__).parents[2]
 TESTS = Path(__file__).parents[1]
-TETHER = HOUSE / "deploy" / "tether.py"
 MCP_SERVER = TESTS / "mcp_servers" / "server.py"
 PACE = 0.02
 LOOK_PACE = 0.1
@@ -79,17 +76,8 @@ class Process:
 
     def start(self) -> None:
         """Start the program, for the first time or again."""
-        tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
         with self.log.open("wb") as log:
-            self.running = subprocess.Popen(
-                [*tether, *self.words],
-                cwd=HOUSE,
-                env={**os.environ, "PYTHONPATH": str(TESTS), **self.env},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self.running = warm.start(self.words, {**os.environ, "PYTHONPATH": str(TESTS), **self.env}, log)
 
     def wait_for_output(self, pattern: str) -> "re.Match[str]":
         """Wait until the output has a match of the pattern. Returns the first one."""

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import warm
 from crashes.processes import wait_for
 from doors import described
 from rows.stage import Stage
@@ -19,8 +19,6 @@ from rows.stage import Stage
 from models.database.transactions import transaction
 from models.workspace.api_key import SCOPES, ApiKey
 from models.workspace.idempotency import Answer
-
-HOUSE = Path(__file__).parents[2]
 
 MODEL = "claude-opus-5-5"
 SIGN_IN_WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
@@ -42,7 +40,7 @@ def served(log: Path, port: int = 0, graceful: int = 1, **env: str) -> Iterator[
     command += ["--bind", f"127.0.0.1:{port}", "--graceful-timeout", str(graceful), "--no-control-socket"]
     env = {"ASSENT_PUBLIC_URL": f"http://localhost:{port}"} | env
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=out, stderr=out)
+        process = warm.start(command, os.environ | env, out)
         try:
             url = f"http://127.0.0.1:{port}"
             _wait_for(url, process, log)
@@ -52,7 +50,7 @@ def served(log: Path, port: int = 0, graceful: int = 1, **env: str) -> Iterator[
             process.wait(10)
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def _wait_for(url: str, process: warm.Process, log: Path) -> None:
     deadline = time.monotonic() + 90
     while True:
         assert process.poll() is None, log.read_text()

@@ -7,9 +7,10 @@ import subprocess
 from typing import Any
 
 import pytest
-from doors.served import HOUSE, Caller, good, key
+from doors.served import Caller, good, key
 from own_database import Clock
 from rows.stage import Stage, call
+from warm import HOUSE
 
 from models.session.tool_call.row import ToolCall
 

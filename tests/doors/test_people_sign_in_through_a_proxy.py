@@ -12,9 +12,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from doors.served import HOUSE, SIGN_IN_WORKSPACE, served
+from doors.served import SIGN_IN_WORKSPACE, served
 from people import Visitor, acts_of, member
 from rows.stage import Stage
+from warm import HOUSE
 from werkzeug.exceptions import NotFound
 from werkzeug.middleware.http_proxy import ProxyMiddleware
 from werkzeug.serving import make_server

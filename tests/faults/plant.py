@@ -13,12 +13,13 @@ import httpx2
 import psutil
 from crashes.invariants import Seen, check_invariants, look
 from crashes.journey import EFFECT, spell
-from crashes.processes import HOUSE, LOOK_PACE, wait_for
+from crashes.processes import LOOK_PACE, wait_for
 from doors.served import message
 from faults.own_redis import OwnRedis
 from faults.proxy import Proxy
 from honcho.environ import parse_procfile
 from rows.stage import Stage
+from warm import HOUSE
 
 from deploy.folder import free_port
 from deploy.supervisor import Child, Supervisor

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from crashes.processes import HOUSE, wait_for
+from crashes.processes import wait_for
 from doors.served import key, served
 from local.conftest import Assent
 from outbox.conftest import deliveries, endpoint_now, secret_of, send_due
 from rows.stage import Stage, call
+from warm import HOUSE
 
 from api.cli.main import main
 from models.database.transactions import transaction

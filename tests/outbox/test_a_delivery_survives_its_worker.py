@@ -8,13 +8,14 @@ from datetime import datetime
 import pytest
 from anthropic import Anthropic
 from crashes.hints import forget, use_redis
-from crashes.processes import HOUSE, wait_for
+from crashes.processes import wait_for
 from outbox.conftest import NewEndpoint, deliveries, secret_of, send_due
 from outbox.receiver import Received, Receiver
 from own_database import Clock
 from rows.stage import Stage
 from rows.tasks import work
 from standardwebhooks import WebhookVerificationError
+from warm import HOUSE
 
 from deploy.folder import free_port
 from models.database import transactions

@@ -1,7 +1,7 @@
 """A client that does not read is cut, occupies no memory of the server, delays no other reader, and can resume."""
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -30,12 +30,12 @@ def session_id(caller: Caller, stage: Stage) -> str:
 def worker(url: str) -> psutil.Process:
     """Return the gunicorn worker of this server."""
     port = int(url.rpartition(":")[2])
-    (main,) = [
-        p
-        for p in psutil.Process().children()
-        if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in p.net_connections())
-    ]
-    (child,) = main.children()
+    listening = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections()):
+                listening.add(process)
+    (child,) = [process for process in listening if process.parent() in listening]
     return child
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from crashes.processes import wait_for
-from doors.served import HOUSE, key
+from doors.served import key
 from rows.stage import Stage, call, say
+from warm import HOUSE
 from wire.running import SECONDS
 from wire.talking import Talk, talking
 

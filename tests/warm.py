@@ -1,0 +1,245 @@
+"""Starts the product's processes by a fork of a process that has imported their modules. Saves seconds of CPU time per process.
+
+`start` forks instead of running `python -m gunicorn ...` or `python -m celery ...`. The fork then runs the same module with the
+same arguments, environment, folder and output, in a session of its own. One process per kind, `plain` and `gevent`, serves a whole
+test run. It has one thread and has read no setting: the modules that read settings while they are imported are left to each fork.
+
+Tests of the commands themselves, such as those of the Procfile, do not start their processes here.
+"""
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+HOUSE = Path(__file__).parents[1]
+TETHER = HOUSE / "deploy" / "tether.py"
+READS_SETTINGS = ("api.serving", "workers.celery", "workers.schedule")
+"""Modules that read settings while they are imported. They, and whoever imports them, are imported after the fork."""
+MODULES = {
+    "plain": ("models", "workers", "deploy.standin", "mcp.server.mcpserver"),
+    "gevent": ("models", "workers", "api", "gunicorn.workers.ggevent"),
+}
+LIBRARIES = ("celery.bin.celery", "celery.app.trace", "celery.worker.worker", "kombu.transport.redis", "anthropic", "openai")
+
+
+class Forked:
+    """A process that is a fork. It has the methods of `subprocess.Popen`, and is killed when the test process ends."""
+
+    def __init__(self, connection: socket.socket, pid: int, words: list[str]) -> None:
+        self._connection, self.pid, self.args = connection, pid, words
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end. Returns the exit code."""
+        if self.returncode is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = os.waitstatus_to_exitcode(int(self._connection.recv(20) or signal.SIGKILL))
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+Process = Forked | subprocess.Popen[bytes]
+
+
+def kind_of(words: list[str]) -> str | None:
+    """Return the kind of process that runs a command of Python's, or None for any other command."""
+    if words[0] != sys.executable or not hasattr(os, "pidfd_open"):
+        return None
+    if words[1] == "-m":
+        return "gevent" if words[2] in {"gunicorn", "gevent.monkey"} else "plain"
+    return "plain" if words[1].endswith(".py") else None
+
+
+def start(words: list[str], env: dict[str, str], log: IO[bytes]) -> Process:
+    """Run a command in the project's folder, by a fork where that is possible. Its output goes to `log`."""
+    kind = kind_of(words)
+    if kind is None:
+        tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
+        return _run([*tether, *words], env, log)
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as requests, there:
+        requests.connect(_address(kind))
+        socket.send_fds(requests, [json.dumps([words, env]).encode()], [log.fileno(), there.fileno()])
+    return Forked(here, int(here.recv(20)), words)
+
+
+def _run(words: list[str], env: dict[str, str] | None, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(words, cwd=HOUSE, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def _address(kind: str) -> str:
+    """Return the address of the process that forks. Starts it if no test process has done so."""
+    folder, _, pytest_pid = os.environ["ASSENT_TEST_RUN"].rpartition(":")
+    address = Path(folder) / kind
+    with address.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.with_suffix(".ready").exists():
+            command = [sys.executable, __file__, kind, str(address), pytest_pid]
+            with address.with_suffix(".log").open("wb") as log:
+                process = _run(command, None, log)
+            deadline = time.monotonic() + 90
+            while not address.with_suffix(".ready").exists():
+                assert process.poll() is None, address.with_suffix(".log").read_text()
+                assert time.monotonic() < deadline, address.with_suffix(".log").read_text()
+                time.sleep(0.02)
+            process.returncode = 0  # suppresses Popen's warning that the process still runs
+    return str(address)
+
+
+class Forks:
+    """Forks on request, and tells the requesters when their forks end. Uses nothing that gevent patches later."""
+
+    def __init__(self, address: str, pytest_pid: int) -> None:
+        self._fork, self._waitpid = os.fork, os.waitpid
+        self._requests = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._requests.bind(address)
+        self._pytest = os.pidfd_open(pytest_pid)
+        self._pids: dict[int, int] = {}
+        """The forks, by descriptors that are readable once they have ended."""
+        self._ends: dict[int, int] = {}
+        """Those descriptors, by the requesters' descriptors."""
+
+    def serve(self) -> tuple[list[str], dict[str, str], int]:
+        """Fork until pytest ends. Returns in each fork: its command, its environment and the descriptor of its output."""
+        self._poll = select.poll()
+        for descriptor in (self._pytest, self._requests.fileno()):
+            self._poll.register(descriptor, select.POLLIN)
+        while True:
+            for descriptor, _ in self._poll.poll():
+                if descriptor == self._requests.fileno():
+                    data, (output, requester), _, _ = socket.recv_fds(self._requests, 1 << 20, 2)
+                    if self._fork_for(requester):
+                        words, env = json.loads(data)
+                        return words, env, output
+                    os.close(output)
+                elif descriptor in self._pids:
+                    self._tell_end(descriptor)
+                elif descriptor in self._ends:
+                    os.kill(self._pids[self._ends[descriptor]], signal.SIGKILL)  # the requester has ended
+                    self._poll.unregister(descriptor)
+                elif descriptor == self._pytest:
+                    for pid in self._pids.values():
+                        os.kill(pid, signal.SIGKILL)
+                    os._exit(0)
+
+    def _fork_for(self, requester: int) -> bool:
+        """Fork. Returns True in the fork, where all descriptors of this object are closed."""
+        pid = self._fork()
+        if not pid:
+            self._requests.close()
+            for descriptor in (requester, self._pytest, *self._pids, *self._ends):
+                os.close(descriptor)
+            return True
+        end = os.pidfd_open(pid)
+        self._pids[end], self._ends[requester] = pid, end
+        self._poll.register(end, select.POLLIN)
+        self._poll.register(requester, select.POLLIN)
+        os.write(requester, str(pid).encode())
+        return False
+
+    def _tell_end(self, end: int) -> None:
+        """Tell the requester that its fork has ended."""
+        _, status = self._waitpid(self._pids.pop(end), 0)
+        [requester] = [descriptor for descriptor, other in self._ends.items() if other == end]
+        del self._ends[requester]
+        for descriptor in (requester, end):
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(descriptor)
+        with contextlib.suppress(OSError):
+            os.write(requester, str(status).encode())
+        os.close(requester)
+        os.close(end)
+
+
+def main() -> None:
+    """Import the modules, serve, and become the command in each fork."""
+    kind, address, pytest_pid = sys.argv[1:]
+    sys.path[0] = str(HOUSE)
+    forks = Forks(address, int(pytest_pid))
+    if kind == "gevent":
+        from gevent import monkey
+
+        monkey.patch_all()
+    gc.disable()
+    load(MODULES[kind])
+    gc.freeze()
+    gc.enable()
+    Path(address).with_suffix(".ready").touch()
+    become(*forks.serve())
+
+
+def load(packages: tuple[str, ...]) -> None:
+    """Import packages whole, except for what reads settings."""
+    from models.settings import settings
+
+    for name in READS_SETTINGS:
+        sys.modules[name] = None  # type: ignore[assignment]  # an import of it raises ModuleNotFoundError
+    for name in packages:
+        package = importlib.import_module(name)
+        ours = package.__path__ if name in {"models", "workers", "api"} else ()
+        for module in pkgutil.walk_packages(ours, f"{name}.", onerror=lambda _: None):
+            if "migrations" not in module.name and not module.name.endswith("__main__"):
+                with contextlib.suppress(ModuleNotFoundError):
+                    importlib.import_module(module.name)
+    for name in READS_SETTINGS:
+        del sys.modules[name]
+    assert settings.cache_info().currsize == 0, "a module reads settings while it is imported: name it in READS_SETTINGS"
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def become(words: list[str], env: dict[str, str], output: int) -> None:
+    """Run the command as Python would: `python -m MODULE ...` or `python FILE ...`."""
+    os.setsid()
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(env)
+    words = words[1:]
+    if words[:3] == ["-m", "gevent.monkey", "--module"]:
+        words = ["-m", *words[3:]]
+    module, sys.argv = words[0] == "-m", words[words[0] == "-m" :]
+    sys.path[0] = str(HOUSE if module else Path(sys.argv[0]).parent)
+    sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
+    if module:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
