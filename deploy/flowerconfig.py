@@ -27,7 +27,7 @@ basic_auth = [os.environ["FLOWER_BASIC_AUTH"]]
 read_only = True
 
 TASK_COLUMNS |= {"kwargs": "Tool and agent", "args": "Session and row", "result": "Outcome"}
-tasks_columns = "name,state,kwargs,args,result,received,runtime,worker"
+tasks_columns = "name,state,result,received,kwargs,args,runtime,worker"
 
 
 def format_task(task: Any) -> Any:
@@ -39,8 +39,10 @@ def format_task(task: Any) -> Any:
     if task.kwargs:
         task.kwargs = ", ".join(re.findall(r": '([^']*)'", task.kwargs))
     if task.exception:
-        words = re.fullmatch(r"Failed\((.*)\)", task.exception)
+        words = re.fullmatch(r"(?:Failed|LeftForLater)\((.*)\)", task.exception)
         task.result = words[1] if words else task.exception
+        if words:  # the page of a task would show the outcome twice, and where it was raised
+            task.exception = task.traceback = None
     if task.result and task.result[0] in "'\"":
         task.result = literal_eval(task.result)
     return task
@@ -52,3 +54,13 @@ def _demand_password(handler: BaseHandler) -> None:
 
 
 BaseHandler.prepare = _demand_password
+
+_queues_of_workers = BaseHandler.get_active_queue_names
+
+
+def _queue_names(handler: BaseHandler) -> list[str]:
+    """Return the declared queues, and those of the workers that Flower has asked. By itself Flower would name only the latter."""
+    return sorted({*_queues_of_workers(handler), *(queue.name for queue in handler.capp.conf.task_queues)})
+
+
+BaseHandler.get_active_queue_names = _queue_names

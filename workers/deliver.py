@@ -26,7 +26,7 @@ from models.people.organization import Organization
 from models.settings import settings
 from workers.celery import app
 from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
-from workers.outcome import FAILED, FAILURES, LOST, SENT, TRIES_AGAIN, Ends, conclude, of_several, task_id
+from workers.outcome import FAILED, FAILURES, LOST, SENT, TRIES_AGAIN, Ends, conclude, of_several, task
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
         may_send = partial(_take_place, place)
         work: tuple[Delivery, Request] | None = None
         with bounded("deliver.send", Row(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
-            work = _work(db, claims.claim(db, delivery_id, may_send, task_id()), ends)
+            work = _work(db, claims.claim(db, delivery_id, may_send, task()), ends)
         while work is not None:
             delivery, request = work
             started = time.monotonic()
@@ -103,7 +103,7 @@ def _claim_next(delivery: Delivery, may_send: claims.MaySend, ends: Ends) -> tup
     """
     try:
         with transaction(delivery.workspace_id) as db:
-            return _work(db, claims.claim_next(db, delivery.endpoint_id, may_send, task_id()), ends)
+            return _work(db, claims.claim_next(db, delivery.endpoint_id, may_send, task()), ends)
     except Exception as error:  # noqa: BLE001 - whatever raises, the endpoint's next hint goes on
         log.error("endpoint %s: no next delivery could be claimed (%s)", delivery.endpoint_id, type(error).__name__)
         return None

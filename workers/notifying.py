@@ -15,7 +15,7 @@ from models.operate.failing import LeftForLater, Row, bounded
 from models.outbox.approval_change import ApprovalChange
 from workers.celery import app
 from workers.notifiers import Address, Gone, Retry, notifier_for
-from workers.outcome import FAILED, FAILURES, LOST, NOT_CLAIMED, SENT, TRIES_AGAIN, Ends, conclude, did, of_several, task_id
+from workers.outcome import FAILED, FAILURES, LOST, NOT_CLAIMED, SENT, TRIES_AGAIN, Ends, conclude, did, of_several, task
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def attempt(notification_id: str, workspace_id: str) -> str:
     """Claim a notification and send it. Returns the attempt's end, which is empty without a claim. Raises LeftForLater."""
     message: notifying.Message | None = None
     with bounded("deliver.notify", Row(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
-        message = notifying.prepare(db, notification_id, task_id())
+        message = notifying.prepare(db, notification_id, task())
     return send(message) if message is not None else ""
 
 

@@ -87,18 +87,22 @@ def of_several(ends: Ends) -> Outcome:
     return Retry(words, exc=Failed(words)) if TRIES_AGAIN in kinds else words or NOT_CLAIMED
 
 
-def task_id() -> str | None:
-    """Return the id of the task that runs here, or None outside of a task."""
-    return current_task.request.id if current_task else None
+def task() -> str | None:
+    """Return the id of the task that runs here and the name of its worker, for `Leased.task`. None outside of a task."""
+    return f"{current_task.request.id} {current_task.request.hostname}" if current_task else None
 
 
-def tell_lost(lost_id: str) -> None:
-    """Have Flower show the task of a dead worker as a failure. Without this event, the task stays STARTED for ever."""
+def tell_lost(lost: str) -> None:
+    """Have Flower show the task of a dead worker as this worker's failure. Without this event, the task stays STARTED for ever.
+
+    `lost`: as `task` returned it.
+    """
     if not current_task:
         return
+    lost_id, _, worker = lost.partition(" ")
     try:
-        with current_task.app.events.default_dispatcher(hostname=current_task.request.hostname) as events:
-            events.send("task-failed", uuid=lost_id, exception=repr(Failed("lost: its worker died, or was cut off")), traceback="")
+        with current_task.app.events.default_dispatcher(hostname=worker) as events:
+            events.send("task-failed", uuid=lost_id, exception=repr(Failed("lost: its worker died, or was cut off")))
     except Exception as error:  # noqa: BLE001 - the row is taken back: only Flower's line is wrong
         log.warning("task %s: its loss was not sent (%s)", lost_id, type(error).__name__)
 

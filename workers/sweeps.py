@@ -132,8 +132,8 @@ def _rescue(row: Row) -> bool:
             lost = _take_back(db, row)
     except LeftForLater:
         return False
-    if lost is not None and lost.task_id:
-        tell_lost(lost.task_id)
+    if lost is not None and lost.task:
+        tell_lost(lost.task)
     return lost is not None
 
 

@@ -28,7 +28,7 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.outcome import BUSY, FAILURES, LONGEST, LOST, NOT_CLAIMED, Sweep, did, task_id
+from workers.outcome import BUSY, FAILURES, LONGEST, LOST, NOT_CLAIMED, Sweep, did, task
 from workers.tools import execution, sources
 from workers.tools.builtin import git_look, paths
 from workers.tools.kinds import Answers, Tool, ToolContext
@@ -107,7 +107,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
     if not leases.ready():
         return BUSY
     storage_id = workdir.storage_id(settings().workdir_root)
-    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, task_id=task_id())
+    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, task=task())
     claimed = _claim_once(call_id, session_id, workspace_id, hands)
     if isinstance(claimed, Unresolved):
         judged |= _resolved(session_id, claimed.paths)  # without an open transaction: the files may be on a slow disk

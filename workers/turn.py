@@ -38,7 +38,7 @@ from workers.outcome import (
     counted,
     failed,
     plain,
-    task_id,
+    task,
     tries_again,
 )
 from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
@@ -116,7 +116,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcom
     claimed: Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         offer = Offer(db)
-        turn = claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task_id())
+        turn = claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task())
         if turn is not None:
             claimed = Claimed(
                 turn=turn,

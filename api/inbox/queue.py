@@ -131,7 +131,7 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
     fresh = result is not None and (clock.now(db) - result.looked_at).total_seconds() < FRESH_SECONDS
     # A page that refreshes itself must not be the cause of its next refresh.
     if approval.status == "pending" and not fresh and "x-refresh" not in request.headers:
-        outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id))
+        outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id, approval.tool))
     return seen(db, approval)
 
 

@@ -15,8 +15,8 @@ class Leased:
     status: Mapped[str]
     fence: Mapped[int]
     lease_until: Mapped[datetime | None]
-    task_id: Mapped[str | None]
-    """The id of the task that took the lease, for Flower."""
+    task: Mapped[str | None]
+    """The task that took the lease, for Flower: `ID WORKER`."""
 
     def is_lapsed(self, now: datetime) -> bool:
         """True if the row's worker no longer renews its lease."""

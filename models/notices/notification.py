@@ -58,7 +58,7 @@ class Notification(Leased, Base):
     error: Mapped[str] = mapped_column(default="")
     """Why the last attempt failed."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    task_id: Mapped[str | None]
+    task: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -193,9 +193,9 @@ class Notification(Leased, Base):
         """End the notification without sending its current stage."""
         db.move(self, "cancelled", ended_at=now, lease_until=None)
 
-    def claim(self, db: Db, now: datetime, task_id: str | None = None) -> None:
-        """Take the lease. `task_id`: the worker's task, for Flower."""
-        after = {"fence": self.fence + 1, "attempt": self.attempt + 1, "lease_until": now + LEASE, "task_id": task_id}
+    def claim(self, db: Db, now: datetime, task: str | None = None) -> None:
+        """Take the lease. `task`: the worker's task, for Flower."""
+        after = {"fence": self.fence + 1, "attempt": self.attempt + 1, "lease_until": now + LEASE, "task": task}
         db.move(self, "running", **after)
 
     def succeed(self, db: Db, stage: str, seq: int, receipt: Receipt) -> None:

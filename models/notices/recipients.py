@@ -68,17 +68,17 @@ def fan_out(db: Db, change_id: str) -> int:
     return len(existing) + len(more)
 
 
-def prepare(db: Db, notification_id: str, task_id: str | None = None) -> Message | None:
+def prepare(db: Db, notification_id: str, task: str | None = None) -> Message | None:
     """Claim a due notification. Returns None if there is nothing to send, or if it is cancelled or postponed.
 
-    `task_id`: the worker's task, for Flower.
+    `task`: the worker's task, for Flower.
     """
     queued = Notification.due(db, notification_id)
     if queued is None:
         return None
     row, channel, now = queued
     if row.stage in ALONE:
-        return _prepare_alone(db, row, channel, now, task_id)
+        return _prepare_alone(db, row, channel, now, task)
     approval = db.get(Approval, row.approval_id)
     stage = cast("Stage", row.stage if approval is not None and approval.status == "pending" else "decided")
     if _is_needless(db, row, channel, approval, stage, now):
@@ -87,13 +87,13 @@ def prepare(db: Db, notification_id: str, task_id: str | None = None) -> Message
     is_silent = stage == "decided" and (channel.kind in _EDITED_IN_PLACE or channel.has_incidents)
     if not is_silent and _is_postponed(row, channel, now):
         return None
-    row.claim(db, now, task_id)
+    row.claim(db, now, task)
     if channel.has_incidents and row.receipt is None:
         row.receipt = {}
     return Message(row, channel, notice(db, row, channel, approval, stage), row.seq, row.receipt)
 
 
-def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime, task_id: str | None) -> Message | None:
+def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime, task: str | None) -> Message | None:
     """Claim a notification without an approval; a test even in quiet hours, since somebody waits for it.
 
     Cancels it and returns None if the channel was turned off, or if the delegation does not wait any more.
@@ -105,7 +105,7 @@ def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime, t
         return None
     if delegation is not None and _is_postponed(row, channel, now):
         return None
-    row.claim(db, now, task_id)
+    row.claim(db, now, task)
     return Message(row, channel, delegation_notice(db, row, delegation) if delegation else test_notice(row), row.seq, None)
 
 

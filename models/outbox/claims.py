@@ -30,19 +30,19 @@ MaySend = Callable[[Endpoint], bool]
 """Returns True if the process has room for a request to this endpoint. Called once per claim, before the lease is taken."""
 
 
-def claim(db: Db, delivery_id: str, may_send: MaySend = lambda _endpoint: True, task_id: str | None = None) -> Claimed | None:
+def claim(db: Db, delivery_id: str, may_send: MaySend = lambda _endpoint: True, task: str | None = None) -> Claimed | None:
     """Take the lease on a due delivery and return it. None if it is not due, or its endpoint is busy, paused or disabled.
 
-    `claim_next` comes to a delivery of a busy endpoint later. `task_id`: the worker's task, for Flower.
+    `claim_next` comes to a delivery of a busy endpoint later. `task`: the worker's task, for Flower.
     """
     row = db.first(Delivery, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=delivery_id)
-    return _take(db, row, may_send, task_id) if row is not None else None
+    return _take(db, row, may_send, task) if row is not None else None
 
 
-def claim_next(db: Db, endpoint_id: str, may_send: MaySend, task_id: str | None = None) -> Claimed | None:
+def claim_next(db: Db, endpoint_id: str, may_send: MaySend, task: str | None = None) -> Claimed | None:
     """Take the lease on this endpoint's delivery that has been due longest, and return it. None as for `claim`."""
     rows = _next_due(db, endpoint_id, 1)
-    return _take(db, rows[0], may_send, task_id) if rows else None
+    return _take(db, rows[0], may_send, task) if rows else None
 
 
 def hint_next(db: Db, endpoint_id: str, count: int = 1) -> None:
@@ -57,7 +57,7 @@ def _next_due(db: Db, endpoint_id: str, count: int) -> list[Delivery]:
     return db.find(Delivery, f"{where} FOR NO KEY UPDATE SKIP LOCKED", id=endpoint_id, count=count)
 
 
-def _take(db: Db, row: Delivery, may_send: MaySend, task_id: str | None) -> Claimed | None:
+def _take(db: Db, row: Delivery, may_send: MaySend, task: str | None) -> Claimed | None:
     """Take the lease on a queued, locked row. The endpoint's lock makes the count of running deliveries exact."""
     locked = select(Endpoint, "WHERE id = %(id)s FOR NO KEY UPDATE", id=row.endpoint_id)
     # A lease with less time left belongs to a dead worker: the request has timed out.
@@ -76,7 +76,7 @@ def _take(db: Db, row: Delivery, may_send: MaySend, task_id: str | None) -> Clai
     most, is_paused = endpoint.most_at_once(now), endpoint.paused_until is not None and endpoint.paused_until > now
     if row.due_at > now or is_paused or count >= most or not may_send(endpoint):
         return None
-    db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=now + LEASE, task_id=task_id)
+    db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=now + LEASE, task=task)
     return Claimed(row, endpoint, is_probe=most == 1)
 
 

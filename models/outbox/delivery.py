@@ -68,7 +68,7 @@ class Delivery(Leased, Base):
     attempts: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
     """One entry per ended attempt: `{"at": time, "status": int | null, "error": str | null, "seconds": float}`."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    task_id: Mapped[str | None]
+    task: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

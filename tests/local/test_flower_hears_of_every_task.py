@@ -67,13 +67,13 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     stage.message(session_id)
     turn_id = stage.read(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        assert claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "a lost turn")
+        assert claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "a-lost-turn turns@gone")
         endpoint, _ = Endpoint.create(
             db, stage.principal, url="https://example.com", enabled_events=["session.created"], name="", description=""
         )
-        assert claims.claim(db, Delivery.test(db, endpoint, "session.created").id, task_id="a lost delivery")
+        assert claims.claim(db, Delivery.test(db, endpoint, "session.created").id, task="a-lost-delivery deliver@gone")
         channel = Channel.create(db, stage.principal, person_id=None, kind="operator", address="ops")
-        assert notifying.prepare(db, Notification.test(db, channel).id, "a lost notification")
+        assert notifying.prepare(db, Notification.test(db, channel).id, "a-lost-notification deliver@gone")
     clock.advance(100_000)
     events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     command = [*patched_early(WORKER), "-P", "gevent", "-c", "1", "-Q", "sweeps"]
@@ -104,8 +104,9 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     assert [event["type"] for event in events[failed]] == [*KINDS[:2], "task-failed"]
     assert events[rescue][2]["result"] == "'took back 3'"
     for task in ("turn", "delivery", "notification"):
-        [lost] = events[f"a lost {task}"]
+        [lost] = events[f"a-lost-{task}"]
         assert (lost["type"], lost["exception"]) == ("task-failed", "Failed('lost: its worker died, or was cut off')")
+        assert lost["hostname"].endswith("@gone"), "the failure of the dead worker, not of the sweeps"
     assert not events[quiet]
     assert not events[late]
     assert re.fullmatch(r"'5 sweeps in \d+ s, 2 with something to do, 1 failed'", events[report][2]["result"])

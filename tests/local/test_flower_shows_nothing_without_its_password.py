@@ -1,8 +1,10 @@
 """Flower answers nobody without its password, its metrics and its health check included. With it, Flower shows what runs."""
 
+from pathlib import Path
+
 import httpx2
 import pytest
-from crashes.processes import wait_for
+from crashes.processes import WORKER, running, wait_for
 from local.flowers import AUTH
 
 from workers.celery import app
@@ -18,6 +20,17 @@ def test_every_page_needs_the_password(flower: httpx2.Client, path: str) -> None
 
 def test_the_broker_page_shows_the_real_queues_and_no_other(flower: httpx2.Client) -> None:
     queues = flower.get("/api/queues/length", auth=AUTH).json()["active_queues"]
+    assert [queue["name"] for queue in queues] == ["deliver", "sweeps", "tools", "turns"]
+
+
+def test_the_broker_page_shows_all_queues_also_after_a_look_at_one_worker(
+    flower: httpx2.Client, redis_url: str, database_urls: object, tmp_path: Path
+) -> None:
+    command = [*WORKER, "-P", "threads", "-c", "1", "-Q", "deliver", "--hostname", "deliver@here"]
+    with running(command, {"REDIS_URL": redis_url}, tmp_path / "log") as process:
+        process.wait_for_output(r"\S+@\S+ ready\.")
+        wait_for("Flower asks the worker", lambda: flower.get("/api/workers?refresh=1", auth=AUTH).json().get("deliver@here"))
+        queues = flower.get("/api/queues/length", auth=AUTH).json()["active_queues"]
     assert [queue["name"] for queue in queues] == ["deliver", "sweeps", "tools", "turns"]
 
 

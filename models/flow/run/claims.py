@@ -47,8 +47,8 @@ class Hands:
     """Where the paths lead that an earlier claim of the same call returned as Unresolved."""
     git_may_run: bool | None = None
     """True if git could run a program that a repository in the session's files names. None: the worker has not looked yet."""
-    task_id: str | None = None
-    """The id of the worker's task, for Flower."""
+    task: str | None = None
+    """The worker's task, for Flower. See `Leased.task`."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def claim_call(db: Db, session_id: str, call_id: str, hands: Hands) -> Taken | U
         carry_on(db, session)
         return None
     idempotent = call.idempotent and (entry is None or bool(entry["idempotent"]))
-    call.claim(db, session, hands.worker, idempotent=idempotent, task_id=hands.task_id)
+    call.claim(db, session, hands.worker, idempotent=idempotent, task=hands.task)
     facts = {"attempt": call.attempt, "tool": call.name, "worker": hands.worker, "input_sha256": call.input_sha256}
     session.note(_actor(session), "tool_call.started", call.id, **facts, **({"address": call.address} if call.address else {}))
     return Taken(call, call_input, entry, permission.by(call))

@@ -43,7 +43,7 @@ class Step(NamedTuple):
     """The type of the `session.error` with which the reply ended the run."""
 
 
-def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote, task_id: str | None = None) -> Turn | None:
+def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote, task: str | None = None) -> Turn | None:
     """Lock the session, and claim a queued turn that is due.
 
     Returns None if the turn is claimed, cancelled, not due, gone or of another session, if the workspace is halted, or if the
@@ -64,7 +64,7 @@ def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote,
     if limits.hold_back(db, session, turn, charge, standings):
         return None
     session.run_again(db)
-    turn.claim(db, session, worker, charge, task_id)
+    turn.claim(db, session, worker, charge, task)
     spend_standing.reserve(standings, charge)
     session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
     return turn

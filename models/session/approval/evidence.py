@@ -53,6 +53,6 @@ class Evidence(Base):
         outbox(db).workspaces.add(db.workspace_id)
 
 
-def look_hint(approval_id: str, session_id: str, workspace_id: str) -> Hint:
-    """Return the queue message that has a tools worker look at the files for an approval."""
-    return Hint("tool.look", (approval_id, session_id, workspace_id))
+def look_hint(approval_id: str, session_id: str, workspace_id: str, tool: str) -> Hint:
+    """Return the queue message that has a tools worker look at the files for an approval of a call of `tool`."""
+    return Hint("tool.look", (approval_id, session_id, workspace_id), about=str({"tool": tool}))

@@ -265,7 +265,7 @@ class Approval(Base):
         self._show(masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or ()), **texts)
         db.insert(self)
         if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
-            outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id))
+            outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
         session.emit(db, "approval.requested", approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
         session.note(principal, "approval.requested", self.id, rule=Text(self.rule), **facts)

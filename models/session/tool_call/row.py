@@ -79,7 +79,7 @@ class ToolCall(Leased, Base):
     attempt: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
-    task_id: Mapped[str | None]
+    task: Mapped[str | None]
     answer_seconds: Mapped[float | None]
     """How long the client may take for the call."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -171,7 +171,7 @@ class ToolCall(Leased, Base):
         self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
         self.mark_session(db, session)
 
-    def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool, task_id: str | None) -> None:
+    def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool, task: str | None) -> None:
         """Take the lease and insert the attempt's row. `idempotent`: whether the tool still is."""
         self.mark_session(db, session)
         db.move(
@@ -181,7 +181,7 @@ class ToolCall(Leased, Base):
             attempt=self.attempt + 1,
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
-            task_id=task_id,
+            task=task,
             held_back=None,
             idempotent=idempotent,
         )

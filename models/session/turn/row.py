@@ -101,7 +101,7 @@ class Turn(Leased, Base):
     """The number of `folds` when the model refused the turn's request as too long. None: the model did not."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
-    task_id: Mapped[str | None]
+    task: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     provider: Mapped[str | None]
@@ -153,7 +153,7 @@ class Turn(Leased, Base):
         """Return the queue message that says this turn may be ready."""
         return hint_of("turn.run", (self.id, self.session_id, self.workspace_id, session.agent_id))
 
-    def claim(self, db: Db, session: Session, worker: str, quote: Charge, task_id: str | None) -> None:
+    def claim(self, db: Db, session: Session, worker: str, quote: Charge, task: str | None) -> None:
         """Take the lease. `quote` is the highest charge that the attempt may cause."""
         db.move(
             self,
@@ -162,7 +162,7 @@ class Turn(Leased, Base):
             attempt=self.attempt + 1,
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
-            task_id=task_id,
+            task=task,
             started_at=session.now,
             quote=quote.stored | ({"person": session.spender} if session.spender else {}),
             span_id=session.emit(db, "span.model_request_start", {}).id,
