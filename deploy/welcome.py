@@ -1,9 +1,10 @@
 """The texts of `assent up` for people."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from deploy.local import Local
+from deploy.folder import Folder
+from deploy.supervisor import Supervisor
 
 SLOW_REDIS = (
     "There is no redis-server here, so an imitation is the broker: about ten tasks a second, and its queue is not stored. "
@@ -38,7 +39,29 @@ A sample session has just started and waits for your decision in the inbox, or b
 """
 
 
-def ready(local: "Local", *, sample: bool) -> None:
+class Started(Protocol):
+    """What the welcome says of an `assent up`."""
+
+    folder: Folder
+    started_in: Path
+    supervisor: Supervisor
+    env: dict[str, str]
+    url: str
+    sign_in_url: str
+    key: str
+    command: str
+    stand_in: bool
+
+    @property
+    def inbox_url(self) -> str:
+        """The URL of the inbox."""
+
+    @property
+    def flower_url(self) -> str:
+        """The URL of Flower."""
+
+
+def ready(local: Started, *, sample: bool) -> None:
     """Print all URLs, and the commands to type next."""
     user, _, password = local.env["FLOWER_BASIC_AUTH"].partition(":")
     default = local.folder.path.name == ".assent" and local.folder.path.parent == local.started_in

@@ -10,7 +10,7 @@ submit forms, so a link alone decides nothing.
 import hmac
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
@@ -23,10 +23,8 @@ from models.database.tables import Base
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.pure.key_secret import sha256
+from models.session.approval.row import Approval
 from models.settings import settings
-
-if TYPE_CHECKING:
-    from models.session.approval.row import Approval
 
 CODE_DIGITS = 6
 TRIES = 5
@@ -113,7 +111,7 @@ class Link(Base):
         return max(TRIES - self.tries, 0)
 
 
-def issue(db: Db, approval: "Approval", person_id: str) -> Issued:
+def issue(db: Db, approval: Approval, person_id: str) -> Issued:
     """Insert a link to a pending approval for one person. Returns the URL and the code.
 
     Earlier links stay valid: if a worker dies after a message has left, the retry sends a second message, and the person may open

@@ -1,8 +1,9 @@
 """The event `user.tool_confirmation`, which tells the client that a call was decided. A halt withholds it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from models.database.rows import Db
+from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import Decision
 from models.session.event import Event
 from models.session.row import Session
@@ -10,21 +11,18 @@ from models.session.tool_call.events import OF_CLIENT
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import is_halted
 
-if TYPE_CHECKING:
-    from models.session.approval.row import Approval
-
 CONFIRMATION = "user.tool_confirmation"
 _OMITTED = frozenset({"result", "content", "respond"})
 
 
-def is_withheld(db: Db, approval: "Approval", decision: Decision) -> bool:
+def is_withheld(db: Db, approval: ApprovalColumns, decision: Decision) -> bool:
     """True if the client would run the call now and the workspace is halted. The end of the halt sends the event."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     runs = decision.result == "allow" and not decision.respond and call.kind in OF_CLIENT and call.announced
     return runs and is_halted(db)
 
 
-def body(approval: "Approval", decision: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
+def body(approval: ApprovalColumns, decision: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
     """Return the event's body. `decision` is `Decision.stored` as people see it. `goes_on`: as for `Approval.close`."""
     result = decision.get("result") or ("deny" if decision.get("outcome") == "give_up" else "allow")
     fields = {"tool_use_id": approval.tool_call_id, "result": result if goes_on else "deny"}
@@ -32,12 +30,12 @@ def body(approval: "Approval", decision: dict[str, Any], by: str, *, goes_on: bo
     return fields | {name: value for name, value in decision.items() if name not in _OMITTED}
 
 
-def send(db: Db, session: Session, approval: "Approval") -> None:
+def send(db: Db, session: Session, approval: ApprovalColumns) -> None:
     """Emit the event that a halt withheld."""
     session.emit(db, CONFIRMATION, _of(approval), id=approval.event_id)
 
 
-def unsent(approval: "Approval") -> Event:
+def unsent(approval: ApprovalColumns) -> Event:
     """Return the event that a halt withholds, for the response to its sender. Its `processed_at` is None."""
     return Event(
         session_id=approval.session_id,
@@ -51,5 +49,5 @@ def unsent(approval: "Approval") -> Event:
     )
 
 
-def _of(approval: "Approval") -> dict[str, Any]:
+def _of(approval: ApprovalColumns) -> dict[str, Any]:
     return body(approval, approval.shown("decision") or {}, approval.decided_by or "", goes_on=True)

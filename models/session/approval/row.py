@@ -1,30 +1,26 @@
 """Approvals: the question put to people, the input that they see, and the one decision that closes it."""
 
-import json
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import ids
 from models.database.query import Query, select
 from models.database.rows import Db
-from models.database.tables import Base, Hex
+from models.database.tables import Base
 from models.database.transactions import outbox
 from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.json.canonical import digest, spelled
-from models.pure.offer import EVERYTHING, Offer
 from models.pure.quorum import Quorum
 from models.session.approval import confirmation
 from models.session.approval import events as approval_events
-from models.session.approval.approver_set import ANYBODY, ApproverSet
+from models.session.approval.approver_set import ApproverSet
+from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import WRITTEN, Decision
 from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.row import Session
@@ -34,71 +30,10 @@ from models.session.tool_call.row import BUDGET, ToolCall
 _PENDING = "status = 'pending'"
 
 
-class Approval(Base):
-    """One question about one call. The states are in `models.pure.states.APPROVAL`."""
+class Approval(ApprovalColumns, Base):
+    """An approval: its verbs, and the queries that find it."""
 
     __tablename__ = "approval"
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    workspace_id: Mapped[str]
-    session_id: Mapped[str]
-    tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"))
-    kind: Mapped[str]
-    """`tool_call`: may the call run? `unknown_outcome`: the call began; how did it end? `question`: the tool asks people."""
-    status: Mapped[str] = mapped_column(default="pending")
-    tool: Mapped[str]
-    prompt: Mapped[str]
-    agent_id: Mapped[str | None]
-    """The session's agent. A new grant finds the calls that it may release by this column."""
-    input: Mapped[str]
-    """The canonical input (RFC 8785) that people decide about. They see it with its secrets masked."""
-    shown_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """`input` with its secrets masked; None if it has none. Stored, so that no view of many approvals masks them."""
-    input_schema: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The tool's schema when the call was proposed. An edited input must fit it."""
-    input_sha256: Mapped[str] = mapped_column(Hex)
-    rule: Mapped[str]
-    annotations: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The tool server's hints about the tool: `Asking.annotations`."""
-    questions: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The tool's questions, where `kind` is `question`: `{key: {"message": str, "schema": {...} | "url": str}}`."""
-    leads_to: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """If symbolic links are the reason: where paths in the input lead, by JSON Pointer. Allowing covers no other destination."""
-    attempt_told: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The attempt, where `kind` is `unknown_outcome`: `Attempt.summary`."""
-    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    deadline_from: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True), server_default=sa.func.now())
-    """Start of the present deadline. A halt that ends after it moves the deadline."""
-    on_timeout: Mapped[str] = mapped_column(default="deny")
-    """Effect of the deadline: `deny`, `end_run`, `escalate` or `allow`."""
-    quorum: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Who must approve, and by which answers: `Quorum.kept`. Null: one person or API key, by any answer."""
-    approver_set: Mapped[str] = mapped_column(default=ANYBODY, server_default=ANYBODY)
-    """The quorum's first set of approvers: `ApproverSet.of`."""
-    escalation: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """With `on_timeout` escalate: `Escalation.kept`."""
-    level: Mapped[int] = mapped_column(default=0, server_default="0")
-    """Number of escalations so far."""
-    started_by: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
-    """Ids of the people who asked for the call: `CallInput.askers` when people were asked, and who edited the input since."""
-    remind_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """Time of the reminder. None after the reminder, and if none is due."""
-    reminded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    decided_input: Mapped[str | None]
-    """The canonical input as a person edited it; None if nobody did."""
-    decided_shown: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """`decided_input` with its secrets masked. Markers that the person left in place stay markers."""
-    decided_sha256: Mapped[str | None] = mapped_column(Hex)
-    """Hash of `decided_input`, the only input that may then run."""
-    decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    shown_fields: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """`questions`, `leads_to`, `attempt_told` and `decision`, masked; only those that repeat a secret of the inputs. Stored, so
-    that no view searches texts for secrets."""
-    decided_by: Mapped[str | None]
-    decided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    event_id: Mapped[str | None]
-    """Id of the decision's event, a `user.tool_confirmation`."""
 
     __table_args__ = (
         sa.Index("approval_of_call", "tool_call_id"),
@@ -179,10 +114,6 @@ class Approval(Base):
         """Return the query of a call's approvals, unordered: an ORDER BY may lead Postgres to scan the whole workspace."""
         return select(cls, "WHERE tool_call_id = %(call)s", call=call_id)
 
-    def age(self) -> tuple[datetime, str]:
-        """Return the key that sorts approvals, oldest first."""
-        return self.created_at, self.id
-
     @classmethod
     def pending(cls, db: Db, *session_ids: str) -> list["Approval"]:
         """Return the approvals of these sessions that wait for a decision, oldest first."""
@@ -195,47 +126,6 @@ class Approval(Base):
             "SELECT max(created_at) FROM approval WHERE workspace_id = current_setting('assent.workspace')"
         )
         return at
-
-    @property
-    def masked(self) -> masking.Masked:
-        """The proposed input with its secrets masked, as people see it."""
-        if self.shown_input is None:
-            return masking.Masked(json.loads(self.input), ())
-        return masking.Masked(self.shown_input, tuple(sorted(masking.masked_paths(self.shown_input))))
-
-    @property
-    def runs(self) -> str:
-        """Hash of the input that may run once the approval is allowed."""
-        return self.decided_sha256 or self.input_sha256
-
-    @property
-    def offer(self) -> Offer:
-        """The answers that people may give. `tighten` narrows the offer. Settings narrow the answers about a tool's call alone."""
-        return Quorum.of(self.quorum).offer if self.kind == "tool_call" else EVERYTHING
-
-    def excludes(self, people: Iterable[str]) -> bool:
-        """True if the call needs four eyes, and one of these people asked for it."""
-        return Quorum.of(self.quorum).four_eyes and not set(people).isdisjoint(self.started_by)
-
-    @property
-    def by_person(self) -> bool:
-        """True if a person or an API key decided, not a deadline, a sweep or a grant."""
-        return not (self.decided_by or "system:").startswith(("system:", "grant:"))
-
-    @property
-    def by_deadline(self) -> bool:
-        """True if the deadline decided."""
-        return (self.decided_by or "").startswith("system:")
-
-    def lets_run(self, input_sha256: str) -> bool:
-        """True if a call with this input may run: the approval allows the call, or a rerun after an unknown outcome."""
-        allowed = self.kind == "tool_call" and self.status == "allowed"
-        rerun = self.kind == "unknown_outcome" and self.status == "answered" and (self.decision or {}).get("outcome") == "rerun"
-        return (allowed or rerun) and self.runs == input_sha256
-
-    def shown(self, field: str) -> Any:
-        """Return a field as people see it: the secrets of the inputs are masked. `field` is one of those of `shown_fields`."""
-        return (self.shown_fields or {}).get(field, getattr(self, field))
 
     def _show(self, echoes: masking.Echoes, **fields: dict[str, Any] | None) -> None:
         """Store those of the fields in which `echoes` are masked."""

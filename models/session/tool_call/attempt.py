@@ -1,7 +1,7 @@
 """Attempts: the evidence that a tool call may have taken effect."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
@@ -13,9 +13,7 @@ from models.database.tables import Base, Hex
 from models.database.transactions import transaction
 from models.pure.json.storable import storable
 from models.pure.times import rfc3339
-
-if TYPE_CHECKING:
-    from models.session.tool_call.row import ToolCall
+from models.session.tool_call.columns import ToolCallColumns
 
 
 class Attempt(Base):
@@ -39,7 +37,7 @@ class Attempt(Base):
     """`{"content": [...], "is_error": bool, "at": time}`: a result that came after the worker lost its lease. Never used."""
 
     @classmethod
-    def begin(cls, db: Db, call: "ToolCall", worker: str, at: datetime) -> None:
+    def begin(cls, db: Db, call: ToolCallColumns, worker: str, at: datetime) -> None:
         """Insert the row of the call's present attempt. The caller commits it before the effect."""
         row = cls(
             tool_call_id=call.id,

@@ -1,21 +1,17 @@
 """The secrets that a tool call's result may repeat, and that are masked in it."""
 
-from typing import TYPE_CHECKING
-
 from models.database.rows import Db
 from models.pure.masking import Echoes
 from models.pure.naming import OURS
+from models.session.tool_call.columns import ToolCallColumns
 from models.session.tool_call.input import CallInput
 from models.workspace.toolset import OF_SESSION
-
-if TYPE_CHECKING:
-    from models.session.tool_call.row import ToolCall
 
 NO_ECHOES = Echoes(())
 _OF_SESSION = "WHERE tool_call_id = (SELECT id FROM tool_call WHERE id = %(id)s AND session_id = %(session)s)"
 
 
-def echoes_of(db: Db, call: "ToolCall") -> Echoes:
+def echoes_of(db: Db, call: ToolCallColumns) -> Echoes:
     """Return the masked values of the call's input, and of the input of the call whose result it reads, if it reads one."""
     call_input = CallInput.of(db, call.id)
     secrets = list(call_input.secrets or ())

@@ -1,14 +1,12 @@
 """The events of a tool call and of its result, by the kind of call."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from models.pure.masking import Echoes
 from models.session.event import SHOWN
+from models.session.tool_call.columns import ToolCallColumns
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
-
-if TYPE_CHECKING:
-    from models.session.tool_call.row import ToolCall
 
 RESULTS = {
     "builtin": ("agent.tool_result", "tool_use_id"),
@@ -25,7 +23,7 @@ USES = frozenset({"agent.tool_use", *_USES.values()})
 _NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 
 
-def use(call: "ToolCall", call_input: CallInput, edited: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+def use(call: ToolCallColumns, call_input: CallInput, edited: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
     """Return type and body of the call's own event. `edited` is a person's input with its secrets masked, or None.
 
     Runners run the calls that they own and that are not denied, so a call that will never run says `deny`. If our workers run a
@@ -48,7 +46,7 @@ def use(call: "ToolCall", call_input: CallInput, edited: dict[str, Any] | None) 
     return _USES.get(call.kind, "agent.tool_use"), body
 
 
-def result(call: "ToolCall", stored: CallResult, echoes: Echoes) -> tuple[str, dict[str, Any]]:
+def result(call: ToolCallColumns, stored: CallResult, echoes: Echoes) -> tuple[str, dict[str, Any]]:
     """Return type and body of the event of the call's result, in which `echoes` are masked."""
     kind, ref = RESULTS[call.kind]
     body: dict[str, Any] = {ref: call.id, "content": echoes.value(stored.content), "is_error": call.is_error}

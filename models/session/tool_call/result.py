@@ -1,6 +1,6 @@
 """Results of tool calls: the content blocks that the model gets."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -8,9 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
 from models.database.tables import Base
-
-if TYPE_CHECKING:
-    from models.session.tool_call.row import ToolCall
+from models.session.tool_call.columns import ToolCallColumns
 
 
 class CallResult(Base):
@@ -31,7 +29,9 @@ class CallResult(Base):
     """The result as data, if the tool returned any; for clients, not for the model."""
 
     @classmethod
-    def put(cls, db: Db, call: "ToolCall", content: list[dict[str, Any]], structured: dict[str, Any] | None = None) -> "CallResult":
+    def put(
+        cls, db: Db, call: ToolCallColumns, content: list[dict[str, Any]], structured: dict[str, Any] | None = None
+    ) -> "CallResult":
         """Insert the result of a call, and return it."""
         result = cls(tool_call_id=call.id, workspace_id=call.workspace_id, content=content, structured=structured)
         db.insert(result)
