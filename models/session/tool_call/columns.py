@@ -53,7 +53,7 @@ class ToolCallColumns:
     attempt: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
-    task_id: Mapped[str | None]
+    task: Mapped[str | None]
     answer_seconds: Mapped[float | None]
     """How long the client may take for the call."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
