@@ -85,7 +85,7 @@ class Context:
 
     @property
     def workdir(self) -> Path:
-        """The session's files. Errors: RuntimeError if the tool is not declared with `workdir=True`."""
+        """The session's files. Raises RuntimeError if the tool is not declared with `workdir=True`."""
         if self.folder is None:
             raise RuntimeError("the tool has no files: declare it with workdir=True")
         return self.folder
@@ -137,7 +137,7 @@ class Declaration:
             "its name cannot be a tool's; use 1 to 64 letters, digits, _ and -": not _TOOL.fullmatch(self.name),
             f"unknown effect {self.effect!r}; use 'read' or 'write'": self.effect not in ("read", "write"),
             f"seconds is {self.seconds!r}; use a number above 0, or leave it out": not _positive(self.seconds),
-            "cache is no Cache; write Cache(seconds) with seconds above 0": not _is_cache(self.cache),
+            "cache is not a Cache; write Cache(seconds) with seconds above 0": not _is_cache(self.cache),
             "cache hides that a tool that writes did not write again; leave it out": self.cache and self.effect == "write",
             "retry_on must be a tuple of exceptions, such as (ConnectionError,)": not _are_exceptions(self.retry_on),
             "retry_on calls the function again; write idempotent=True if a second run does no harm": (

@@ -55,7 +55,7 @@ WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong
   ALTER ROLE assent_system PASSWORD :'system_password';
 \endif
 
--- An administrator who is no superuser must be a member of the role that will own the database.
+-- An administrator who is not a superuser must be a member of the role that will own the database.
 SELECT 'GRANT assent_owner TO CURRENT_USER' WHERE NOT pg_has_role(CURRENT_USER, 'assent_owner', 'MEMBER')
 \gexec
 

@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     isolate()
-    hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is no fault of the code's
+    hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is not the code's fault
     hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"

@@ -61,7 +61,7 @@ def is_public(address: str) -> bool:
 
 
 def check_url(url: httpx2.URL | str, *, http: bool = False) -> None:
-    """Check a URL without resolving its host. `http`: allow http:// too. Errors: Refused."""
+    """Check a URL without resolving its host. `http`: allow http:// too. Raises Refused."""
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError) as error:
@@ -90,7 +90,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request. Errors: Refused, TooLong (while the body is read), httpx2.RequestError."""
+        """Send the request. Raises Refused, TooLong (while the body is read), httpx2.RequestError."""
         check_url(request.url, http=self._private)
         self._host = self._host or request.url.host
         if request.url.host != self._host:
@@ -122,7 +122,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     raise
 
     async def _resolve(self, name: str, port: int | None, seconds: float) -> list[str]:
-        """Return the addresses of a name. Errors: Refused, ConnectError, ConnectTimeout.
+        """Return the addresses of a name. Raises Refused, ConnectError, ConnectTimeout.
 
         Refused if an address is not public, and, in the same words, without an address: the error says of no name in the operator's
         network whether the name exists.

@@ -29,7 +29,7 @@ def keep(
 
     A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function also ends when the lease is
     lost, because another worker may have the row; `even_late` is for a verb that handles this case. The rows of the
-    queries `rows` are read in the lock's round trip; `Db.get` then finds them. Errors: database errors that are not transient.
+    queries `rows` are read in the lock's round trip; `Db.get` then finds them. Raises database errors that are not transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds

@@ -1,7 +1,7 @@
 """Files that show to probes that this process is alive and ready. docs/operation.md explains the probes.
 
 The loop in which the main thread takes its work calls `alive`. A loop that is stuck does not, whatever the reason. A loop that only
-waits for Redis does: a silent Redis is no fault of this process.
+waits for Redis does: a silent Redis is not this process's fault.
 """
 
 import os

@@ -29,7 +29,7 @@ class ServerAway(Exception):
 
 
 def looked_up(workspace_id: str, agent: Mapping[str, Any], known: Mapping[str, Listed]) -> dict[str, Listed]:
-    """Return the listings of the agent's MCP servers. Asks servers whose listing is missing or old. Errors: ServerAway.
+    """Return the listings of the agent's MCP servers. Asks servers whose listing is missing or old. Raises ServerAway.
 
     If a server does not answer, its old listing stays in use: the server may be back when a tool is called.
     """

@@ -183,7 +183,7 @@ def _prepare(claimed: Taken, context: ToolContext) -> _Ready | Outcome:
 
 
 def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
-    """Run the tool. Errors: OutcomeUnknown alone."""
+    """Run the tool. Raises OutcomeUnknown alone."""
     try:
         result = execution.execute(ready.tool, ready.context, call_input)
     except OutcomeUnknown:

@@ -151,7 +151,7 @@ def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease)
 
 
 def _check_answerable(answer: Answer) -> None:
-    """Check that each call of the reply has an id and a name that are strings. Errors: Unanswered."""
+    """Check that each call of the reply has an id and a name that are strings. Raises Unanswered."""
     for block in answer.reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
             error = ModelError("failed", "The model's reply holds a tool call without an id or a name.")

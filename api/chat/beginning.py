@@ -25,7 +25,7 @@ OURS = frozenset({"approvals", "chat_approvals", "session_id", "environment_id",
 
 
 class UnknownModel(NotFound):
-    """The model is no agent of the workspace."""
+    """The model is not an agent of the workspace."""
 
     field = "model"
 

@@ -89,7 +89,7 @@ class Wait:
             yield from self._stored()
 
     def say(self, text: str) -> str:
-        """Add a text that is no event to the answer. Returns the piece of a stream that brings the text."""
+        """Add a text that is not an event to the answer. Returns the piece of a stream that brings the text."""
         self.texts.append(text)
         return self._preview.rest("", text)
 

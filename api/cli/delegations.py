@@ -74,14 +74,14 @@ def _begin(starts_at: str | None) -> datetime:
     try:
         return datetime.fromisoformat(starts_at) if starts_at else datetime.now(UTC)
     except ValueError:
-        raise click.BadParameter(f"{starts_at} is no time: write 2026-02-07T08:00:00Z.", param_hint="--starts-at") from None
+        raise click.BadParameter(f"{starts_at} is not a time: write 2026-02-07T08:00:00Z.", param_hint="--starts-at") from None
 
 
 def _named(kind: str, id_: str) -> str:
     """Return the name of a person or of a group, such as `user:user_...`. Raises BadParameter."""
     prefix, commands = ("user_", "people") if kind == "user" else ("grp_", "groups")
     if not id_.removeprefix(f"{kind}:").startswith(prefix):
-        raise click.BadParameter(f"{id_} is no id: name a {kind} by {prefix}...; `assent {commands} list` shows the ids.")
+        raise click.BadParameter(f"{id_} is not an id: name a {kind} by {prefix}...; `assent {commands} list` shows the ids.")
     return f"{kind}:{id_.removeprefix(f'{kind}:')}"
 
 

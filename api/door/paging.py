@@ -197,7 +197,7 @@ def cursor_of(parts: Sequence[Any]) -> str:
 
 
 def parts_of(cursor: str) -> list[Any]:
-    """Return what a cursor holds. Raises ValueError, TypeError or RecursionError for a text that is no cursor."""
+    """Return what a cursor holds. Raises ValueError, TypeError or RecursionError for a text that is not a cursor."""
     parts: list[Any] = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     return parts
 

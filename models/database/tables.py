@@ -20,7 +20,7 @@ class Base(DeclarativeBase):
     """The base class of every table. Its instances are the rows of `models.database.rows.Db`, without SQLAlchemy's Session."""
 
     def __init__(self, **values: Any) -> None:
-        """Make a row with these values, by column. Raises TypeError for a name that is no column."""
+        """Make a row with these values, by column. Raises TypeError for a name that is not a column."""
         if unknown := values.keys() - table_of(type(self)).columns:
             raise TypeError(f"{type(self).__name__} has no column {', '.join(sorted(unknown))}")
         vars(self).update(values)

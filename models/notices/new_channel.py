@@ -60,7 +60,7 @@ def slack_address(db: Db, person_id: str, address: str = "") -> str:
     if not linked:
         raise Invalid("kind", "no Slack user is linked to this person: click a button of Assent's in Slack, and follow the reply.")
     if address and address not in linked:
-        raise Invalid("address", f"is no Slack user of this person; use {' or '.join(linked)}, or leave it out.")
+        raise Invalid("address", f"is not a Slack user of this person; use {' or '.join(linked)}, or leave it out.")
     return address or linked[0]
 
 

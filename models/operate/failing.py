@@ -49,7 +49,7 @@ class Row(NamedTuple):
 def isolated(task: str, subject_id: str, workspace_id: str) -> Iterator[None]:
     """Count a failure at one subject, so that the task continues with the others. The task tries the subject again later.
 
-    Errors: those of the database, if the failure cannot be counted. Then the database is away.
+    Raises those of the database, if the failure cannot be counted. Then the database is away.
     """
     try:
         yield
@@ -62,7 +62,7 @@ def bounded(task: str, row: Row, subject_id: str | None = None) -> Iterator[None
     """Count a failure at one row as `isolated` does. The row steps back, and after MOST_FAILURES it is ended.
 
     `subject_id`: the id under which the failure is counted, if it is not the row's. A row that another transaction has moved, or
-    that is gone, is no failure. Raises LeftForLater after a failure.
+    that is gone, is not a failure. Raises LeftForLater after a failure.
     """
     try:
         yield

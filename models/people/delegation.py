@@ -190,9 +190,9 @@ def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str 
     for field, person_id in (("from", from_person_id), ("to", to_person_id)):
         if person_id not in deciding:
             roles = " or ".join(DECIDING_ROLES)
-            raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
+            raise Invalid(field, f"user:{person_id} is not an active member with the role {roles}, and can decide nothing here.")
     if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
-        raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
+        raise Invalid("group", f"user:{from_person_id} is not a member of group:{group_id}; leave it out to delegate everything.")
 
 
 def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, frozenset[str]]:

@@ -91,7 +91,7 @@ class Invitation(Base):
             raise Invalid("rbac_group_ids", f"must name at most {MOST_GROUPS} groups.")
         for group_id in dict.fromkeys(group_ids):
             if db.get(Group, group_id) is None:
-                raise Invalid("rbac_group_ids", f"names {group_id!r}, which is no group of this workspace.")
+                raise Invalid("rbac_group_ids", f"names {group_id!r}, which is not a group of this workspace.")
         return cls._make(db, email, role, list(dict.fromkeys(group_ids)), renews=False, by=by, seconds=seconds)
 
     @classmethod

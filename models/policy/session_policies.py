@@ -46,7 +46,7 @@ class SessionPolicies:
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
         self._approvals = approvals
         self.four_eyes = any(level.get("four_eyes") for _, levels in approval_levels(agent, workspace) for level in levels)
-        """True if calls of some tool need four eyes, tools that are not listed yet included."""
+        """True if calls of some tool need four eyes, tools that are not a listed yet included."""
         self._tools = {tool.name: ruled_tool(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
         self.git_doubt: str | None = None
         """Why no git command counts as a read; None if git commands are read like all others."""

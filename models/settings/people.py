@@ -19,7 +19,7 @@ class PeopleSettings(BaseSettings):
     sign_in_seconds: float = Field(7 * 86_400, ge=60)
     """A sign-in ends after this long in any case."""
     sign_in_attempts_per_second: float = Field(0.1, ge=0)
-    """Failed attempts to sign in, wrong codes and unknown links, per client address and e-mail address; 0 is no limit."""
+    """Failed attempts to sign in, wrong codes and unknown links, per client address and e-mail address; 0 means no limit."""
     sign_in_attempts_burst: int = Field(10, ge=1)
     """How many of them may come at once after a rest."""
     passwords: bool = False

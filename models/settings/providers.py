@@ -120,7 +120,7 @@ class ProviderEntry(_Strict):
 
     @property
     def reads_documents(self) -> bool:
-        """True if the provider's models read documents that are no text."""
+        """True if the provider's models read documents that are not text."""
         return self.kind == "anthropic" if self.abilities.documents is None else self.abilities.documents
 
     def reads(self, block: Mapping[str, Any]) -> bool:

@@ -61,7 +61,7 @@ def is_intact(stage: Stage) -> bool:
 def test_sealers_with_files_of_their_own_share_the_work(
     stage: Stage, first: Sealer, second: Sealer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each act is sealed once. A head that is behind the other sealer's is no alarm."""
+    """Each act is sealed once. A head that is behind the other sealer's is not an alarm."""
     first.run()
     copy_heads(first, second)
     sessions = []

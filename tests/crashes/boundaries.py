@@ -43,7 +43,7 @@ WRITES = {
 """Each transaction that changes something, by the verb in it."""
 
 AROUND_COMMIT = ("before_commit", "after_commit", "after_publish")
-"""Before the publish is no boundary of its own: it is the same moment as after the commit."""
+"""Before the publish is not a boundary of its own: it is the same moment as after the commit."""
 
 OUTSIDE = {
     "model.before": "the model has not been asked yet",

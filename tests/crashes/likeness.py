@@ -8,7 +8,7 @@ from models.schema import TABLES
 _EACH = "SELECT '{name} ' || (to_jsonb(t) - 'hint' - 'last_used_at' - 'salt')::text FROM {name} t"
 _OURS = [table.__tablename__ for table in TABLES if hasattr(table, "workspace_id")]
 _ROWS = " UNION ALL ".join(_EACH.format(name=name) for name in _OURS)
-"""All but a key's `hint` and a text's `salt`, which are random, and a key's last use, which is no effect of a request."""
+"""All but a key's `hint` and a text's `salt`, which are random, and a key's last use, which is not an effect of a request."""
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-Z]{26}\b")
 _SHA256 = re.compile(r"(?:\b|(?<=\\x))[0-9a-f]{64}\b")

@@ -51,7 +51,7 @@ TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 
 
 def lives(pid: int) -> bool:
-    """True if a process is there and is no zombie."""
+    """True if a process is there and is not a zombie."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""A key knows its maker, who may not decide with four eyes what the key started. A key that a key creates is no stronger."""
+"""A key knows its maker, who may not decide with four eyes what the key started. A key that a key creates is not stronger."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -179,7 +179,7 @@ def test_a_change_of_a_session_s_lists_is_an_event(caller: Caller, strict: Anthr
     assert (updated["type"], updated["agent"]["mcp_servers"]) == ("session.updated", [GITHUB, BILLING])
     agent = good(caller.get(path))["agent"]
     good(caller.post(path, json={"agent": {"tools": agent["tools"], "mcp_servers": agent["mcp_servers"]}}))
-    assert len(caller.events(session["id"])) == 1, "an update without a change is no event"
+    assert len(caller.events(session["id"])) == 1, "an update without a change is not an event"
     bad(caller.post(path, json={"agent": {"mcp_servers": [BILLING]}}), 400, "agent.mcp_servers: ", "'github'")
     assert good(caller.get(path))["agent"] == agent
     assert good(caller.post(path, json={"agent": {"tools": []}}))["agent"]["mcp_servers"] == [GITHUB, BILLING]

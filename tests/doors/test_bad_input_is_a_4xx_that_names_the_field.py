@@ -65,7 +65,7 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "no turns": ({"max_turns": 0}, "max_turns"),
     "turns that are true": ({"max_turns": True}, "max_turns"),
     "turns that are a fraction": ({"max_turns": 1.5}, "max_turns"),
-    "tools that are no list": ({"tools": {}}, "tools"),
+    "tools that are not a list": ({"tools": {}}, "tools"),
     "a tool that is text": ({"tools": ["bash"]}, "tools.0"),
     "an unknown tool type": ({"tools": [{"type": "bash_20250124"}]}, "tools.0"),
     "a tool without type": ({"tools": [{"name": "x"}]}, "tools.0"),

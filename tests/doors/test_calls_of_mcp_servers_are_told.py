@@ -190,13 +190,17 @@ def test_a_call_that_asks_nothing_takes_no_answers(caller: Caller, refund: ToolC
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "answers that are no object": ({"answers": []}, "answers: ", ""),
+    "answers that are not an object": ({"answers": []}, "answers: ", ""),
     "no answers": ({"answers": {}}, "answers: ", "1"),
     "an answer of no key": ({"answers": {"": {"action": "cancel"}}}, "answers.", "1"),
     "an answer that is text": ({"answers": {"reason": "yes"}}, "answers.reason: ", ""),
     "an answer without an action": ({"answers": {"reason": {"content": {}}}}, "answers.reason.action: ", "required"),
     "an unknown action": ({"answers": {"reason": {"action": "allow"}}}, "answers.reason.action: ", "'accept'"),
-    "content that is no object": ({"answers": {"reason": {"action": "accept", "content": "x"}}}, "answers.reason.content: ", ""),
+    "content that is not an object": (
+        {"answers": {"reason": {"action": "accept", "content": "x"}}},
+        "answers.reason.content: ",
+        "",
+    ),
     "content of a decline": (
         {"answers": {"reason": {"action": "decline", "content": {}}}},
         "answers.reason.content: ",
@@ -206,7 +210,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "65 answers": ({"answers": {str(n): {"action": "cancel"} for n in range(65)}}, "answers: ", "64"),
     "answers too long": ({"answers": {"r": {"action": "accept", "content": {"a": "x" * 100_000}}}}, "answers: ", "100000 bytes"),
     "an answer too long": ({"answer": {"a": "ä" * 50_000}}, "answer: ", "100000 bytes"),
-    "an answer that is no object": ({"answer": "yes"}, "answer: ", ""),
+    "an answer that is not an object": ({"answer": "yes"}, "answer: ", ""),
     "both": ({"answers": {"reason": {"action": "cancel"}}, "answer": {}}, "answer: ", "one of them"),
 }
 

@@ -95,7 +95,7 @@ def test_slack_goes_to_a_slack_user_that_is_linked(stage: Stage, mailing: str) -
         row.person_id, row.linked_at = anna.person_id, row.created_at
     with anna.client(mailing) as client:
         assert good(client.post("/v1/channels", json={"kind": "slack"}))["address"] == "U0001"
-        assert "address: is no Slack user" in refused(client.post("/v1/channels", json={"kind": "slack", "address": "U0002"}))
+        assert "address: is not a Slack user" in refused(client.post("/v1/channels", json={"kind": "slack", "address": "U0002"}))
 
 
 def test_an_admin_manages_the_workspace_s_channels_and_the_default(stage: Stage, admin: httpx2.Client) -> None:
@@ -112,7 +112,7 @@ def test_an_admin_manages_the_workspace_s_channels_and_the_default(stage: Stage,
     assert "default for everyone" in refused(admin.post("/v1/channels", json={"kind": "mail", "for_everyone": True}), 409)
     assert "about: " in refused(admin.post("/v1/channels", json={"kind": "slack", "address": "C012AB3CD", "about": "mine"}))
     assert "address: " in refused(admin.post("/v1/channels", json={"kind": "slack", "address": "#general"}))
-    assert "owner: an API key is no person" in refused(admin.get("/v1/channels?owner=me"))
+    assert "owner: an API key is not a person" in refused(admin.get("/v1/channels?owner=me"))
 
 
 def test_channels_are_limited(stage: Stage, mailing: str) -> None:

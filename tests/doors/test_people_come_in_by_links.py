@@ -98,7 +98,7 @@ def test_a_lost_passkey_is_replaced_by_a_new_link_that_ends_all_earlier_ways_in(
         by = anna.principal
         Passkey.add(db, by.person_id, credential_id=b"lost", public_key=b"key", sign_count=0, name="Phone", by=by)
     link = httpx2.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
-    assert good(caller.get("/v1/organizations/invites"))["data"] == [], "the link is no invitation"
+    assert good(caller.get("/v1/organizations/invites"))["data"] == [], "the link is not an invitation"
     with anna.client(api) as before, Visitor(api) as browser:
         assert before.get("/v1/sessions").status_code == 200, "an unused link ends nothing"
         assert browser.submit(link).status_code == 303

@@ -34,7 +34,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Misconfigured(BaseHTTPRequestHandler):
-    """Three servers that are no issuers.
+    """Three servers that are not issuers.
 
     `/list` has a list in place of metadata, `/bare` metadata without endpoints, and `/down` endpoints at which nothing answers.
     """

@@ -165,7 +165,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "unknown programs that are null": ({"type": "rules", "default": "ask", "unknown_programs": None}, ".unknown_programs"),
     "no default": ({"type": "rules", "rules": []}, ".default"),
     "a default that is an object": ({"type": "auto", "default": {}}, ".default"),
-    "rules that are no list": ({"type": "rules", "rules": {}, "default": "ask"}, ".rules"),
+    "rules that are not a list": ({"type": "rules", "rules": {}, "default": "ask"}, ".rules"),
     "too many rules": ({"type": "rules", "rules": [{"effect": "ask", "match": "bash"}] * 1001, "default": "ask"}, ".rules"),
 }
 RULE: dict[str, tuple[Any, str]] = {

@@ -111,7 +111,7 @@ def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
     admin.open(f"/inbox/approvals/{approval.id}/edit")
     admin.page.get_by_label("timeout_ms").fill("soon")
     admin.button("Allow once with this input").click()
-    expect(admin.page.locator("[id='fault-input.timeout_ms']")).to_contain_text("This is no JSON")
+    expect(admin.page.locator("[id='fault-input.timeout_ms']")).to_contain_text("This is not JSON")
     admin.page.get_by_label("timeout_ms").fill("50")
     admin.page.get_by_label("command").fill("ls -la")
     admin.button("Allow once with this input").click()
@@ -125,7 +125,7 @@ def test_an_input_is_edited_as_json(admin: Visitor, stage: Stage) -> None:
     box = admin.page.get_by_label("The whole input")
     assert box.input_value() == '{\n  "command": "ls -l"\n}'
     for wrong, why in (
-        ('{"command": ', "This is no JSON"),
+        ('{"command": ', "This is not JSON"),
         ("[1]", "must be a JSON object"),
         ('{"n": 1e400}', "too large"),
         ('{"n": 1}', "schema"),

@@ -37,7 +37,7 @@ def open_with_time_stopped(person: Visitor, path: str = "/inbox") -> None:
 
 @contextmanager
 def buttons_fill_slowly(page: Page) -> Iterator[None]:
-    """Let buttons fill in 14 s instead of 0.7 s, so that a busy machine is no slower than they are."""
+    """Let buttons fill in 14 s instead of 0.7 s, so that a busy machine is not slower than they are."""
     browser = page.context.new_cdp_session(page)
     browser.send("Animation.enable")
     browser.send("Animation.setPlaybackRate", {"playbackRate": 0.05})

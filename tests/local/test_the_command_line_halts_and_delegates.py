@@ -50,7 +50,7 @@ def test_delegations_are_given_listed_and_ended(assent: Assent, stage: Stage) ->
 def test_a_delegation_needs_one_end_and_two_people(assent: Assent, stage: Stage) -> None:
     anna = member(stage)
     assert "either --hours or --until" in assent("delegations", "give", anna.person_id, anna.person_id, code=2)
-    assert "is no active member" in assent(
+    assert "is not an active member" in assent(
         "delegations", "give", anna.person_id, "user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0", "--hours", "1", code=1
     )
     assert "name a user by user_" in assent("delegations", "give", anna.person_id, "ben@example.com", "--hours", "1", code=2)

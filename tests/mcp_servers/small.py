@@ -45,7 +45,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     return {"error": {"code": -32601, "message": "Method not found"}}
 
 
-print("this is no message", flush=True)  # noqa: T201 - some do
+print("this is not a message", flush=True)  # noqa: T201 - some do
 for line in sys.stdin:
     message = json.loads(line)
     if "id" in message:

@@ -121,7 +121,7 @@ class FakeSlack:
         return {"channel": channel, "ts": ts}
 
     def _update(self, body: Json) -> Json:
-        message = self.messages.get((body["channel"], body["ts"]))  # a user's id is no channel here, as in Slack
+        message = self.messages.get((body["channel"], body["ts"]))  # a user's id is not a channel here, as in Slack
         if message is None:
             raise Refused("channel_not_found" if body["channel"].startswith("U") else "message_not_found")
         message.text, message.blocks = _checked(body)

@@ -44,7 +44,7 @@ def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkey
         for content in (NOTICE.sentence, NOTICE.url, NOTICE.code or "", "2026-11-23 12:00 UTC", NOTICE.afterwards, link):
             assert content in part
     assert "| ls <b>&amp; \n| -la\n" in text_of(mail).replace("\r\n", "\n")
-    assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is no markup"
+    assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is not markup"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\u2028"])

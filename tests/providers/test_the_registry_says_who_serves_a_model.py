@@ -52,7 +52,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "a key in its place": ({**LOCAL, "api_key_env": "sk-123"}, "providers[0] (local): api_key_env: "),
     "another setting for the key": ({**LOCAL, "api_key_env": "DATABASE_URL"}, "(local): api_key_env: DATABASE_URL has another"),
     "a key in a header": ({**LOCAL, "headers": {"Authorization": "Bearer x"}}, "(local): headers: Authorization carries a key"),
-    "a price that is no number": (
+    "a price that is not a number": (
         {**LOCAL, "prices": {"llama-*": {"input": "cheap", "output": "1"}}},
         "(local): prices: llama-*.input: must be a number",
     ),
@@ -64,9 +64,9 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "half a price": ({**LOCAL, "prices": {"*": {"input": "1"}}}, "(local): prices: *.output: is missing"),
     "a price of an unknown kind": (
         {**LOCAL, "prices": {"*": {"input": "1", "output": "1", "tea": "1"}}},
-        "(local): prices: *.tea: is no price",
+        "(local): prices: *.tea: is not a price",
     ),
-    "a price that is no text": ({**LOCAL, "prices": {"*": {"input": 0.2, "output": "1"}}}, "(local): prices: *.input: must be"),
+    "a price that is not text": ({**LOCAL, "prices": {"*": {"input": 0.2, "output": "1"}}}, "(local): prices: *.input: must be"),
     "a price that is true": ({**LOCAL, "prices": {"*": {"input": True, "output": "1"}}}, "(local): prices: *.input: must be"),
     "a price beyond all numbers": (
         {**LOCAL, "prices": {"*": {"input": "1e400", "output": "1"}}},
@@ -76,7 +76,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "a price for all tokens": ({**LOCAL, "prices": {"*": "0.2"}}, "(local): prices.*: Input should be a valid dictionary"),
     "prices in a list": ({**LOCAL, "prices": ["0.2"]}, "(local): prices: Input should be a valid dictionary"),
     "prices of no model": ({**LOCAL, "prices": {"": {"input": "1", "output": "1"}}}, "(local): prices."),
-    "a window that is no number": ({**LOCAL, "windows": {"*": "big"}}, "(local): windows.*: Input should be a valid integer"),
+    "a window that is not a number": ({**LOCAL, "windows": {"*": "big"}}, "(local): windows.*: Input should be a valid integer"),
     "a window of 0": ({**LOCAL, "windows": {"*": 0}}, "(local): windows.*: Input should be greater than or equal to 1000"),
     "a limit of 0": ({**LOCAL, "limits": {"seconds": 0}}, "(local): limits.seconds: Input should be greater than 0"),
 }

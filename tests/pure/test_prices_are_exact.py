@@ -69,7 +69,7 @@ def test_a_provider_is_recognized_by_its_address() -> None:
         ({"input": "-1", "output": "1"}, "input: must be a number"),
         ({"input": "1e9", "output": "1"}, "input: must be a number"),
         ({"input": "1", "output": True}, "output: must be a number"),
-        ({"input": "1", "output": "1", "thinking": "1"}, "thinking: is no price"),
+        ({"input": "1", "output": "1", "thinking": "1"}, "thinking: is not a price"),
     ],
 )
 def test_a_nonsensical_price_names_the_field(prices: dict[str, Any], fault: str) -> None:

@@ -170,7 +170,7 @@ def test_an_unchanged_form_gives_its_initial_values() -> None:
     ("name", "text", "fault"),
     [
         ("name", "", "is needed"),
-        ("count", "soon", "This is no JSON"),
+        ("count", "soon", "This is not JSON"),
         ("count", "1.5", "a whole number"),
         ("count", "true", "a whole number"),
         ("size", "9", "one of the choices"),

@@ -8,7 +8,7 @@ from models.flow.run.results import lose_call
 from models.session.tool_call.row import ToolCall
 
 IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "bm8gaW1hZ2U="}}
-"""A client's screenshot that is no image: the API takes it, the model answers 400."""
+"""A client's screenshot that is not an image: the API takes it, the model answers 400."""
 
 
 def test_a_result_that_the_model_refused_is_not_sent_again(stage: Stage) -> None:

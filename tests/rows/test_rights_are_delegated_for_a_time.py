@@ -106,7 +106,7 @@ def test_a_delegation_can_be_limited_to_one_group_s_decisions(stage: Stage, fina
     vote(stage, dora, of_finance(stage, finance))
     with pytest.raises(Forbidden):
         vote(stage, dora, ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}", f"group:{legal}"]})))
-    with pytest.raises(Invalid, match="is no member"):
+    with pytest.raises(Invalid, match="is not a member"):
         delegate(stage, dora, anna, group_id=finance)
 
 

@@ -88,7 +88,7 @@ def test_a_wrong_name_is_refused_in_words(create, shell, repository):
 
 def test_a_wrong_start_is_refused_in_words(create, shell, repository):
     for start in ("nowhere", "--help", "-D main"):
-        assert "is no commit, branch or tag of this repository" in text(create("x", start=start)), start
+        assert "is not a commit, branch or tag of this repository" in text(create("x", start=start)), start
 
 
 def test_a_folder_without_a_repository_is_an_error_even_below_another_repository(create, shell):

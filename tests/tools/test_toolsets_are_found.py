@@ -171,8 +171,8 @@ UNUSABLE = {
     "import sys; sys.exit(3)": "cannot be imported (SystemExit: 3)",
     "import sys; print('why', file=sys.stderr); import os; os._exit(3)": "its import ended the process (exit code 3) why",
     "import ctypes; ctypes.string_at(0)": "its import ended the process (signal 11)",
-    "desk = 3": "desk in {module} is no Toolset but int; name the object that Toolset(...) made",
-    "other = 3": "desk in {module} is no Toolset but NoneType; name the object that Toolset(...) made",
+    "desk = 3": "desk in {module} is not a Toolset but int; name the object that Toolset(...) made",
+    "other = 3": "desk in {module} is not a Toolset but NoneType; name the object that Toolset(...) made",
     "desk = Toolset('desk')": "it declares no tool; put @desk.tool(effect=...) above a function",
     "desk = Toolset('Desk')": "cannot be imported (ValueError: toolset 'Desk': use up to 48 of a-z",
 }
@@ -203,7 +203,7 @@ def test_a_toolset_whose_import_takes_too_long_is_a_problem(house, monkeypatch):
 def test_a_name_that_is_not_module_and_attribute_is_a_problem(house):
     specs = ("team", "team:", ":desk", "team.tools:desk()", "te-am:desk")
     house.name(*specs)
-    problems = [f"{spec} (ASSENT_TOOLSETS): is no place of a toolset; write module:attribute" for spec in specs]
+    problems = [f"{spec} (ASSENT_TOOLSETS): is not a place of a toolset; write module:attribute" for spec in specs]
     assert running.describe() == ({}, problems)
 
 

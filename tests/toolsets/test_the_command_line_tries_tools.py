@@ -57,7 +57,7 @@ def test_a_tool_error_and_a_wrong_input_are_printed(assent):
     result = assent("call", "orders.get_order", '{"id": "7"}')
     assert (result.exit_code, "input.order_id: is required" in result.output) == (1, True)
     result = assent("call", "orders.get_order", "{")
-    assert (result.exit_code, "the input is no JSON" in result.output) == (1, True)
+    assert (result.exit_code, "the input is not JSON" in result.output) == (1, True)
     result = assent("call", "orders.give_order")
     assert (result.exit_code, "there is no tool 'orders.give_order'; there are builtin.bash" in result.output) == (1, True)
 

@@ -138,7 +138,7 @@ def test_an_approval_is_waited_for_by_the_next_request(talk: Talk) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_chat_word_decides_what_the_answer_listed(talk: Talk, clock: Clock, *, stream: bool) -> None:
-    """A message that is no word is answered with the listing as well."""
+    """A message that is not a word is answered with the listing as well."""
 
     def text_of(answer: Any) -> str:
         return content(answer) if stream else str(answer.choices[0].message.content)

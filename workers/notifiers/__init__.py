@@ -40,7 +40,7 @@ class Notifier(Protocol):
         """Send the notice, or edit or follow up the message of the earlier receipt. Returns the receipt for the next call.
 
         A call takes at most 60 s. After a crash the call is repeated: a service that can deduplicate gets nothing twice.
-        Errors: Retry, Gone. Any other error counts as Retry.
+        Raises Retry, Gone. Any other error counts as Retry.
         """
         ...
 

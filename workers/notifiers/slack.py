@@ -58,7 +58,7 @@ class SlackNotifier:
 
 
 def call(method: str, **arguments: Any) -> dict[str, Any]:
-    """Call a method of Slack's Web API. Errors: Retry, SlackError."""
+    """Call a method of Slack's Web API. Raises Retry, SlackError."""
     token = settings().slack_bot_token
     if token is None:
         raise Retry("Slack is not set up: ASSENT_SLACK_BOT_TOKEN is not set.")

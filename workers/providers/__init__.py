@@ -129,7 +129,7 @@ class Provider(Protocol):
     """A service for models."""
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
-        """Send one streaming request, without retries. Errors: ModelError.
+        """Send one streaming request, without retries. Raises ModelError.
 
         `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.
         `ask` closes the stream and passes on any exception of `on_text`. Errors carry the request's usage: see `metered`.
@@ -137,7 +137,7 @@ class Provider(Protocol):
         ...
 
     def models(self) -> list[str]:
-        """Return the names of the models that the provider lists. Errors: ModelError."""
+        """Return the names of the models that the provider lists. Raises ModelError."""
         ...
 
 

@@ -74,14 +74,14 @@ class AnthropicProvider:
             raise connection_error(error, self.entry.name) from error
 
     def _client(self) -> anthropic.Anthropic:
-        """Return the client. Errors: ModelError without a key, because the SDK would look for other credentials here."""
+        """Return the client. Raises ModelError without a key, because the SDK would look for other credentials here."""
         if not self.key:
             missing = self.entry.api_key_env or "api_key_env"
             raise ModelError("invalid", f"{missing} is not set: provider {self.entry.name} needs a key")
         return _client(self.entry, self.key)
 
     def _events(self, request: ModelRequest, *, compacts: bool) -> Generator[dict[str, Any], None, None]:
-        """Yield the reply's events as they arrive, without pings. Errors: ModelError."""
+        """Yield the reply's events as they arrive, without pings. Raises ModelError."""
         try:
             parameters, client = params(request, self.entry.name, compacts=compacts), self._client()
             messages = client.beta.messages if "betas" in parameters else client.messages

@@ -36,7 +36,7 @@ class Draft:
         self._whole = False
 
     def add(self, event: dict[str, Any]) -> tuple[int, str] | None:
-        """Add one event. Returns the index of the text block and the text, if the event has text. Errors: ModelError."""
+        """Add one event. Returns the index of the text block and the text, if the event has text. Raises ModelError."""
         try:
             match event["type"]:
                 case "content_block_delta":
@@ -58,7 +58,7 @@ class Draft:
         return None
 
     def reply(self) -> Reply:
-        """Return the reply, once the stream has ended. Errors: ModelError if the stream was cut or a call is broken."""
+        """Return the reply, once the stream has ended. Raises ModelError if the stream was cut or a call is broken."""
         if not self._whole or not self._stop.get("stop_reason"):
             raise ModelError("failed", "The model's stream was cut", usage=NOTHING)
         try:

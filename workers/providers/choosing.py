@@ -57,7 +57,7 @@ class Unanswered(Exception):
 def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kept: tuple[str, str] | None) -> list[Candidate]:
     """Return the candidates in order: an agent's `model` and its fallbacks, else the workspace's, without excluded providers.
 
-    `kept`: the provider and model that began to answer this turn. They are then the only candidate. Errors: ModelError if no
+    `kept`: the provider and model that began to answer this turn. They are then the only candidate. Raises ModelError if no
     provider serves any of the models.
     """
     defaults = defaults or {}
@@ -76,7 +76,7 @@ def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kep
 def ask(
     order: list[Candidate], request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
 ) -> Answer:
-    """Return the reply of the first candidate that answers. `keys` are the workspace's own, by provider. Errors: Unanswered."""
+    """Return the reply of the first candidate that answers. `keys` are the workspace's own, by provider. Raises Unanswered."""
     errors: list[ModelError] = []
     spent: list[Spent] = []
     able = [order[0], *(candidate for candidate in order[1:] if not _too_small(candidate, request))]
@@ -153,7 +153,7 @@ def _ask(
 
 
 def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
-    """Return the key for a provider: the workspace's own, else the operator's. Errors: ModelError if it cannot be decrypted."""
+    """Return the key for a provider: the workspace's own, else the operator's. Raises ModelError if it cannot be decrypted."""
     row = keys.get(entry.name)
     if row is None:
         return os.environ.get(entry.api_key_env or "") or None

@@ -90,7 +90,7 @@ def described(event: str, error_type: str | None, detail: str, key: str | None) 
 
 
 def code_of(status: int | None, error_type: str | None) -> str:
-    """Return the status and the provider's type as one short text. A type that is no word is left out."""
+    """Return the status and the provider's type as one short text. A type that is not a word is left out."""
     return " ".join(text for text in (str(status or ""), error_type or "") if _WORD.fullmatch(text))
 
 

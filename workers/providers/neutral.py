@@ -49,12 +49,12 @@ def call_ids(messages: list[dict[str, Any]], provider: str, spelled: Callable[[s
 
 
 def read_input(text: str) -> tuple[dict[str, Any], str | None]:
-    """Return a call's input and None; or an empty input and the problem, if the text is no JSON object."""
+    """Return a call's input and None; or an empty input and the problem, if the text is not a JSON object."""
     try:
         value = json.loads(text or "{}", parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return {}, str(error)
-    return (value, None) if isinstance(value, dict) else ({}, "it is no object")
+    return (value, None) if isinstance(value, dict) else ({}, "it is not an object")
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -67,7 +67,7 @@ def asking_for_summary(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def summarized(reply: Reply) -> Reply:
-    """Return the reply to a request for a summary with one block `summary`. Errors: ModelError if there is none."""
+    """Return the reply to a request for a summary with one block `summary`. Raises ModelError if there is none."""
     for block in reply.content:
         if block["type"] == "summary":
             return replace(reply, content=[block])

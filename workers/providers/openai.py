@@ -55,13 +55,13 @@ class OpenAIProvider:
             raise connection_error(error, self.entry.name) from error
 
     def _client(self) -> openai.OpenAI:
-        """Return the client. Errors: ModelError if a key is configured and missing. A local server may need no key."""
+        """Return the client. Raises ModelError if a key is configured and missing. A local server may need no key."""
         if self.entry.api_key_env and not self.key:
             raise ModelError("invalid", f"{self.entry.api_key_env} is not set: provider {self.entry.name} needs a key")
         return _client(self.entry, self.key)
 
     def _chunks(self, request: ModelRequest) -> Generator[dict[str, Any], None, None]:
-        """Yield the chunks as they arrive. Errors: ModelError."""
+        """Yield the chunks as they arrive. Raises ModelError."""
         refused = _refused[self.entry.name, request.model]
         while True:
             try:
@@ -91,7 +91,7 @@ class OpenAIProvider:
                     yield chunk.to_dict(warnings=False)  # servers differ from the types
 
     def _whole(self, body: bytes) -> dict[str, Any]:
-        """Return the response of a gateway that does not stream, as one chunk. Errors: ModelError for an error with status 200."""
+        """Return the response of a gateway that does not stream, as one chunk. Raises ModelError for an error with status 200."""
         chunk: dict[str, Any] = json.loads(body)
         if chunk.get("error"):
             raise error_event(chunk, self.key)

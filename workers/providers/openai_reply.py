@@ -54,7 +54,7 @@ class Draft:
         self._is_empty = True
 
     def add(self, chunk: dict[str, Any]) -> tuple[int, str] | None:
-        """Add one chunk. Returns the index of the text block, always 0, and the text, if the chunk has text. Errors: ModelError."""
+        """Add one chunk. Returns the index of the text block, always 0, and the text, if the chunk has text. Raises ModelError."""
         try:
             return self._add(chunk)
         except MALFORMED as error:
@@ -118,7 +118,7 @@ class Draft:
         return self._calls[-1]
 
     def reply(self) -> Reply:
-        """Return the reply, once the stream has ended. Errors: ModelError if the stream was cut."""
+        """Return the reply, once the stream has ended. Raises ModelError if the stream was cut."""
         if self._is_empty:
             raise ModelError("failed", "The model's stream was empty", usage=NOTHING)
         if not self._finish:

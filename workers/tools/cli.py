@@ -134,7 +134,7 @@ def _input(tool: "Tool", text: str) -> dict[str, Any]:
     try:
         fields = json.loads(text)
     except ValueError as error:
-        raise click.ClickException(f"the input is no JSON: {error}") from error
+        raise click.ClickException(f"the input is not JSON: {error}") from error
     if problem := misfit(tool.input_schema, fields):
         raise click.ClickException(problem)
     return dict(fields)

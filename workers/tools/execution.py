@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
     """Run one call. Returns a clean and bounded result, also for errors of the tool.
 
-    Errors: OutcomeUnknown alone. The caller has committed the attempt; this function retries nothing.
+    Raises OutcomeUnknown alone. The caller has committed the attempt; this function retries nothing.
     """
     limits = settings()
     result = _run(tool, context, input)

@@ -77,12 +77,12 @@ class ToolContext:
     """The output of the tool so far. Any thread may read it while the tool runs."""
 
     def require_lease(self) -> None:
-        """Check the lease right before an effect. Errors: ToolError if the lease has ended, as in a worker that was frozen."""
+        """Check the lease right before an effect. Raises ToolError if the lease has ended, as in a worker that was frozen."""
         if leash.lapsed():
             raise ToolError(f"not done: {leash.LAPSED}")
 
     def require_time(self, deadline: float) -> None:
-        """Check the call's `deadline`, by `time.monotonic`. Errors: OutOfTime."""
+        """Check the call's `deadline`, by `time.monotonic`. Raises OutOfTime."""
         if self.cancelled.is_set():
             raise OutOfTime("cancelled")
         if time.monotonic() > deadline:

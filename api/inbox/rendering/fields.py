@@ -125,7 +125,7 @@ def loads(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
-        raise ValueError(f"This is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+        raise ValueError(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except RecursionError:
         raise ValueError("This JSON is nested too deeply.") from None
 

@@ -105,7 +105,7 @@ def _owner(principal: Principal, named: str | None) -> str | None:
     """Return the id of the person whose channels the request names, None for the workspace. Raises Invalid, Denied."""
     is_person = isinstance(principal, PersonPrincipal)
     if named == "me" and not is_person:
-        raise Invalid("owner", "an API key is no person: leave it out, or use workspace.")
+        raise Invalid("owner", "an API key is not a person: leave it out, or use workspace.")
     if named == "workspace" and "admin" not in principal.scopes:
         raise Denied(403, "owner: the workspace's channels need the scope 'admin'; leave it out for your own.")
     return principal.id if is_person and named != "workspace" else None

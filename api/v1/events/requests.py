@@ -185,7 +185,7 @@ class EventList(Seen, Created):
     def _known(cls, types: list[str]) -> list[str]:
         for name in types:
             if name not in TYPES and not name.startswith(OF_ASSENT):
-                raise ValueError(f"{name[:64]!r} is no type of event; use a type such as agent.message.")
+                raise ValueError(f"{name[:64]!r} is not a type of event; use a type such as agent.message.")
         return types
 
 

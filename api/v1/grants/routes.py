@@ -87,7 +87,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     """Return the number of other waiting calls that a grant with this `rule` would allow, where their tool offers such a grant.
 
     The rule is matched against inputs with masked secrets, since the caller could otherwise guess secrets by patterns. A rule about
-    one exact input is matched against the real inputs, since hashes are no secrets.
+    one exact input is matched against the real inputs, since hashes are not secrets.
     """
     session = db.get_one(Session, approval.session_id)
     reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}

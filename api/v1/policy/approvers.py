@@ -56,7 +56,9 @@ def _check_names(db: Db, own: Mapping[str, Any], path: str) -> None:
     named |= {f"{path}.escalate_to.{i}.approvers": step["approvers"] for i, step in enumerate(own.get("escalate_to") or [])}
     for field, names in named.items():
         if names and (missing := unknown(db, names)):
-            raise Invalid(field, f"{missing[0]} is no group of this workspace, and no active member with a role that decides.")
+            raise Invalid(
+                field, f"{missing[0]} is neither a group of this workspace nor an active member with a role that decides."
+            )
 
 
 def _check_number(db: Db, quorum: Quorum, path: str) -> None:

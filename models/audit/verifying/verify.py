@@ -102,7 +102,7 @@ class _Checking:
         for chain, last, sealed in self.points.deserted():
             message = f"the session of chain {chain} is gone, and no act says that it was deleted"
             if not sealed:
-                message = f"chain {chain} is no session's, and no seal knows of it: it was put in, or its session was removed"
+                message = f"chain {chain} is not a session's, and no seal knows of it: it was put in, or its session was removed"
             self.report.add("session_gone" if sealed else "inserted", chain, 1, last, message)
         self.signing.end(self.outside.seq)
         self.texts.end()

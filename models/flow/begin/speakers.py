@@ -27,7 +27,7 @@ def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
     person_id = on_behalf_of.removeprefix(_PREFIX)
     member = db.get(Member, db.workspace_id, person_id)
     if member is None or member.deactivated_at is not None:
-        raise Invalid("on_behalf_of", f"{on_behalf_of} is no active member of this workspace.")
+        raise Invalid("on_behalf_of", f"{on_behalf_of} is not an active member of this workspace.")
     return person_id
 
 

@@ -36,7 +36,7 @@ class _About:
 
 
 def take_word(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event | None:
-    """Decide by a chat word. Returns the word's event, or None if the message is no chat word or no approval waits."""
+    """Decide by a chat word. Returns the word's event, or None if the message is not a chat word or no approval waits."""
     word = _word(db, session, event)
     pending = Approval.pending(db, session.id) if word else []
     if word is None or not pending:
@@ -51,7 +51,7 @@ def take_word(db: Db, session: Session, principal: Principal, event: dict[str, A
 
 
 def answer(db: Db, session: Session) -> None:
-    """List again what waits, after a message that is no chat word, so that its writer learns why the agent does not reply."""
+    """List again what waits, after a message that is not a chat word, so that its writer learns why the agent does not reply."""
     if session.chat_approvals and session.status == "waiting" and Approval.pending(db, session.id):
         list_again(db, session, "Your message is sent to the agent when it goes on.")
 

@@ -102,7 +102,7 @@ def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
 
 
 def _unreadable(turns: Sequence[tuple[Any, ...]], prompts: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]) -> set[str]:
-    """Return the ids of the turns with a message, a reply or a result that is no list of blocks."""
+    """Return the ids of the turns with a message, a reply or a result that is not a list of blocks."""
     contents = [(turn_id, content) for turn_id, _, content in prompts]
     contents += [(turn_id, reply or []) for turn_id, _, reply, _ in turns]
     contents += [(turn_id, result or []) for turn_id, _, result, _, _ in calls]

@@ -81,7 +81,7 @@ class Left:
 def secret_at(text: bytes, at: int, left: Left) -> list[Span]:
     """Return the secret that begins at `at`, or after a quote there: at most a word, or the whole content of certain quotes.
 
-    Substitutions of a shell (`$(...)`, `${...}`, backticks) are never part of a secret. Variables and placeholders are no secrets.
+    Substitutions of a shell (`$(...)`, `${...}`, backticks) are never part of a secret. Variables and placeholders are not secrets.
     """
     if text[at : at + 1] in _PREFIXES and text[at + 1 : at + 2] in _QUOTED:
         at += 1  # the prefix of a literal in code, such as b"..."

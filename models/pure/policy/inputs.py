@@ -53,7 +53,7 @@ class Input:
         return value
 
     def line(self, path: str) -> Line | None:
-        """Return the command line at a pointer; None if there is none. A value that is no text cannot be read with certainty."""
+        """Return the command line at a pointer; None if there is none. A value that is not text cannot be read with certainty."""
         if path not in self._lines:
             value = self._at(path)
             self._lines[path] = None if value is MISSING or value is None or value == "" else self._read(value)
@@ -61,7 +61,7 @@ class Input:
 
     def _read(self, value: Any) -> Line:
         if not isinstance(value, str):
-            return Line((), "it is no text", ())
+            return Line((), "it is not text", ())
         line = read(value)
         return replace(line, doubt=self._git_doubt) if self._git_doubt and not line.doubt and line.runs("git") else line
 

@@ -55,7 +55,7 @@ class Price:
         """
         unknown = sorted(set(prices) - set(_CONFIGURABLE))
         if unknown:
-            raise ValueError(f"{unknown[0]}: is no price; use {', '.join(_CONFIGURABLE)}.")
+            raise ValueError(f"{unknown[0]}: is not a price; use {', '.join(_CONFIGURABLE)}.")
         missing = [name for name in ("input", "output") if name not in prices]
         if missing:
             raise ValueError(f'{missing[0]}: is missing; give the price of a million tokens in US dollars, such as "0.5".')

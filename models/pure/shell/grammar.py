@@ -37,13 +37,13 @@ def tree_of(source: bytes) -> Node:
 def sure(root: Node, source: bytes) -> list[tuple[str, ...]]:
     """Return every simple command, with its words as bash will read them. Raises Doubt."""
     if root.has_error:
-        raise Torn("it is no command line that bash's grammar knows")
+        raise Torn("it is not a command line that bash's grammar knows")
     if root.type != "program" or root.descendant_count > _NODES:
         raise Torn("it is too long to be sure of")
     if _JOINED.search(source):
         raise Torn("a line ends in the middle of a word or of a sign")
     if not _LINES.fullmatch(source, 0, root.start_byte) or not _LINES.fullmatch(source, root.end_byte):
-        raise Torn("it has parts that are no commands")
+        raise Torn("it has parts that are not commands")
     return list(_body(root, source, 0))
 
 
@@ -101,7 +101,7 @@ def _body(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
     for child in node.children:
         gap = source[end : child.start_byte]
         if not _LINES.fullmatch(gap):
-            raise Torn("it has parts that are no commands")
+            raise Torn("it has parts that are not commands")
         separated |= b"\n" in gap.replace(b"\\\n", b"")
         if child.type == "comment":
             _comment(child, source, gap)
@@ -118,7 +118,7 @@ def _body(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
             separated = child.type in {"do_group", "elif_clause", "else_clause"}
         end = child.end_byte
     if source[end : node.end_byte].strip(b" \t\n"):
-        raise Torn("it has parts that are no commands")
+        raise Torn("it has parts that are not commands")
 
 
 def _keyword(node: Node, source: bytes, separated: bool) -> None:
@@ -169,7 +169,7 @@ def _redirected(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ..
     for index, child in enumerate(node.children):
         gap = source[end : child.start_byte]
         if not _GAP.fullmatch(gap) or (index and not gap):
-            raise Torn("it has parts that are no commands")
+            raise Torn("it has parts that are not commands")
         if child.type == "file_redirect":
             _redirect(child, source)
         elif index:

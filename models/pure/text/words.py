@@ -46,7 +46,7 @@ def cannot_answer() -> str:
 def expired(seconds: float) -> str:
     """Nobody answered before the deadline."""
     return (
-        f"Nobody approved or denied this tool call within {_duration(seconds)}, so it was not run. This is no refusal: "
+        f"Nobody approved or denied this tool call within {_duration(seconds)}, so it was not run. This is not a refusal: "
         "nobody was there. Do not repeat it now; go on without it, or end and say what needs approval."
     )
 
@@ -111,7 +111,7 @@ def question_expired(seconds: float) -> str:
     """A tool asked back, and nobody answered."""
     return (
         f"This tool call asked the user something before it could go on, and nobody answered within {_duration(seconds)}, so it "
-        "was not carried through. This is no refusal: nobody was there. Do not repeat it now; go on without it, or "
+        "was not carried through. This is not a refusal: nobody was available. Do not repeat it now; go on without it, or "
         "say what is needed."
     )
 

@@ -39,7 +39,7 @@ class _Repository:
             self._more += ["-c", f"{key}={'false' if key.endswith('.required') else ''}"]
 
     def git(self, *words: str) -> tuple[int, str, str]:
-        """Exit code, output and errors of a git command. Errors: ToolError after a cancel or the time limit."""
+        """Exit code, output and errors of a git command. Raises ToolError after a cancel or the time limit."""
         output = OutputSoFar()
         git = bubblewrap.program("git")
         if git is None:
@@ -77,7 +77,7 @@ def _create_branch(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     current = repository.output("symbolic-ref", "--quiet", "--short", "HEAD")
     target = repository.commit(start or "HEAD")
     if start and target is None:
-        raise ToolError(f"from: {start!r} is no commit, branch or tag of this repository")
+        raise ToolError(f"from: {start!r} is not a commit, branch or tag of this repository")
     existing = repository.commit(f"refs/heads/{name}")
     if existing is None:
         return _new_branch(repository, name, start, current, target)

@@ -22,7 +22,7 @@ class Change:
 
 
 def change(place: paths.Place, fields: dict[str, Any]) -> Change:
-    """The change that an edit would make to the file as it is now. Errors: ToolError if the edit does not fit the file."""
+    """The change that an edit would make to the file as it is now. Raises ToolError if the edit does not fit the file."""
     old, new = encode(fields["old_string"], "old_string"), encode(fields["new_string"], "new_string")
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
@@ -53,7 +53,7 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def content(place: paths.Place) -> tuple[bytes, int]:
-    """The content and mode of a file. Errors: ToolError for a file of more than FILE_BYTES."""
+    """The content and mode of a file. Raises ToolError for a file of more than FILE_BYTES."""
     with os.fdopen(paths.open_file(place), "rb") as file:
         status = os.fstat(file.fileno())
         data = file.read(FILE_BYTES + 1)

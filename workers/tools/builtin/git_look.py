@@ -55,7 +55,7 @@ class _Unreadable(Exception):
 
 
 def _directories(files: Path, *, bare: bool) -> Iterator[Path]:
-    """The git directories that a command in any folder of the files would use. Errors: _Unreadable.
+    """The git directories that a command in any folder of the files would use. Raises _Unreadable.
 
     `bare`: also the folders that are git directories by their files alone, at any place.
     """
@@ -93,7 +93,7 @@ def _has_head(names: list[str]) -> bool:
 
 
 def _linked(files: Path, place: Path) -> Path:
-    """The target of a `.git` file, inside the files. Errors: _Unreadable."""
+    """The target of a `.git` file, inside the files. Raises _Unreadable."""
     link = re.fullmatch(r"gitdir: ([^\x00\n]+)\n?", _text(place))
     if not link:
         raise _Unreadable
@@ -132,7 +132,7 @@ def _is_harmless_text(text: str, overridden: frozenset[str]) -> bool:
 
 
 def _text(place: Path) -> str:
-    """A file's text. Errors: _Unreadable unless it is a regular, short file in UTF-8."""
+    """A file's text. Raises _Unreadable unless it is a regular, short file in UTF-8."""
     try:
         if place.is_symlink() or not place.is_file() or place.stat().st_size > _BYTES:
             raise _Unreadable

@@ -48,7 +48,7 @@ class _Search:
         self.long_lines = 0
 
     def below(self, shown: str, start: int) -> Iterator[str]:
-        """Search the files below an open folder, through no link. Yields notes for the model. Errors: OutOfTime."""
+        """Search the files below an open folder, through no link. Yields notes for the model. Raises OutOfTime."""
         files = 0
         for path, folders, names, folder in os.fwalk(".", dir_fd=start):
             folders[:] = sorted(name for name in folders if name not in _SKIPPED) if path.count("/") < quota.DEEP else []
@@ -65,7 +65,7 @@ class _Search:
                     return
 
     def inside(self, shown: str, fd: int) -> Iterator[str]:
-        """Search one open file and close it. Yields a note once there are too many matches. Errors: OutOfTime."""
+        """Search one open file and close it. Yields a note once there are too many matches. Raises OutOfTime."""
         with os.fdopen(fd, "rb") as file:
             for number, line in self._lines(file):
                 if self._pattern.search(line) is None:

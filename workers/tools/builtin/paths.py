@@ -24,7 +24,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class Place:
-    """A name in an open folder. `name` was no link when it was checked; `.` is the folder itself."""
+    """A name in an open folder. `name` was not a link when it was checked; `.` is the folder itself."""
 
     folder: int
     name: str
@@ -39,7 +39,7 @@ class Place:
             return None
 
     def file_mode(self) -> int | None:
-        """The mode of a regular file, None if nothing is there. Errors: ToolError for anything else."""
+        """The mode of a regular file, None if nothing is there. Raises ToolError for anything else."""
         mode = self.kind()
         if mode is not None:
             _require_file(mode, self.shown)
@@ -52,7 +52,7 @@ Judged = Mapping[str, "str | ToolError"]
 
 @contextlib.contextmanager
 def located(workdir: Path, path: str, judged: Judged | None = None, *, make_folders: bool = False) -> Iterator[Place]:
-    """The place of a path, relative or absolute. Errors: ToolError if the path leads outside, or a folder of it is missing.
+    """The place of a path, relative or absolute. Raises ToolError if the path leads outside, or a folder of it is missing.
 
     A path in `judged` must still lead to the same place: no link is followed any more. Every OSError of the block becomes a
     ToolError that names the path.
@@ -69,7 +69,7 @@ def located(workdir: Path, path: str, judged: Judged | None = None, *, make_fold
 
 
 def resolve(workdir: Path, path: str) -> str:
-    """The target of a path: relative to the workdir, without links. A missing name is no link. Errors: ToolError."""
+    """The target of a path: relative to the workdir, without links. A missing name is not a link. Raises ToolError."""
     shown = escape_controls(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
         walk = _Walk(workdir, shown)
@@ -127,7 +127,7 @@ class _Walk:
         return self._open[-1]
 
     def go(self, names: list[str], make: bool) -> str:
-        """Walk to the folder of the last name. Returns that name, which is no link, or `.` for the folder itself."""
+        """Walk to the folder of the last name. Returns that name, which is not a link, or `.` for the folder itself."""
         self.todo.extend(names)
         while self.todo:
             name = self.todo[0]

@@ -53,7 +53,7 @@ def _part(context: ToolContext, text: str, start: int, pattern: str | None) -> s
 
 
 def _numbered(context: ToolContext, text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers; a long line counts as several. Errors: OutOfTime."""
+    """The lines with their numbers; a long line counts as several. Raises OutOfTime."""
     deadline = time.monotonic() + context.seconds
     number = 0
     for line in text.removesuffix("\n").split("\n"):

@@ -33,7 +33,7 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def encode(text: str, field: str) -> bytes:
-    """The text as UTF-8. Errors: ToolError for lone surrogates and for too many bytes."""
+    """The text as UTF-8. Raises ToolError for lone surrogates and for too many bytes."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -44,7 +44,7 @@ def encode(text: str, field: str) -> bytes:
 
 
 def require_room(context: ToolContext, size: int) -> None:
-    """Errors: ToolError if the session has no room for so many bytes."""
+    """Raises ToolError if the session has no room for so many bytes."""
     if problem := workdir.full(context.workdir, size):
         raise ToolError(f"{problem}; nothing was changed")
 
@@ -71,7 +71,7 @@ def replace(context: ToolContext, place: paths.Place, data: bytes, mode: int) ->
 def only_writer(context: ToolContext) -> Iterator[None]:
     """Hold the session's lock for writes and edits, over all workers: calls of one turn run at the same time.
 
-    Errors: ToolError if the lock is not free within the call's time limit, or after a cancel.
+    Raises ToolError if the lock is not free within the call's time limit, or after a cancel.
     """
     deadline = time.monotonic() + context.seconds
     with (context.state / "files.lock").open("wb") as lock:

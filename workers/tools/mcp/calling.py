@@ -77,7 +77,7 @@ class _Call:
         self._stopping = False
 
     async def run(self, connections: Connections) -> ToolResult:
-        """Call within the time limit, unless cancelled. Errors: OutcomeUnknown."""
+        """Call within the time limit, unless cancelled. Raises OutcomeUnknown."""
         call = asyncio.create_task(self._call(connections))
         cancelled = asyncio.create_task(self._cancelled())
         await asyncio.wait({call, cancelled}, timeout=self._context.seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -47,7 +47,7 @@ for _name in ("httpx2", "httpcore2", "mcp", "client"):
 
 @asynccontextmanager
 async def connect(server: Server, changed: Callable[[], None] = lambda: None) -> AsyncIterator[Link]:
-    """A connection. Calls `changed` when the server says that its tools changed. Errors: Unreachable.
+    """A connection. Calls `changed` when the server says that its tools changed. Raises Unreachable.
 
     Enter and leave in the same task, as the SDK's task groups demand. They also wrap what the block raises: let it raise nothing.
     """
@@ -67,7 +67,7 @@ async def connect(server: Server, changed: Callable[[], None] = lambda: None) ->
 
 
 async def _negotiate(session: ClientSession) -> None:
-    """Adopt the newest version. Errors: FAILURES."""
+    """Adopt the newest version. Raises FAILURES."""
     try:
         await session.discover()
     except FAILURES:

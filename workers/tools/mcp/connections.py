@@ -90,7 +90,7 @@ class Connections:
 
     @asynccontextmanager
     async def link(self, server: Server, workspace_id: str, changed: Callable[[], None], *, new: bool) -> AsyncIterator[Link]:
-        """A connection for one call: an idle one, unless `new`, or a new one. Errors: Unreachable."""
+        """A connection for one call: an idle one, unless `new`, or a new one. Raises Unreachable."""
         key = (server.key, "" if server.url is None else workspace_id)
         connection = (None if new else self._take(key)) or _Connection(server, changed)
         try:
@@ -151,7 +151,7 @@ class _Connection:
         return not (link.broken or link.over or self._task.done())
 
     async def link(self) -> Link:
-        """The link, once it is open. Errors: Unreachable."""
+        """The link, once it is open. Raises Unreachable."""
         return await asyncio.shield(self._opened)
 
     def end(self) -> None:

@@ -39,7 +39,7 @@ class _Unusable(Exception):
 
 
 def listing(server: Server) -> list[dict[str, Any]]:
-    """The server's tools, without those that cannot be used, which the log names. Errors: Unreachable.
+    """The server's tools, without those that cannot be used, which the log names. Raises Unreachable.
 
     Opens a connection in an event loop of its own, in any thread that runs none, such as gevent's native threads.
     """

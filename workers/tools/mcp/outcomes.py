@@ -50,7 +50,7 @@ def failed(server: Server, why: str) -> ToolResult:
 
 
 def outcome(server: Server, entry: Mapping[str, Any], reply: Reply) -> ToolResult:
-    """The result of a call. Errors: OutcomeUnknown."""
+    """The result of a call. Raises OutcomeUnknown."""
     if reply.unanswerable:
         return failed(server, "the question cannot be answered any more: the server now speaks an older version of the protocol")
     if isinstance(reply.answer, types.InputRequiredResult):

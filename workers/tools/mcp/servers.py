@@ -77,7 +77,7 @@ class Server:
 
 
 def configured() -> dict[str, Server]:
-    """The operator's servers by name; none without a file. Errors: Misconfigured."""
+    """The operator's servers by name; none without a file. Raises Misconfigured."""
     path = settings().mcp_config
     if path is None:
         return {}
@@ -95,7 +95,7 @@ def configured() -> dict[str, Server]:
 
 
 def for_url(url: str) -> Server:
-    """The server at a client's URL. The operator's headers and trust for the same URL apply. Errors: Misconfigured."""
+    """The server at a client's URL. The operator's headers and trust for the same URL apply. Raises Misconfigured."""
     for server in configured().values():
         if server.url is not None and _same(server.url, url):
             return Server(url, url, server.headers, trusted=server.trusted, ours=True)

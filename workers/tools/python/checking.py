@@ -20,7 +20,7 @@ def fault(entry: dict[str, Any]) -> str | None:
 
 
 def _policy_fault(entry: dict[str, Any]) -> str | None:
-    """A policy must be about its own tool and its parameters. Errors: ValueError if it is no policy."""
+    """A policy must be about its own tool and its parameters. Raises ValueError if it is not a policy."""
     parameters = entry["input_schema"]["properties"]
     for rule in policy_of(entry["policy"], tool=entry["name"]).rules:
         if rule.match.tool not in (entry["name"], "*"):

@@ -57,7 +57,7 @@ class Child:
     """One process of a toolset."""
 
     def __init__(self, place: Place) -> None:
-        """Start the process; `hello` waits until it is ready. Errors: Unusable."""
+        """Start the process; `hello` waits until it is ready. Raises Unusable."""
         self.place = place
         self.tools: dict[str, Frame] = {}
         """The entries of the toolset's tools, by name, after `hello`."""
@@ -82,7 +82,7 @@ class Child:
         self._send({"path": discovery.path(), "idle_seconds": IDLE_SECONDS})
 
     def hello(self, context: ToolContext | None = None) -> Frame:
-        """The toolset: `{"name", "description", "tools"}`. Errors: Unusable, and NotBegun if `context` is cancelled."""
+        """The toolset: `{"name", "description", "tools"}`. Raises Unusable, and NotBegun if `context` is cancelled."""
         try:
             return self._hello(context)
         except BaseException:
@@ -108,7 +108,7 @@ class Child:
                 raise Unusable(f"its import takes longer than {START_SECONDS:g} s")
 
     def call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
-        """Run one call; the frame of its end. Errors: OutcomeUnknown and NotBegun, after which the process is ended."""
+        """Run one call; the frame of its end. Raises OutcomeUnknown and NotBegun, after which the process is ended."""
         try:
             return self._call(tool, fields, context)
         except (OutcomeUnknown, NotBegun):
@@ -183,7 +183,7 @@ class Child:
             self._frames.send_bytes(json.dumps(frame).encode())
 
     def _require_end(self) -> None:
-        """Errors: OutcomeUnknown if the process may be alive."""
+        """Raises OutcomeUnknown if the process may be alive."""
         try:
             self._leash.ended()
         except leash.MayBeAlive as error:

@@ -38,7 +38,7 @@ def places() -> tuple[list[Place], list[str]]:
         if _SPEC.fullmatch(place.spec):
             by_spec.setdefault(place.spec, place)
         else:
-            problems.append(f"{place}: is no place of a toolset; write module:attribute")
+            problems.append(f"{place}: is not a place of a toolset; write module:attribute")
     return list(by_spec.values()), problems
 
 

@@ -76,7 +76,7 @@ def end_idle() -> None:
 
 
 def _listing(child: Child) -> tuple[str, list[dict[str, Any]]]:
-    """Name and entries of a toolset. Ends the process. Errors: Unusable."""
+    """Name and entries of a toolset. Ends the process. Raises Unusable."""
     ready = child.hello()
     child.close()
     for entry in ready["tools"]:
@@ -127,7 +127,7 @@ def _call(toolset: str, entry: dict[str, Any], context: ToolContext, fields: dic
 
 
 def _take(toolset: str, context: ToolContext) -> Child:
-    """A process that runs no other call. Errors: ToolError, NotBegun."""
+    """A process that runs no other call. Raises ToolError, NotBegun."""
     if context.cancelled.is_set():
         raise NotBegun
     children = _idle[toolset]
@@ -153,7 +153,7 @@ def _take(toolset: str, context: ToolContext) -> Child:
 
 
 def _refuse_changed(toolset: str, entry: dict[str, Any], child: Child) -> None:
-    """Refuse a tool that changed after its listing: the policy and people judged the listed tool. Errors: ToolError."""
+    """Refuse a tool that changed after its listing: the policy and people judged the listed tool. Raises ToolError."""
     current = child.tools.get(entry["name"])
     if current is None or any(entry.get(key) != current[key] for key in _JUDGED_FIELDS):
         child.close()

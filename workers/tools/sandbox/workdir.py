@@ -19,7 +19,7 @@ _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 def storage_id(root: Path) -> str:
     """The id of the storage of a workdir root, created if there is none. Concurrent callers get the same id.
 
-    Errors: OSError if the root cannot be created, read or written.
+    Raises OSError if the root cannot be created, read or written.
     """
     final = root / _STORAGE
     if not final.exists():
@@ -44,7 +44,7 @@ def _offer_id(final: Path) -> None:
 def session_root(session_id: str) -> Path:
     """The session's own folder, with `files/` (for tools) and `state/`, all for this user alone.
 
-    Errors: ValueError for a malformed session id; OSError.
+    Raises ValueError for a malformed session id; OSError.
     """
     root = _place(session_id)
     for folder in (root, root / "files", root / "state"):
@@ -53,7 +53,7 @@ def session_root(session_id: str) -> Path:
 
 
 def remove(session_id: str) -> None:
-    """Delete the session's folder with its content. Idempotent. Errors: OSError."""
+    """Delete the session's folder with its content. Idempotent. Raises OSError."""
     root = _place(session_id)
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(root)

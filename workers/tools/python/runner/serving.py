@@ -127,20 +127,22 @@ class _ToWorker(logging.Handler):
 
 
 def load(spec: str) -> Toolset:
-    """Import a toolset. Errors: Unusable, and those of the module."""
+    """Import a toolset. Raises Unusable, and those of the module."""
     module, _, attribute = spec.partition(":")
     value: object = import_module(module)
     for name in attribute.split("."):
         value = getattr(value, name, None)
     if not isinstance(value, Toolset):
-        raise Unusable(f"{attribute} in {module} is no Toolset but {type(value).__name__}; name the object that Toolset(...) made")
+        raise Unusable(
+            f"{attribute} in {module} is not a Toolset but {type(value).__name__}; name the object that Toolset(...) made"
+        )
     if not value.tools:
         raise Unusable(f"it declares no tool; put @{attribute}.tool(effect=...) above a function")
     return value
 
 
 def usable(spec: str) -> tuple[Toolset, dict[str, RunnableTool]]:
-    """A toolset and its tools. Errors: Unusable."""
+    """A toolset and its tools. Raises Unusable."""
     try:
         toolset = load(spec)
     except Unusable:

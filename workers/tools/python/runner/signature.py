@@ -37,11 +37,11 @@ class Signature:
 
     @property
     def no_parameter(self) -> str:
-        """The end of an error message about a name that is no parameter."""
+        """The end of an error message about a name that is not a parameter."""
         return _none_of(self.parameters)
 
     def arguments(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """JSON's values as Python's. A missing field is left to the function's own default. Errors: ToolError."""
+        """JSON's values as Python's. A missing field is left to the function's own default. Raises ToolError."""
         try:
             model = self._model.model_validate_json(json.dumps(fields))
         except ValidationError as error:
@@ -54,7 +54,7 @@ class Signature:
 def read(function: Callable[..., Any], context: type, masked: tuple[str, ...], where: str) -> Signature:
     """The signature of a function, whose parameters of the type `context` the caller fills. `where` names the function in errors.
 
-    Errors: TypeError and ValueError that name the function, the parameter and the remedy.
+    Raises TypeError and ValueError that name the function, the parameter and the remedy.
     """
     hints = _hints(function, where)
     if hints.get("return") in (bytes, bytearray):
@@ -81,7 +81,7 @@ def read(function: Callable[..., Any], context: type, masked: tuple[str, ...], w
 
 def _hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
     if not inspect.isfunction(function):
-        raise TypeError(f"{where}: is no plain function; decorate a function made by def")
+        raise TypeError(f"{where}: is not a plain function; decorate a function made by def")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{where}: is async; write it with plain def, and call asyncio.run() inside")
     if inspect.isgeneratorfunction(function):

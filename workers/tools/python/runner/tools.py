@@ -21,7 +21,7 @@ _FIELD = re.compile(r"\{(/?[\w.~/-]+)\}")
 
 
 class RunnableTool:
-    """One declared function. Errors: TypeError and ValueError, which name the function, the fault and the remedy."""
+    """One declared function. Raises TypeError and ValueError, which name the function, the fault and the remedy."""
 
     def __init__(self, toolset: str, declaration: Declaration) -> None:
         self._log = logging.getLogger(f"toolset.{toolset}")
@@ -55,7 +55,7 @@ class RunnableTool:
         }
 
     def run(self, call: dict[str, Any], fields: dict[str, Any], cancelled: threading.Event) -> Result:
-        """Run one call. `call` has the fields of `Context`. Errors: ToolError, and those of the function."""
+        """Run one call. `call` has the fields of `Context`. Raises ToolError, and those of the function."""
         arguments = self._signature.arguments(fields)
         folder = Path(call["folder"]) if self._declaration.workdir else None
         context = Context(**{**call, "folder": folder}, log=self._log, cancelled=cancelled)
@@ -74,5 +74,5 @@ class RunnableTool:
 
 
 def tools_of(toolset: Toolset) -> dict[str, RunnableTool]:
-    """The tools of a toolset by name. Errors: TypeError and ValueError."""
+    """The tools of a toolset by name. Raises TypeError and ValueError."""
     return {name: RunnableTool(toolset.name, declaration) for name, declaration in toolset.tools.items()}
