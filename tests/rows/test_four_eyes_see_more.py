@@ -106,7 +106,7 @@ def test_a_grant_does_not_apply_to_runs_of_its_own_giver(stage: Stage, anna: Som
 
 
 def test_on_behalf_of_names_an_active_member_and_a_person_names_nobody_else(stage: Stage, anna: Somebody, ben: Somebody) -> None:
-    with pytest.raises(Invalid, match="no active member"):
+    with pytest.raises(Invalid, match="not an active member"):
         stage.session(on_behalf_of="user:user_nobody")
     session = stage.session()
     with pytest.raises(Invalid, match="you speak for yourself"):
