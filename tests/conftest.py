@@ -7,6 +7,7 @@ its own database, made from a migrated template, and its own Redis database numb
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     run = Path(os.environ.pop(RUN).rpartition(":")[0])
     pid = run / "pid"
     if not pid.exists():
-        run.rmdir()
+        shutil.rmtree(run)
         return
     try:
         server = psutil.Process(int(pid.read_text()))

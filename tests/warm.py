@@ -1,8 +1,8 @@
 """Starts the product's processes by a fork of a process that has imported their modules. Saves seconds of CPU time per process.
 
 `start` forks instead of running `python -m gunicorn ...` or `python -m celery ...`. The fork then runs the same module with the
-same arguments, environment, folder and output, in a session of its own. One process per kind, `plain` and `gevent`, serves a whole
-test run. It has one thread and has read no setting: the modules that read settings while they are imported are left to each fork.
+same arguments, environment, folder and output, in a session of its own. One process per kind, `web`, `gevent` and `plain`, serves a
+whole test run. It has one thread and has read no setting: modules that read settings while they are imported are left to each fork.
 
 Tests of the commands themselves, such as those of the Procfile, do not start their processes here.
 """
@@ -24,16 +24,17 @@ import threading
 import time
 from pathlib import Path
 from typing import IO
+from unittest import mock
 
 HOUSE = Path(__file__).parents[1]
 TETHER = HOUSE / "deploy" / "tether.py"
-READS_SETTINGS = ("api.serving", "workers.celery", "workers.schedule")
-"""Modules that read settings while they are imported. They, and whoever imports them, are imported after the fork."""
-MODULES = {
-    "plain": ("models", "workers", "deploy.standin", "mcp.server.mcpserver"),
-    "gevent": ("models", "workers", "api", "gunicorn.workers.ggevent"),
+PACKAGES = {
+    "web": ("gunicorn.workers.ggevent", "celery.app.amqp", "kombu.transport.redis", "models", "api"),
+    "gevent": ("celery.bin.celery", "celery.worker.worker", "kombu.transport.redis", "models", "workers"),
+    "plain": ("celery.bin.celery", "celery.worker.worker", "kombu.transport.redis", "models", "workers"),
 }
-LIBRARIES = ("celery.bin.celery", "celery.app.trace", "celery.worker.worker", "kombu.transport.redis", "anthropic", "openai")
+"""What each kind of process imports. Packages of ours are imported whole, but for `UNUSED`."""
+UNUSED = ("api.cli", "models.migrations")
 
 
 class Forked:
@@ -80,7 +81,7 @@ def kind_of(words: list[str]) -> str | None:
     if words[0] != sys.executable or not hasattr(os, "pidfd_open"):
         return None
     if words[1] == "-m":
-        return "gevent" if words[2] in {"gunicorn", "gevent.monkey"} else "plain"
+        return {"gunicorn": "web", "gevent.monkey": "gevent"}.get(words[2], "plain")
     return "plain" if words[1].endswith(".py") else None
 
 
@@ -90,9 +91,10 @@ def start(words: list[str], env: dict[str, str], log: IO[bytes]) -> Process:
     if kind is None:
         tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
         return _run([*tether, *words], env, log)
+    address = _address(kind)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as requests, there:
-        requests.connect(_address(kind))
+        requests.connect(address)
         socket.send_fds(requests, [json.dumps([words, env]).encode()], [log.fileno(), there.fileno()])
     return Forked(here, int(here.recv(20)), words)
 
@@ -102,21 +104,21 @@ def _run(words: list[str], env: dict[str, str] | None, log: IO[bytes]) -> subpro
 
 
 def _address(kind: str) -> str:
-    """Return the address of the process that forks. Starts it if no test process has done so."""
+    """Return the address of the process that forks, once it does. Starts it if no test process has done so."""
     folder, _, pytest_pid = os.environ["ASSENT_TEST_RUN"].rpartition(":")
     address = Path(folder) / kind
+    ready, log = address.with_suffix(".ready"), address.with_suffix(".log")
     with address.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not address.with_suffix(".ready").exists():
-            command = [sys.executable, __file__, kind, str(address), pytest_pid]
-            with address.with_suffix(".log").open("wb") as log:
-                process = _run(command, None, log)
-            deadline = time.monotonic() + 90
-            while not address.with_suffix(".ready").exists():
-                assert process.poll() is None, address.with_suffix(".log").read_text()
-                assert time.monotonic() < deadline, address.with_suffix(".log").read_text()
-                time.sleep(0.02)
+        if not log.exists():
+            with log.open("wb") as output:
+                process = _run([sys.executable, __file__, kind, str(address), pytest_pid], None, output)
             process.returncode = 0  # suppresses Popen's warning that the process still runs
+    deadline = time.monotonic() + 110  # below the time limit of a test
+    while not ready.exists():
+        assert time.monotonic() < deadline, log.read_text()
+        assert "Error" not in log.read_text(), log.read_text()
+        time.sleep(0.02)
     return str(address)
 
 
@@ -190,12 +192,12 @@ def main() -> None:
     kind, address, pytest_pid = sys.argv[1:]
     sys.path[0] = str(HOUSE)
     forks = Forks(address, int(pytest_pid))
-    if kind == "gevent":
+    if kind != "plain":
         from gevent import monkey
 
         monkey.patch_all()
     gc.disable()
-    load(MODULES[kind])
+    load(PACKAGES[kind])
     gc.freeze()
     gc.enable()
     Path(address).with_suffix(".ready").touch()
@@ -203,21 +205,18 @@ def main() -> None:
 
 
 def load(packages: tuple[str, ...]) -> None:
-    """Import packages whole, except for what reads settings."""
-    from models.settings import settings
+    """Import packages whole, except for the modules that read settings while they are imported."""
+    import models.settings
 
-    for name in READS_SETTINGS:
-        sys.modules[name] = None  # type: ignore[assignment]  # an import of it raises ModuleNotFoundError
-    for name in packages:
-        package = importlib.import_module(name)
-        ours = package.__path__ if name in {"models", "workers", "api"} else ()
-        for module in pkgutil.walk_packages(ours, f"{name}.", onerror=lambda _: None):
-            if "migrations" not in module.name and not module.name.endswith("__main__"):
-                with contextlib.suppress(ModuleNotFoundError):
-                    importlib.import_module(module.name)
-    for name in READS_SETTINGS:
-        del sys.modules[name]
-    assert settings.cache_info().currsize == 0, "a module reads settings while it is imported: name it in READS_SETTINGS"
+    with mock.patch.object(models.settings.Settings, "__init__", side_effect=ModuleNotFoundError):
+        for name in packages:
+            package = importlib.import_module(name)
+            ours = package.__path__ if name in {"models", "workers", "api"} else ()
+            for module in pkgutil.walk_packages(ours, f"{name}.", onerror=lambda _: None):
+                if not module.name.startswith(UNUSED) and not module.name.endswith("__main__"):
+                    with contextlib.suppress(ModuleNotFoundError):
+                        importlib.import_module(module.name)
+    assert models.settings.settings.cache_info().currsize == 0
     assert threading.active_count() == 1, threading.enumerate()
 
 

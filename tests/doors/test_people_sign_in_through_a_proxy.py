@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ from typing import Any
 
 import httpx2
 import pytest
+import warm
 from doors.served import SIGN_IN_WORKSPACE, served
 from people import Visitor, acts_of, member
 from rows.stage import Stage
-from warm import HOUSE
 from werkzeug.exceptions import NotFound
 from werkzeug.middleware.http_proxy import ProxyMiddleware
 from werkzeug.serving import make_server
@@ -168,9 +167,9 @@ def test_a_person_without_a_role_is_refused(house: str, stage: Stage) -> None:
 def test_the_process_does_not_start_with_settings_that_let_anybody_in(settings: dict[str, str], words: str, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ASSENT", "DATABASE"))} | SETTINGS | settings
     command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving", "--bind", "127.0.0.1:0"]
-    process = subprocess.run(
-        [*command, "--no-control-socket"], cwd=HOUSE, env=env, capture_output=True, text=True, timeout=100, check=False
-    )
-    assert process.returncode != 0
-    assert words in process.stderr
-    assert "Traceback" not in process.stderr
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = warm.start([*command, "--no-control-socket"], env, output)
+    assert process.wait(100) != 0
+    assert words in log.read_text()
+    assert "Traceback" not in log.read_text()

@@ -4,32 +4,24 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
-import schemathesis
 from doors import described
 from doors.served import PARTS, Caller, good, message
 from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Unsatisfiable
 from rows.stage import Stage, call
-from schemathesis import APIOperation, Case, GenerationMode
-from schemathesis.core.failures import FailureGroup
-from schemathesis.specs.openapi import checks as spec
 
 from api import create_app
 from api.door import pages
 
+if TYPE_CHECKING:
+    from schemathesis import APIOperation, Case, GenerationMode
+
 EXAMPLES = int(os.environ.get("EXAMPLES", "2"))
 """Requests per route, the same each time. For a long run: EXAMPLES=100 and pytest's --timeout 0."""
-CHECKS: list[Any] = [
-    schemathesis.checks.not_a_server_error,
-    spec.status_code_conformance,
-    spec.content_type_conformance,
-    spec.response_headers_conformance,
-    spec.response_schema_conformance,
-]
 
 
 class World:
@@ -63,7 +55,7 @@ class World:
             "approval_id": waiting["approval_id"],
         }
 
-    def put_into(self, case: Case) -> None:
+    def put_into(self, case: "Case") -> None:
         """Replace the generated ids of a valid request by those of existing rows."""
         if case.method != "GET" or "/work" in case.path:
             self.ids = self.fresh(case.path)
@@ -86,37 +78,52 @@ def world(caller: Caller, stage: Stage) -> World:
 @pytest.fixture
 def schema(api: str) -> Any:
     """The API's document with closed schemas. Streams are excluded, because they do not end."""
+    import schemathesis  # here, because only one of all test processes needs it
+
     loaded = schemathesis.openapi.from_dict(described.document(api).content)
     loaded.config.update(base_url=api)
     return loaded.exclude(path_regex="stream$")
 
 
 @pytest.mark.timeout(400)  # hundreds of requests
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, pytest.param(GenerationMode.NEGATIVE, marks=pytest.mark.slow)])
-def test_the_document_describes_the_response_to_every_request(schema: Any, world: World, mode: GenerationMode) -> None:
+@pytest.mark.parametrize("mode", ["positive", pytest.param("negative", marks=pytest.mark.slow)])
+def test_the_document_describes_the_response_to_every_request(schema: Any, world: World, mode: str) -> None:
+    from schemathesis import GenerationMode
+    from schemathesis.core.failures import FailureGroup
+
     wrong: list[Any] = []
     for result in schema.get_all_operations():
         operation = result.ok()
         try:
             with suppress(Unsatisfiable):  # a route without parameters has no invalid request
-                _ask(operation, mode, world)
+                _ask(operation, GenerationMode(mode), world)
         except (AssertionError, FailureGroup) as error:
             wrong.append((operation.label, error))
     assert not wrong, "\n\n".join(f"{label}: {_text(error)}" for label, error in wrong)
 
 
-def _ask(operation: APIOperation, mode: GenerationMode, world: World) -> None:
+def _ask(operation: "APIOperation", mode: "GenerationMode", world: World) -> None:
     """Send EXAMPLES requests, valid or invalid by `mode`."""
+    import schemathesis
+    from schemathesis.specs.openapi import checks as spec
+
+    checks: list[Any] = [
+        schemathesis.checks.not_a_server_error,
+        spec.status_code_conformance,
+        spec.content_type_conformance,
+        spec.response_headers_conformance,
+        spec.response_schema_conformance,
+    ]
 
     @hypothesis.seed(1)
     @hypothesis.settings(
         max_examples=EXAMPLES, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
     )
     @hypothesis.given(operation.as_strategy(generation_mode=mode))
-    def ask(case: Case) -> None:
-        if mode is GenerationMode.POSITIVE:
+    def ask(case: "Case") -> None:
+        if mode.is_positive:
             world.put_into(case)
-        case.call_and_validate(headers={"x-api-key": world.caller.headers["x-api-key"]}, checks=CHECKS, timeout=20)
+        case.call_and_validate(headers={"x-api-key": world.caller.headers["x-api-key"]}, checks=checks, timeout=20)
 
     ask()
 

@@ -108,6 +108,7 @@ def test_the_command_says_its_version_in_any_folder(program: Path, elsewhere: Pa
     assert done.stdout.startswith("assent, version ")
 
 
+@pytest.mark.slow
 def test_a_call_is_asked_about_allowed_and_run(up: dict[str, Any], program: Path, elsewhere: Path) -> None:
     python, packages = str(program.with_name("python")), program.parents[1]
     for name in ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower"):

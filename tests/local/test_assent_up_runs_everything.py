@@ -1,6 +1,6 @@
 """One command runs everything, as the documents say. Each process holds only its secrets, and kill -9 loses nothing.
 
-The tests share one start. The last test kills everything and starts it again.
+The tests share one start. The last test, which is slow, kills everything and starts it again.
 """
 
 import json
@@ -222,6 +222,7 @@ def test_the_sign_in_link_opens_the_inbox_and_a_call_allowed_there_runs(up: Up, 
         expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
+@pytest.mark.slow
 def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, client: Anthropic) -> None:
     first, waited = up.content, pending(up)
     decided = ask_a_person(client, "echo decided")
