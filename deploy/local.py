@@ -7,7 +7,6 @@ Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's pr
 import errno
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -15,32 +14,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
-from honcho.environ import parse_procfile
-
 from deploy import welcome
 from deploy.checks import check_owner, check_running_role
 from deploy.embedded_postgres import Postgres
 from deploy.embedded_redis import Redis
 from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
+from deploy.procfile import PROCFILE, ROOT, lines, with_absolute_paths, with_own_interpreter
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
 from models.database import encryption
-from models.settings import Settings, settings
+from models.settings import settings
 from models.settings.providers import Misconfigured, registry
-from models.settings.variables import environment_of, names_of_settings
+from models.settings.variables import environment_of
 
-ROOT = Path(__file__).parents[1]
-"""The folder of Assent's packages: a checkout, or `site-packages`. Every process starts there, since Python and Celery look for
-modules in the current folder first, and the folder of the person who starts Assent may have other packages of these names."""
-PROCFILE = Path(__file__).with_name("Procfile")
 UP = "up.json"
 AUDIT_KEY = "audit.key"
 READY_SECONDS = 60
 FLOWER_USER = "assent"
 MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ASSENT_PROVIDERS")
 """Variables that name a model, so that the stand-in is not started."""
-_PATHS = (Path, Path | None)
 
 
 def up(port: int, path: Path, procfile: Path = PROCFILE) -> int:
@@ -134,7 +127,7 @@ class Local:
         env.setdefault("PYTHONWARNINGS", "ignore:You're running the worker")  # Celery's long warning about root
         env["FLOWER_PORT"] = str(self.folder.port("flower", 5555 if self.port == 8000 else None))
         env.setdefault("FLOWER_BASIC_AUTH", f"{FLOWER_USER}:{self.folder.secret('flower')}")
-        return _with_absolute_paths(env, self.started_in)
+        return with_absolute_paths(env, self.started_in)
 
     def _start_database(self) -> None:
         if not self.embedded:
@@ -218,8 +211,7 @@ class Local:
             raise Refused(f"the audit's keys (ASSENT_AUDIT_KEY, _KEY_FILE, _PUBLIC_KEYS) cannot be read: {error}") from None
 
     def _start_processes(self) -> None:
-        processes = parse_procfile(self.procfile.read_text("utf-8")).processes
-        for name, line in processes.items():
+        for name, line in lines(self.procfile).items():
             self.supervisor.start(Child(name, with_own_interpreter(line), environment_of(name, self.env)))
 
     def _write_up(self) -> None:
@@ -265,20 +257,6 @@ def _check_providers() -> None:
         registry()
     except Misconfigured as error:
         raise Refused(str(error)) from None
-
-
-def with_own_interpreter(line: str) -> str:
-    """Return a line of the Procfile that runs the Python of this process. PATH may have another `python`, or none."""
-    return re.sub(r"^python(?= )", lambda _: shell(sys.executable), line)
-
-
-def _with_absolute_paths(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the variables with each path of a setting absolute: people mean paths from the folder where they start Assent."""
-    paths = [variable for name, variable in names_of_settings().items() if Settings.model_fields[name].annotation in _PATHS]
-    absolute = {name: str(folder / variables[name]) for name in paths if variables.get(name)}
-    entries = variables.get("ASSENT_TOOLSET_PATH", ".").split(os.pathsep)
-    absolute["ASSENT_TOOLSET_PATH"] = os.pathsep.join(str(folder / entry) for entry in entries)
-    return {**variables, **absolute}
 
 
 def assent_command() -> str:

@@ -35,6 +35,7 @@ _HERE = (
         "channels",
         "chat",
         "delegations",
+        "environment",
         "grants",
         "groups",
         "halt",
@@ -67,8 +68,14 @@ class Main(click.Group):
         return super().get_command(ctx, cmd_name)
 
 
+def _commit() -> str:
+    """Return the commit of this image, in words; empty outside of an image."""
+    commit = os.environ.get("ASSENT_COMMIT", "")
+    return f", commit {commit}" if commit else ""
+
+
 @click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name=DISTRIBUTION, prog_name="assent")
+@click.version_option(package_name=DISTRIBUTION, prog_name="assent", message=f"%(prog)s, version %(version)s{_commit()}")
 def main() -> None:
     """Runs AI agents that must ask a person before they act."""
 
@@ -81,6 +88,33 @@ def up(port: int, data_dir: Path) -> None:
     from deploy.local import up as run
 
     sys.exit(run(port, data_dir))
+
+
+@main.command()
+@click.argument("process")
+def run(process: str) -> None:
+    """Run a process of the Procfile in the place of this one: `web`, `turns`, `tools`, `sweeps`, `deliver`, `beat` or `flower`."""
+    from deploy import procfile
+
+    if process not in procfile.lines():
+        raise click.BadParameter(f"must be one of {', '.join(procfile.lines())}", param_hint="PROCESS")
+    procfile.run(process)
+
+
+@main.command()
+def roles() -> None:
+    """Create the database's roles and the database, by `psql` as an administrator. Idempotent.
+
+    psql reads the address and the administrator's password from PGHOST, PGUSER and PGPASSWORD, and the roles' passwords from
+    ASSENT_OWNER_PASSWORD, ASSENT_APP_PASSWORD and ASSENT_SYSTEM_PASSWORD.
+    """
+    from deploy.procfile import PROCFILE
+
+    words = ["psql", "-X", "--quiet", "-d", os.environ.get("PGDATABASE", "postgres"), "-f", str(PROCFILE.with_name("roles.sql"))]
+    try:
+        os.execvp(words[0], words)  # noqa: S606 - no input in it
+    except FileNotFoundError:
+        raise click.ClickException("psql is not installed: install PostgreSQL's client, version 15 or newer") from None
 
 
 @main.command()

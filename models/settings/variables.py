@@ -29,6 +29,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "DATABASE_URL": _ROWS,
     "DATABASE_SYSTEM_URL": ("sweeps",),
     "DATABASE_OWNER_URL": (),  # `assent migrate` only
+    "ASSENT_*_PASSWORD": (),  # `assent roles` only; the processes have URLs
     "REDIS_URL": PROCESSES,
     "ANTHROPIC_*": ("turns",),
     "ASSENT_AUDIT_KEY": ("sweeps",),
@@ -61,7 +62,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
 
 COMMON = (
     "ASSENT_UP",
-    *("HOST", "PORT", "LOG_LEVEL"),
+    *("HOST", "PORT", "LOG_LEVEL", "ASSENT_COMMIT"),
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*"),
     *("PYTHON*", "VIRTUAL_ENV", "LD_*", "DYLD_*", "MALLOC_*", "SSL_CERT_*", "SYSTEMD_*", "NOTIFY_SOCKET"),
 )

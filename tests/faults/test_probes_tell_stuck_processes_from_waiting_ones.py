@@ -12,15 +12,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from crashes.processes import HOUSE, Process, running, wait_for
+from crashes.processes import Process, running, wait_for
 from faults.own_redis import OwnRedis, own_redis
-from honcho.environ import parse_procfile
 from kombu import Connection
 from kombu.asynchronous import Hub
 from own_database import DatabaseUrls
 
 from deploy import health
 from deploy.folder import free_port
+from deploy.procfile import lines
 from models.settings import settings
 from models.settings.variables import environment_of
 from workers import liveness
@@ -28,7 +28,7 @@ from workers.celery import app
 from workers.sweeps import Scheduler
 
 TRANSPORT = "workers.patches.kombu_redis_client:Transport"
-LINES = parse_procfile((HOUSE / "Procfile").read_text()).processes
+LINES = lines()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ _ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 
 def check_command(line: str) -> None:
     """Fails on an unknown program, subcommand, option, make target or route, and on a body that the route refuses."""
-    words = shlex.split(line.replace("...", "x"), comments=True)
+    words = shlex.split(re.sub(r" > \S+$", "", line).replace("...", "x"), comments=True)
     while words and (words[0] == "export" or _ASSIGNMENT.fullmatch(words[0])):
         words.pop(0)
     if not words:

@@ -12,7 +12,7 @@ import httpx2
 from crashes.processes import wait_for
 from honcho.environ import parse_procfile
 
-from deploy.local import ROOT
+from deploy.procfile import ROOT
 from workers.celery import app
 
 AUTH = ("operator", "hush")

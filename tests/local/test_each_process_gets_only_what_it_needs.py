@@ -15,7 +15,7 @@ import pytest
 from honcho.environ import parse_procfile
 
 from deploy.folder import free_port
-from deploy.local import ROOT
+from deploy.procfile import ROOT
 from models.settings import Settings, settings, variables
 from models.settings.variables import PROCESSES, environment_of, holders, refuse_needless
 from workers.celery import check_worker

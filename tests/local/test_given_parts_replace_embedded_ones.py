@@ -11,8 +11,9 @@ from crashes.processes import wait_for
 from own_database import DatabaseUrls
 
 from deploy.folder import Folder, free_port
-from deploy.local import Local, with_own_interpreter
+from deploy.local import Local
 from deploy.probes import Workers
+from deploy.procfile import with_own_interpreter
 from deploy.supervisor import shell
 from models.settings.variables import PROCESSES, environment_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from honcho.environ import parse_procfile
 
-from deploy.local import ROOT
+from deploy.procfile import ROOT
 from models.settings.variables import PROCESSES
 
 LINES = parse_procfile((ROOT / "Procfile").read_text()).processes

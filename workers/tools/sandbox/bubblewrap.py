@@ -51,8 +51,8 @@ def exposure() -> str | None:
 
 _NO_BUBBLEWRAP = (
     "The shell tool cannot run: bubblewrap (bwrap) is missing or does not work here, and ASSENT_SHELL=bubblewrap "
-    "refuses to run a shell without it. Install bubblewrap and allow user namespaces; in development only, ASSENT_SHELL=bare "
-    "runs without any sandbox."
+    "refuses to run a shell without it. Install bubblewrap and allow user namespaces; in a container, allow mounts and "
+    "the whole of /proc as well (docs/deployment.md says how). In development only, ASSENT_SHELL=bare runs without any sandbox."
 )
 _BARE_IN_PRODUCTION = (
     "The shell tool cannot run: ASSENT_SHELL=bare has no sandbox, and production refuses it. Install bubblewrap and set "

@@ -1,0 +1,202 @@
+"""The image, Compose, the chart and the systemd units are well formed, and give each process its own variables and nothing more."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from local.deployed import CHART, DEPLOY, FULL, compose, new_variables, package, pods, rendered
+
+from api.cli.environment import environment
+from api.cli.main import main
+from deploy.procfile import ROOT
+from models.settings.variables import PROCESSES, holders
+
+
+def test_the_linter_of_dockerfiles_finds_nothing() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    if not hadolint.exists():
+        pytest.skip("needs hadolint")
+    done = subprocess.run([hadolint, "--no-color", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_image_is_built_from_files_that_exist_and_that_its_builder_sees() -> None:
+    seen = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    sources = {source for line in copies for source in line.split()}
+    assert sources == seen
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+
+
+def test_compose_is_valid() -> None:
+    """Anchors are resolved before: the reader knows none."""
+    text = yaml.safe_dump({"services": compose(), "volumes": {"postgres": None, "workdirs": None, "audit": None}})
+    assert package("compose_spec").PyCompose.from_yaml(text).service_names() == sorted(compose())
+
+
+def test_compose_starts_each_process_with_its_probe_and_the_steps_before_it() -> None:
+    services = compose()
+    assert [name for name in services if services[name].get("command", [""])[0] == "run"] == list(PROCESSES)
+    for name in PROCESSES:
+        service = services[name]
+        assert service["command"] == ["run", name]
+        assert service["healthcheck"]["test"] == ["CMD", "assent-health", "alive", name]
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    assert services["migrate"]["depends_on"]["roles"] == {"condition": "service_completed_successfully"}
+
+
+def test_compose_gives_each_process_what_it_needs_of_a_new_installation_and_nothing_more() -> None:
+    made = new_variables()
+    for name in PROCESSES:
+        variables = {*compose()[name]["environment"]}
+        assert [variable for variable in variables if name not in holders(variable)] == []
+        assert [variable for variable in made if name in holders(variable) and variable not in variables] == []
+
+
+def test_compose_asks_for_every_variable_of_a_new_installation_and_for_no_other() -> None:
+    optional = {"ASSENT_IMAGE", "ASSENT_ADDRESS", "LOG_LEVEL"}
+    assert {*re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text())} == {*new_variables()} | optional
+
+
+@pytest.mark.parametrize("values", [{}, FULL], ids=["default", "full"])
+@pytest.mark.parametrize("version", ["1.33", "1.36"])
+def test_kubernetes_accepts_what_the_chart_makes(values: dict[str, Any], version: str) -> None:
+    for item in rendered(values):
+        package("kubernetes_validate").validate(item, version, strict=True)
+
+
+def test_helm_s_linter_finds_nothing_but_the_missing_icon() -> None:
+    problems = package("helm_python").lint(str(CHART))
+    assert problems["errors"] == []
+    assert [problem["error"] for problem in problems["messages"]] == ["icon is recommended"]
+
+
+def test_each_process_is_a_deployment_with_its_own_secret_and_nothing_more() -> None:
+    deployments = pods(rendered({}))
+    assert {*deployments} == {*PROCESSES}
+    for name, pod in deployments.items():
+        (container,) = pod["containers"]
+        assert container["args"] == compose()[name]["command"]
+        assert container["envFrom"] == [{"configMapRef": {"name": "assent-config"}}, {"secretRef": {"name": f"assent-{name}"}}]
+        assert "env" not in container
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["enableServiceLinks"] is False
+    assert {name: pod["containers"][0]["args"] for name, pod in pods(rendered(FULL), "Job").items()} == {
+        "migrate": ["migrate"],
+        "roles": ["roles"],
+    }
+
+
+def test_no_probe_in_the_chart_needs_redis_and_start_life_and_readiness_are_told_apart() -> None:
+    for name, pod in pods(rendered({})).items():
+        (container,) = pod["containers"]
+        probes = {kind: container[f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")}
+        if name == "web":
+            assert [probe["httpGet"]["path"] for probe in probes.values()] == ["/healthz", "/healthz", "/readyz"]
+        else:
+            questions = [probe["exec"]["command"] for probe in probes.values()]
+            assert questions == [["assent-health", question, name] for question in ("alive", "alive", "ready")]
+        assert probes["startup"]["periodSeconds"] * probes["startup"]["failureThreshold"] == 120
+
+
+def test_pods_have_no_rights_and_only_the_value_for_bubblewrap_gives_the_tools_namespaces() -> None:
+    for name, pod in pods(rendered({})).items():
+        assert _is_restricted(pod), name
+    loosened = [name for name, pod in pods(rendered(FULL)).items() if not _is_restricted(pod)]
+    assert loosened == ["tools"]
+    tools = pods(rendered(FULL))["tools"]
+    assert tools["hostUsers"] is False
+    assert tools["containers"][0]["securityContext"]["procMount"] == "Unmasked"
+
+
+def _is_restricted(pod: Mapping[str, Any]) -> bool:
+    """True if a pod keeps to the Pod Security Standard `restricted`, with a root file system that it cannot write."""
+    context = pod["containers"][0]["securityContext"]
+    return (
+        pod["securityContext"]["runAsNonRoot"] is True
+        and pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        and context == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    )
+
+
+def test_a_value_that_the_chart_does_not_know_is_refused() -> None:
+    with pytest.raises(Exception, match="proceses"):
+        rendered({"proceses": {}})
+
+
+@pytest.mark.parametrize("unit", [*(f"assent@{name}.service" for name in PROCESSES), "assent-migrate.service", "assent.target"])
+def test_systemd_accepts_each_unit(unit: str, tmp_path: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze")
+    for path in (DEPLOY / "systemd").rglob("*.*"):
+        if path.is_file():
+            copy = tmp_path / path.relative_to(DEPLOY / "systemd")
+            copy.parent.mkdir(exist_ok=True)
+            program = str(Path(sys.executable).with_name("assent"))
+            copy.write_text(path.read_text().replace("/opt/assent/bin/assent", program))
+    env = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], env=env, capture_output=True, text=True, check=False)
+    ours = [line for line in done.stderr.splitlines() if "assent" in line]
+    assert ours == []
+
+
+def test_a_line_of_the_environment_goes_to_the_processes_that_need_it(tmp_path: Path) -> None:
+    file = tmp_path / "all.env"
+    lines = [
+        "# all",
+        "DATABASE_URL=a",
+        "DATABASE_OWNER_URL=b",
+        "export ANTHROPIC_API_KEY=c=d",
+        "ASSENT_APP_PASSWORD=e",
+        "EMPTY=",
+        "",
+    ]
+    file.write_text("\n".join(lines))
+    expected = {
+        "turns": "DATABASE_URL=a\nANTHROPIC_API_KEY=c=d\n",
+        "tools": "DATABASE_URL=a\n",
+        "beat": "",
+        "migrate": "DATABASE_OWNER_URL=b\n",
+    }
+    for name, output in expected.items():
+        assert CliRunner().invoke(environment, ["of", name, str(file)]).output == output
+    assert "PROCESS: must be one of web, " in CliRunner().invoke(environment, ["of", "db", str(file)]).output
+    file.write_text("DATABASE_URL=a\nb")
+    assert "a line is not NAME=VALUE" in CliRunner().invoke(environment, ["of", "web", str(file)]).output
+
+
+def test_the_roles_are_created_by_psql_with_the_script_of_this_release(tmp_path: Path) -> None:
+    psql = tmp_path / "psql"
+    psql.write_text('#!/bin/sh\necho "$@"\n')
+    psql.chmod(0o755)
+    command = [Path(sys.executable).with_name("assent"), "roles"]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout == f"-X --quiet -d postgres -f {DEPLOY / 'roles.sql'}\n"
+    done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert "psql is not installed: install PostgreSQL's client" in done.stderr
+
+
+def test_a_process_that_the_procfile_does_not_name_is_refused() -> None:
+    done = CliRunner().invoke(main, ["run", "database"])
+    assert "PROCESS: must be one of web, turns, tools" in done.output
+
+
+def test_the_command_says_the_commit_of_its_image() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("assent"), "--version"],
+        env={"ASSENT_COMMIT": "1234567"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.fullmatch(r"assent, version \S+, commit 1234567\n", done.stdout)
