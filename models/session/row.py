@@ -117,6 +117,10 @@ class Session(Base):
     """The database's time, read once after the lock."""
     watched: bool
     """False if the workspace has no enabled endpoint and no enabled channel, so that no event needs a delivery."""
+    holds_step: bool
+    """True within `models.flow.carry_on.next_step.one_step`, which takes the next step at its end."""
+    owes_step: bool
+    """True if such a step has to follow."""
     events: list[Event]
     """The events that this transaction appended."""
     written: int
@@ -151,6 +155,7 @@ class Session(Base):
         assert self not in db.appends, f"session {self.id} is locked already"
         self.now, self.watched = now, watched
         self.events, self.written, self.acts, self.texts = [], 0, [], []
+        self.holds_step = self.owes_step = False
         self.calls, self.policies = None, None
         db.appends.append(self)
         return self

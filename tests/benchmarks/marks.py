@@ -14,7 +14,7 @@ from models.flow.run.claims import claim_call
 from models.flow.run.turns import checkpoint, claim_turn
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
-from workers import enqueue
+from workers import enqueue, tool, turn
 
 _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)
 
@@ -35,11 +35,12 @@ def _claimed(verb: Any, mark: str) -> Any:
 
 
 def _kept(verb: Any) -> Any:
-    def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> None:
-        verb(db, session, *args, **kwargs)
+    def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
+        step = verb(db, session, *args, **kwargs)
         if session.status in {"waiting", "idle"}:
             call = next((c.id for c in ToolCall.of_turn(db, session) if c.status == "asked"), "-")
             outbox(db).mark = ("P" if session.status == "waiting" else "D", session.id, call)
+        return step
 
     return marked
 
@@ -50,7 +51,11 @@ def _send(box: Any) -> None:
     enqueue.send(box)
 
 
-checkpoint = _kept(checkpoint)
-claim_turn = _claimed(claim_turn, "C")
-claim_call = _claimed(claim_call, "T")
+for _module, _name, _marked in (
+    (turn, "checkpoint", _kept(checkpoint)),
+    (turn, "claim_turn", _claimed(claim_turn, "C")),
+    (tool, "claim_call", _claimed(claim_call, "T")),
+):
+    assert hasattr(_module, _name), f"{_module.__name__} has no {_name}: without this mark a benchmark waits for ever"
+    setattr(_module, _name, _marked)
 on_commit(_send)

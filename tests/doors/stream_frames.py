@@ -12,6 +12,13 @@ def publish(redis_url: str, session_id: str, *frames: dict[str, Any]) -> None:
         client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames}))
 
 
+def readers(redis_url: str, session_id: str) -> int:
+    """Return how many processes read the session's stream."""
+    with redis.Redis.from_url(redis_url) as client:
+        [(_, count)] = client.pubsub_numsub(f"assent:session:{session_id}")
+        return int(count)
+
+
 def start(event_id: str) -> dict[str, Any]:
     """Return the first frame of a preview."""
     return {"type": "event_start", "event": {"id": event_id, "type": "agent.message"}}

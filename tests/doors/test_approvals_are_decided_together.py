@@ -48,6 +48,14 @@ def test_all_are_decided_over_sessions_in_one_answer(caller: Caller, stage: Stag
         stage.check(tool_call.session_id)
 
 
+def test_a_session_says_once_what_still_waits(caller: Caller, stage: Stage) -> None:
+    calls = asked(caller, stage, *(call(command=command) for command in ("ls", "pwd", "date")))
+    before = len(stage.events(calls[0].session_id, "session.status_idle"))
+    good(caller.post(PATH, json={"decisions": each(caller, calls[:2])}))
+    idles = stage.events(calls[0].session_id, "session.status_idle")[before:]
+    assert [idle.body["stop_reason"]["event_ids"] for idle in idles] == [[calls[2].id]]
+
+
 def test_the_same_again_is_repeated(caller: Caller, waiting: list[ToolCall]) -> None:
     decisions = each(caller, waiting)
     good(caller.post(PATH, json={"decisions": decisions[:1]}))

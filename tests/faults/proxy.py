@@ -53,6 +53,11 @@ class Proxy:
         with contextlib.suppress(FileNotFoundError):  # not cut
             self._socket.setsockopt(socket.SOL_SOCKET, _DETACH, 0)
 
+    def hang_up(self) -> None:
+        """Close the present connections, as a proxy that is replaced does. New connections work."""
+        for link in list(self._links):
+            link.sock.shutdown(socket.SHUT_RDWR)
+
     @property
     def silent(self) -> int:
         """The number of silent connections that the server behind the proxy has not closed yet."""

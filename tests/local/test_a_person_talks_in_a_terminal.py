@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from crashes.processes import wait_for
 from doors.served import Caller, good
+from doors.stream_frames import delta, publish, readers, start
 from doors.waiting import agent_with
+from faults.proxy import proxied
 from local.conftest import Assent
 from local.terminal import terminal
 from people import member
@@ -89,3 +91,25 @@ def test_an_agent_is_found_by_its_name(caller: Caller, words: list[str], text: s
     caller.agent()
     with terminal(*words) as screen:
         screen.wait_for(text)
+
+
+def test_a_text_whose_stream_breaks_off_is_shown_whole_once_the_api_answers_again(
+    api: str, caller: Caller, stage: Stage, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent_with(caller)
+    with proxied(int(api.rpartition(":")[2])) as proxy:
+        monkeypatch.setenv("ASSENT_URL", f"http://127.0.0.1:{proxy.port}")
+        with terminal("chat", "Agent") as screen:
+            screen.wait_for("you> ")
+            screen.type("Go.\n")
+            session_id = started(caller)
+            wait_for("a reader", lambda: readers(redis_url, session_id))
+            publish(redis_url, session_id, start("sevt_1"), delta("sevt_1", "I lo"))
+            screen.wait_for("agent> I lo")
+            proxy.hang_up()
+            screen.wait_for("the stream broke off")
+            stage.reply(session_id, say("I look."))
+            assert screen.wait_for("agent> I look.").count("agent>") == 0
+            screen.wait_for("you> ")
+            screen.type("\x04")
+            screen.wait_for("Go on with: ")

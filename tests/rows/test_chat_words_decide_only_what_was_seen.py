@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from rows.stage import QUESTION, Stage, call, say
+from rows.stage import QUESTION, Stage, call, confirmation, say
 
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -419,3 +419,23 @@ def test_a_word_beside_another_text_is_a_message(stage: Stage, clock: Any) -> No
     [stored] = stage.send(session, {"type": "user.message", "content": [say("yes"), say("but hurry")]})
     assert stored.processed_at is None
     assert statuses(stage, calls) == ["asked"]
+
+
+def test_several_decisions_at_once_are_followed_by_one_listing_of_what_waits(stage: Stage, clock: Any) -> None:
+    session, (first, second, third) = waiting(stage, clock, "ls", "pwd", "date")
+    before = stage.events(session)
+    stage.send(session, confirmation(first.id), confirmation(second.id, "deny"))
+    news = stage.events(session)[len(before) :]
+    assert [event.type for event in news].count("session.status_idle") == 1
+    assert [event.type for event in news].count("agent.message") == 1
+    assert text_of(listing(stage, session)).startswith("1 call waits")
+    assert stage.read(session).stop_reason == {"type": "requires_action", "event_ids": [third.id]}
+    stage.check(session)
+
+
+def test_decisions_of_which_the_last_is_a_repetition_are_followed_by_the_next_turn(stage: Stage, clock: Any) -> None:
+    session, (first, second) = waiting(stage, clock, "ls", "pwd")
+    stage.send(session, confirmation(first.id, "deny"))
+    stage.send(session, confirmation(second.id, "deny"), confirmation(first.id, "deny"))
+    assert stage.begin(session).count == 2
+    stage.check(session)

@@ -14,6 +14,7 @@ from wire.talking import LOOK_UP, Talk, content, tool, user
 
 from models.pure.quorum import Quorum
 from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 
 ASK = "client_requestApproval"
 TOOLS: dict[str, Any] = {"approvals": "tools"}
@@ -375,6 +376,23 @@ def test_a_key_without_the_scope_sends_messages_and_no_decision(api: str, talk: 
         assert other.post(path, json={"messages": [user("Hurry.")]}).status_code == 200
         assert other.post(path, json={"messages": [answer(ask.id)]}).status_code == 403
     assert talk.stage.approvals(talk.session_id)[0].status == "pending"
+
+
+def test_an_answer_during_a_halt_is_stored_and_nothing_begins_until_the_halt_ends(talk: Talk) -> None:
+    [ask] = asked(talk).tool_calls
+    talk.caller.post("/v1/halt", json={"reason": "Wait."}).raise_for_status()
+    path = f"/v1/sessions/{talk.session_id}/messages"
+    sent = talk.caller.post(path, json={"messages": [answer(ask.id)]}).json()
+    assert sent == {"session_id": talk.session_id, "waiting_on": [], "running": True, "ignored": []}
+    [approval] = talk.stage.approvals(talk.session_id)
+    assert approval.status == "allowed"
+    theirs = talk.stage.get(ToolCall, approval.tool_call_id)
+    assert talk.stage.claim_call(theirs) is None
+    with pytest.raises(openai.ConflictError, match="is already allowed"):
+        talk.create(user("Go."), answer(ask.id, "deny"), **metadata(talk))
+    talk.caller.delete("/v1/halt").raise_for_status()
+    talk.stage.run_call(theirs)
+    assert talk.stage.result(theirs) == "ok"
 
 
 def test_a_prompt_of_several_lines_is_one_sentence(talk: Talk) -> None:

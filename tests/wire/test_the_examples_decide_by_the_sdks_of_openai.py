@@ -65,23 +65,59 @@ export const fits: (message: ChatCompletionMessage) => ChatCompletionMessagePara
 
 
 def test_the_npm_example_decides_and_its_helper_fits_the_sdk_s_types(api: str, stage: Stage, npm_sdk: Path) -> None:
-    shutil.copy(HOUSE / "examples/decisions.ts", npm_sdk)
-    (npm_sdk / "types.ts").write_text(TYPES)
+    compile_helper(npm_sdk)
     (npm_sdk / "program.mjs").write_text(PROGRAM)
     example = (HOUSE / "examples/chat.mjs").read_text("utf-8")
     (npm_sdk / "chat.mjs").write_text(example.replace("./decisions.ts", "./decisions.js"))
+    assert run(api, stage, npm_sdk, "program.mjs") == ("Done.", "I will look.Done.")
+
+
+ANSWERS = """
+import OpenAI from 'openai';
+import { asks, decision } from './decisions.js';
+const client = new OpenAI({ baseURL: `${process.env.ASSENT_URL}/v1`, apiKey: process.env.ASSENT_API_KEY, maxRetries: 0 });
+const [{ id: model }] = (await client.models.list()).data;
+const messages = [{ role: 'user', content: 'Go.' }];
+const metadata = { approvals: 'tools' };
+for (;;) {
+  const { choices: [{ message, finish_reason }], assent } = await client.chat.completions.create({ model, messages, metadata });
+  messages.push(message);
+  metadata.session_id = assent.session_id;
+  if (finish_reason !== 'tool_calls') break;
+  for (const [id, ask] of asks(message)) {
+    const allow = ask.message === process.env.ASKED;
+    messages.push(allow ? decision(id, 'approve', { scope: 'session' }) : decision(id, 'deny', { message: 'Keep x.' }));
+  }
+}
+console.log(JSON.stringify(messages.at(-1).content));
+"""
+
+
+def test_the_npm_sdk_decides_without_a_stream(api: str, stage: Stage, npm_sdk: Path) -> None:
+    compile_helper(npm_sdk)
+    (npm_sdk / "answers.mjs").write_text(ANSWERS)
+    assert run(api, stage, npm_sdk, "answers.mjs") == ("Done.", "")
+
+
+def compile_helper(folder: Path) -> None:
+    """Compile the example's helper, and check that it fits the SDK's types."""
+    shutil.copy(HOUSE / "examples/decisions.ts", folder)
+    (folder / "types.ts").write_text(TYPES)
     compiler = ["node_modules/.bin/tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"]
-    checked = subprocess.run([*compiler, "decisions.ts", "types.ts"], cwd=npm_sdk, capture_output=True, text=True, check=False)
+    checked = subprocess.run([*compiler, "decisions.ts", "types.ts"], cwd=folder, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def run(api: str, stage: Stage, folder: Path, program: str) -> tuple[str, str]:
+    """Run a program that talks and decides, and play the worker's part. Returns its answer and its errors."""
     env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage), "ASKED": ASKED}
     pipe = subprocess.PIPE
     with talking(api, stage) as talk:
-        with subprocess.Popen(["node", "program.mjs"], cwd=npm_sdk, env=env, stdout=pipe, stderr=pipe, text=True) as node:
+        with subprocess.Popen(["node", program], cwd=folder, env=env, stdout=pipe, stderr=pipe, text=True) as node:
             try:
                 assert play(talk) == DECIDED
                 out, err = node.communicate(timeout=SECONDS)
             finally:
                 node.kill()
         assert node.returncode == 0, err
-    assert json.loads(out) == "Done."
-    assert err == "I will look.Done."
+    return json.loads(out), err

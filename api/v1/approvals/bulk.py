@@ -1,6 +1,7 @@
 """Makes several decisions of one request: all of them, or none."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Literal
 
 from flask import Response
@@ -11,6 +12,7 @@ from api.v1.approvals.requests import BulkDecision
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from models.flow.carry_on.next_step import one_step
 from models.flow.decide.deadlines import too_late
 from models.flow.decide.decisions import decide
 from models.flow.lock import lock
@@ -58,19 +60,22 @@ def decide_all(
     # Read again under the locks.
     rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
     done: list[tuple[Approval, Outcome]] = []
-    for item in items:
-        try:
-            approval = rows.get(item.approval_id)
-            if approval is None or approval.session_id not in sessions or not queue.may_see(db, principal, approval):
-                raise NotFound("approval", item.approval_id)
-            if room and item.result == "allow":
-                require_whole(approval, room)
-            outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
-            decide(db, sessions[approval.session_id], principal, approval, item.decision())
-            outcome = "voted" if approval.status == "pending" else outcome
-        except (NotFound, Forbidden, Conflict, Invalid) as refusal:
-            raise NoneDecided(items, [before for _, before in done], refusal) from refusal
-        done.append((approval, outcome))
+    with ExitStack() as steps:
+        for session in sessions.values():
+            steps.enter_context(one_step(db, session))
+        for item in items:
+            try:
+                approval = rows.get(item.approval_id)
+                if approval is None or approval.session_id not in sessions or not queue.may_see(db, principal, approval):
+                    raise NotFound("approval", item.approval_id)
+                if room and item.result == "allow":
+                    require_whole(approval, room)
+                outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
+                decide(db, sessions[approval.session_id], principal, approval, item.decision())
+                outcome = "voted" if approval.status == "pending" else outcome
+            except (NotFound, Forbidden, Conflict, Invalid) as refusal:
+                raise NoneDecided(items, [before for _, before in done], refusal) from refusal
+            done.append((approval, outcome))
     return done
 
 

@@ -1,12 +1,14 @@
 """The events that clients send to a session: messages, interrupts, decisions and results."""
 
+from contextlib import nullcontext
+from itertools import groupby
 from typing import Any
 
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow.begin import speakers
-from models.flow.carry_on.next_step import carry_on, stop
+from models.flow.carry_on.next_step import carry_on, one_step, stop
 from models.flow.decide.chat_words import answer, take_word
 from models.flow.decide.decisions import decide
 from models.flow.decide.questions import named
@@ -39,11 +41,13 @@ def receive(db: Db, session: Session, principal: Principal, events: list[dict[st
         raise Conflict(f"Session {session.id} is archived and takes no more events.")
     before = session.last_seq
     taken: list[Event] = []
-    for index, event in enumerate(events):
-        try:
-            taken.append(_TAKERS[event["type"]](db, session, principal, event))
-        except Invalid as refusal:
-            raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
+    for settles, some in groupby(enumerate(events), key=lambda pair: pair[1]["type"] in _SETTLING):
+        with one_step(db, session) if settles else nullcontext():
+            for index, event in some:
+                try:
+                    taken.append(_TAKERS[event["type"]](db, session, principal, event))
+                except Invalid as refusal:
+                    raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
     stored_now = [event.seq for event in taken if event.seq > before]
     if stored_now:
         session.stream_behind(principal, stored_now[-1])
@@ -154,6 +158,8 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
     raise Invalid(field, f"{call.id} takes no result now: {reason}.")
 
 
+_SETTLING = {"user.tool_confirmation", "user.custom_tool_result", "user.tool_result"}
+"""Types of events that settle calls. The session takes one step after several in a row."""
 _TAKERS = {
     "user.message": _take_message,
     "user.interrupt": _take_interrupt,

@@ -1,5 +1,7 @@
 """The next step of a run. Only this module reads all calls of a turn and decides whether to wait, to go on or to rest."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from models.audit.principal import Principal
@@ -25,7 +27,13 @@ BUDGET_REACHED = {"type": "budget_reached"}
 
 
 def carry_on(db: Db, session: Session) -> None:
-    """Take the next step after a change to the calls of the current turn: wait, run, start the next turn, or finish stopping."""
+    """Take the next step after a change to the calls of the current turn: wait, run, start the next turn, or finish stopping.
+
+    Within `one_step` the step follows at its end.
+    """
+    if session.holds_step:
+        session.owes_step = True
+        return
     calls = ToolCall.of_turn(db, session)
     if session.status == "stopping":
         if not any(call.status == "running" for call in calls):
@@ -43,6 +51,16 @@ def carry_on(db: Db, session: Session) -> None:
     session.run_again(db)
     if all_settled(call.status for call in calls):
         Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+
+
+@contextmanager
+def one_step(db: Db, session: Session) -> Iterator[None]:
+    """Take one step after all changes of the block, so that people and webhooks hear once what waits now."""
+    session.holds_step, session.owes_step = True, False
+    yield
+    session.holds_step = False
+    if session.owes_step:
+        carry_on(db, session)
 
 
 def go_on(db: Db, session: Session) -> None:

@@ -9,7 +9,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.flow.carry_on.listing import Listed, allowed_by_words, by_words, covered, list_waiting, say
-from models.flow.carry_on.next_step import carry_on
+from models.flow.carry_on.next_step import one_step
 from models.flow.decide.decisions import check, decide
 from models.flow.decide.edits import check_runs
 from models.flow.judge.approvers import described
@@ -112,12 +112,20 @@ def _decide(db: Db, session: Session, principal: Principal, word: chat.Word, pen
                 check_runs(db, session, approval, db.get_one(ToolCall, approval.tool_call_id))
     except Refusal as refusal:
         return str(refusal)
-    for approval, decision in decisions:
-        decide(db, session, principal, approval, decision, carries_on=False)
-    if word.all:
-        say(db, session, "decided", _grants(chosen, granted), [approval.id for approval in chosen])
-    _carry_on(db, session)
+    _carry_out(db, session, principal, decisions, _grants(chosen, granted) if word.all else "")
     return None
+
+
+def _carry_out(db: Db, session: Session, principal: Principal, decisions: list[tuple[Approval, Decision]], words: str) -> None:
+    """Make the decisions. `words` tell what `approve all` allows from then on."""
+    with one_step(db, session):
+        for approval, decision in decisions:
+            decide(db, session, principal, approval, decision)
+        if words:
+            say(db, session, "decided", words, [approval.id for approval, _ in decisions])
+        before = session.last_seq
+    if session.status == "waiting" and session.last_seq == before:  # for the same calls, which the client now runs
+        session.rest_again(db)
 
 
 def _choice(db: Db, session: Session, word: chat.Word, approvals: list[Approval]) -> list[Approval] | str:
@@ -164,10 +172,3 @@ def _decisions(
         tools.discard(approval.tool)
         decisions.append((approval, decision))
     return decisions
-
-
-def _carry_on(db: Db, session: Session) -> None:
-    before = session.last_seq
-    carry_on(db, session)
-    if session.status == "waiting" and session.last_seq == before:  # for the same calls, which the client now runs
-        session.rest_again(db)

@@ -28,17 +28,13 @@ from models.session.tool_call.result import text
 from models.session.tool_call.row import BUDGET, ToolCall
 
 
-def decide(
-    db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision, *, carries_on: bool = True
-) -> str:
+def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
     """Decide an approval. The first decision wins. Returns the id of the `user.tool_confirmation` that stores it.
 
     A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. An equal
     decision changes nothing and gets the same id. Raises Conflict for a different decision, or if the person was shown an input
     that would not run; Forbidden for a principal that may not decide, and for an answer that is not offered; DeadlinePassed;
     Invalid for a decision or an answer that does not fit.
-
-    `carries_on`: False if the caller decides more in this transaction, and then calls `carry_on` itself.
     """
     decision = named(approval, decision)
     if approval.status != "pending":
@@ -59,7 +55,7 @@ def decide(
         session.stream_behind(principal, seq)
     if decision.interrupt:
         stop(db, session, principal, decision.deny_message)
-    elif carries_on:
+    else:
         carry_on(db, session)
     return event_id
 
