@@ -44,7 +44,7 @@ BOUNDS = {
     "workers.leash": (4, 5, 0, 3),
     "workers.leash.programs": (7, 8, 0, 4),
     "workers.tools": (10, 23, 0, 6),
-    "workers.tools.builtin": (13, 21, 0, 4),
+    "workers.tools.builtin": (13, 22, 0, 4),
     "workers.tools.mcp": (10, 27, 0, 6),
     "workers.tools.python": (5, 5, 0, 3),
     "workers.tools.sandbox": (4, 2, 0, 2),
@@ -121,7 +121,7 @@ PARTICIPLES = frozenset(
     }
 )
 """Names that say what was done to a value, not what the value is: `found` instead of `rows`. No word is a verb as well."""
-MOST_PARTICIPLES = 921
+MOST_PARTICIPLES = 919
 """The maximum of variables, parameters, fields and functions that one of `PARTICIPLES` names."""
 RIDDLES = frozenset({"asked", "found", "given", "made", "said", "told", "wanted"})
 """Those of them that the code has got rid of: none may come back."""

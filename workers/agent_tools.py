@@ -15,7 +15,8 @@ from models.pure.text import words
 from models.session.tool_call.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.settings import settings
 from models.workspace.toolset import Listed
-from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET, HOSTED_TOOLSET
+from workers.tools.kinds import Tool
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,24 @@ class AgentTools:
 
     tools: dict[str, EffectiveTool]
     policies: SessionPolicies
+    builtin: Mapping[str, Tool]
+    """The built-in tools as their runner has them."""
 
     @classmethod
-    def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "AgentTools":
-        """Return the tools of a session's `agent`, with its workspace's `policies` and its servers' listings."""
-        return cls({tool.name: tool for tool in effective_tools(agent, listed)}, SessionPolicies.of(agent, policies, listed))
+    def of(
+        cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed], *, self_hosted: bool = False
+    ) -> "AgentTools":
+        """Return the tools of a session's `agent`, with its workspace's `policies` and its servers' listings.
+
+        `self_hosted`: True if the client's own worker runs the built-in tools.
+        """
+        tools = {tool.name: tool for tool in effective_tools(agent, listed)}
+        builtin = HOSTED_TOOLSET if self_hosted else AGENT_TOOLSET
+        return cls(tools, SessionPolicies.of(agent, policies, listed), builtin)
 
     def offered(self) -> list[dict[str, Any]]:
         """Return the tools for the model, in the Messages API's shape, without those that are always denied."""
-        return [_described(tool) for tool in self.tools.values() if not self.policies.never(tool.name)]
+        return [self._described(tool) for tool in self.tools.values() if not self.policies.never(tool.name)]
 
     @property
     def asks(self) -> bool:
@@ -51,9 +61,9 @@ class AgentTools:
             arguments = {}
         elif tool is None:
             problem = words.unknown_tool(name)
-        elif fault := misfit(_entry(tool)["input_schema"], arguments):
+        elif fault := misfit(self._entry(tool)["input_schema"], arguments):
             problem = words.invalid_input(fault)
-        masked = mask(arguments, _entry(tool)["input_schema"] if tool else None)
+        masked = mask(arguments, self._entry(tool)["input_schema"] if tool else None)
         return Proposal(
             id=ids.new("sevt"),
             provider_id=storable(block["id"]),
@@ -61,8 +71,8 @@ class AgentTools:
             kind=tool.kind if tool else "builtin",
             input=arguments,
             problem=problem,
-            idempotent=bool(tool and _entry(tool).get("idempotent")),
-            asking=self.policies.asking(name, masked.shown, _entry(tool)) if tool else None,
+            idempotent=bool(tool and self._entry(tool).get("idempotent")),
+            asking=self.policies.asking(name, masked.shown, self._entry(tool)) if tool else None,
             masked=masked,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,
@@ -81,21 +91,19 @@ class AgentTools:
             cache={**cache, "identity": self.policies.identity(tool.name, self_hosted=False)} if cache else None,
         )
 
+    def _described(self, tool: EffectiveTool) -> dict[str, Any]:
+        entry = self._entry(tool)
+        return {"name": tool.name, "description": entry["description"] or "", "input_schema": entry["input_schema"]}
 
-def _described(tool: EffectiveTool) -> dict[str, Any]:
-    entry = _entry(tool)
-    return {"name": tool.name, "description": entry["description"] or "", "input_schema": entry["input_schema"]}
-
-
-def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
-    """Return the tool's entry, as in `models.workspace.toolset`. A custom tool's entry has only some of the fields."""
-    if tool.kind == "custom":
-        return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
-    if tool.entry is not None:
-        return tool.entry
-    builtin = AGENT_TOOLSET.get(tool.name)
-    assert builtin is not None, "an agent's built-in tools are those of the agent toolset"
-    return builtin.described
+    def _entry(self, tool: EffectiveTool) -> Mapping[str, Any]:
+        """Return the tool's entry, as in `models.workspace.toolset`. A custom tool's entry has only some of the fields."""
+        if tool.kind == "custom":
+            return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
+        if tool.entry is not None:
+            return tool.entry
+        builtin = self.builtin.get(tool.name)
+        assert builtin is not None, "an agent's built-in tools are those of the agent toolset"
+        return builtin.described
 
 
 def _unusable(arguments: Any) -> str | None:

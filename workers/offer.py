@@ -33,6 +33,7 @@ class Offer:
     agent: dict[str, Any]
     policies: dict[str, Any]
     listed: dict[str, Listed]
+    self_hosted: bool
     messages: list[dict[str, Any]]
     keys: dict[str, ProviderKey]
     """The workspace's own keys by provider."""
@@ -52,7 +53,7 @@ class Offer:
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
         *rows, keys = self._db.read(*history_reads(session.id), provider_keys())
         self.keys = {key.provider: key for key in keys}
-        self.listed = listed(self._db, self.agent)
+        self.listed, self.self_hosted = listed(self._db, self.agent), session.self_hosted
         parts = history.parts(self._db, rows)
         self.messages = history.joined(parts)
         with suppress(ModelError):  # nobody serves the model: the request says so
@@ -89,6 +90,8 @@ class Claimed:
     """An estimate of the request's input."""
     keys: dict[str, ProviderKey] = field(default_factory=dict)
     """The workspace's own keys by provider."""
+    self_hosted: bool = False
+    """True if the client's own worker runs the built-in tools."""
 
     def request(self, tools: AgentTools) -> ModelRequest:
         """Return the request to the model."""

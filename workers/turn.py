@@ -93,7 +93,7 @@ def _work(claimed: Claimed, lease: Lease) -> Outcome:
     message_id = ids.new("sevt")
     try:
         listed = server_tools.looked_up(turn.workspace_id, claimed.agent, claimed.listed)
-        tools = AgentTools.of(claimed.agent, claimed.policies, listed)
+        tools = AgentTools.of(claimed.agent, claimed.policies, listed, self_hosted=claimed.self_hosted)
         answer = _ask(claimed, claimed.request(tools), message_id, lease)
     except Unwanted as end:
         _correct(turn, charging.spent(claimed.quote, end.spent, began))
@@ -128,6 +128,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcom
                 folding=offer.folding,
                 tokens=offer.tokens,
                 keys=offer.keys,
+                self_hosted=offer.self_hosted,
             )
     return claimed
 

@@ -4,6 +4,7 @@ Characters that a terminal would interpret or hide (escapes, right-to-left marks
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -36,6 +37,8 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
     yield f"  tool      {visible(approval['tool'])}"
     yield f"  input     {visible(shown)}"
+    if approval["tool"] == "bash" and (directory := json.loads(shown).get("working_directory")):
+        yield f"  directory {visible(str(directory))}"
     if masked:
         yield f"  hidden    {visible(', '.join(masked))}: secrets, which the call receives"
     if hints := approval.get("annotations"):

@@ -17,13 +17,15 @@ def suggested(approval: Approval) -> list[str]:
     masked = approval.masked
     shown = masked.shown if masked.paths else json.loads(approval.input)
     if approval.tool == "bash" and isinstance(shown.get("command"), str):
-        return _commands(shown["command"])
+        return _commands(shown["command"], shown.get("working_directory"))
     if approval.tool in FILE_PATHS and isinstance(path := shown.get(FILE_PATHS[approval.tool].removeprefix("/")), str):
         return _folders(approval.tool, path)
     return []
 
 
-def _commands(command: str) -> list[str]:
+def _commands(command: str, directory: str | None) -> list[str]:
+    if directory is not None and not all(part == "." or _WORD.fullmatch(part) for part in directory.split("/")):
+        return []
     line = read(command)
     if line.doubt or len(line.commands) != 1:
         return []
@@ -34,7 +36,8 @@ def _commands(command: str) -> list[str]:
             break
         plain.append(word)
     lengths = range(min(len(plain), _MOST, max(len(words) - 1, 1)), 0, -1)
-    return [f"bash({' '.join(plain[:length])} *)" for length in lengths]
+    commands = [f"{' '.join(plain[:length])} *" for length in lengths]
+    return [f"bash({text})" if directory is None else f"bash:command={text}:working_directory={directory}" for text in commands]
 
 
 def _folders(tool: str, path: str) -> list[str]:

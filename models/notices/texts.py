@@ -13,6 +13,7 @@ from models.people.delegation import Delegation
 from models.people.names import Names
 from models.pure.offer import Offer
 from models.pure.quorum import Quorum
+from models.pure.shell import in_directory
 from models.pure.text.line_diff import hunks
 from models.pure.text.visible import visible
 from models.session.approval import sentences
@@ -102,7 +103,8 @@ def evidence(db: Db, approval: Approval) -> str:
 
 def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) -> str:
     if tool == "bash" and isinstance(arguments.get("command"), str):
-        return str(arguments["command"])
+        directory = arguments.get("working_directory")
+        return in_directory(str(arguments["command"]), None if directory is None else str(directory))
     path = arguments.get("file_path")
     if tool in {"edit", "write"} and isinstance(path, str):
         change = (look or {}).get("hunks")

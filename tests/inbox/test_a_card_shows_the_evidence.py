@@ -20,6 +20,13 @@ def test_a_server_s_own_claims_are_marked_as_claims(admin: Visitor, stage: Stage
     expect(admin.page.locator("#evidence")).not_to_contain_text("Harmless")
 
 
+def test_a_card_shows_the_directory_that_the_call_names(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage, call(command="git status", working_directory="src/\u202eapp"))
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.locator("#evidence header").first).to_have_text("in src/<U+202E>app")
+    expect(admin.page.locator("#evidence")).to_contain_text("working_directory")
+
+
 def test_a_card_names_earlier_decisions_about_its_tool(admin: Visitor, stage: Stage) -> None:
     session_id = stage.session(max_turns=9)
     first, second = asked(stage, call(command="git push"), call(command="git pull"), session_id=session_id)

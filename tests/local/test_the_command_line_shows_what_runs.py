@@ -155,6 +155,12 @@ def test_who_may_decide_and_the_votes_so_far_are_shown() -> None:
     assert "  approvers" not in "\n".join(describe(approval()))
 
 
+def test_the_directory_of_a_command_is_shown_beside_it() -> None:
+    shown = "\n".join(describe(approval('{"command":"ls","working_directory":"a\u202e"}')))
+    assert "\n  directory a<U+202E>\n" in shown
+    assert "  directory" not in "\n".join(describe(approval()))
+
+
 def test_an_empty_list_says_that_nothing_waits(ask: Callable[..., str]) -> None:
     assert ask(Api(), "") == "Nothing waits for a decision.\n"
 

@@ -279,7 +279,7 @@ class Stage:
     def tools(self, db: Db, session: Session) -> AgentTools:
         """Return the agent's tools, by the listings that are stored."""
         agent = session.agent(db)
-        return AgentTools.of(agent, Workspace.policies(db), toolset.listed(db, agent))
+        return AgentTools.of(agent, Workspace.policies(db), toolset.listed(db, agent), self_hosted=session.self_hosted)
 
     def claim_call(
         self,

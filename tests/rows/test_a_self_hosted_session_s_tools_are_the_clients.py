@@ -39,6 +39,20 @@ def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) 
     stage.check(session_id)
 
 
+def test_the_client_s_worker_gets_no_directory_of_a_command(stage: Stage) -> None:
+    """It would ignore the field, and run the command elsewhere than people were shown."""
+    session_id = stage.session(self_hosted=True)
+    [bash] = [tool for tool in stage.locked(session_id, stage.tools).offered() if tool["name"] == "bash"]
+    assert "working_directory" not in bash["input_schema"]["properties"]
+    elsewhere = stage.propose(session_id, call(command="ls", working_directory="src"))
+    assert elsewhere.status == "refused"
+    assert "working_directory" in stage.result(elsewhere)
+    asked = stage.reply(session_id, call(command="ls"))[0]
+    with pytest.raises(Invalid, match="working_directory"):
+        stage.decide(stage.approvals(session_id)[-1], result="allow", updated_input={"command": "ls", "working_directory": "src"})
+    assert stage.get(ToolCall, asked.id).status == "asked"
+
+
 def test_our_workers_still_run_the_calls_of_toolsets(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
     session_id = stage.session(self_hosted=True, servers={"shop": "assent:orders"}, shop="always_allow")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules, say
 
+from api.inbox import patterns
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.begin import sessions
@@ -65,6 +66,19 @@ def test_a_standing_grant_covers_every_session_of_the_agent_and_of_no_other(stag
         stage.message(session)
     assert propose(stage, same, "git status") == ["queued"]
     assert propose(stage, other, "git status") == ["asked"]
+
+
+def test_a_pattern_covers_no_call_in_another_directory(stage: Stage) -> None:
+    session = stage.session(max_turns=9)
+    give(stage, session, match="bash(git status *)")
+    [elsewhere] = stage.reply(session, call(command="git status", working_directory="src"))
+    assert elsewhere.status == "asked"
+    [approval] = [a for a in stage.approvals(session) if a.status == "pending"]
+    assert patterns.suggested(approval)[0] == "bash:command=git *:working_directory=src"
+    stage.decide(approval, result="allow", scope="session", match=patterns.suggested(approval)[0])
+    stage.run_call(elsewhere)
+    inside, beside, outside = (call(command="git status", working_directory=name) for name in ("src", "lib", "src/../lib"))
+    assert [c.status for c in stage.reply(session, inside, beside, outside)] == ["queued", "asked", "asked"]
 
 
 def test_a_narrower_match_covers_only_its_commands(stage: Stage) -> None:

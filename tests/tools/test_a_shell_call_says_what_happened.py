@@ -13,15 +13,15 @@ from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
 def test_output_errors_and_exit_code_are_told_apart(call, each_shell):
     result = call("bash", command="echo out; echo err >&2; exit 3")
-    assert [b["text"] for b in result.content] == ["stdout:\nout\n", "stderr:\nerr\n", "exit code: 3"]
+    assert [b["text"] for b in result.content] == ["stdout:\nout\n", "stderr:\nerr\n", "exit code: 3\ndirectory: ."]
     assert result.is_error
-    assert [b["text"] for b in call("bash", command="true").content] == ["exit code: 0"]
+    assert [b["text"] for b in call("bash", command="true").content] == ["exit code: 0\ndirectory: ."]
     assert not call("bash", command="true").is_error
 
 
 def test_the_directory_is_kept_for_the_next_call(call, files, each_shell):
-    assert text(call("bash", command="mkdir -p a/b && cd a/b")) == f"exit code: 0\ndirectory: {files}/a/b"
-    assert text(call("bash", command="pwd")) == f"stdout:\n{files}/a/b\n\nexit code: 0"
+    assert text(call("bash", command="mkdir -p a/b && cd a/b")) == "exit code: 0\ndirectory: a/b"
+    assert text(call("bash", command="pwd")) == f"stdout:\n{files}/a/b\n\nexit code: 0\ndirectory: a/b"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_directory_is_kept_for_the_next_call(call, files, each_shell):
 def test_the_directory_is_kept_however_the_command_ends(call, files, command):
     (files / "d").mkdir()
     result = call("bash", command=command)
-    assert text(result).endswith(f"directory: {files}/d")
+    assert text(result).endswith("\ndirectory: d")
     assert "__status" not in text(result)
     assert "pwd" not in text(result)
 
@@ -71,7 +71,7 @@ def test_a_command_may_be_long_and_of_many_lines(call):
     command = "cat <<'E'\n" + "x" * 300_000 + "\nE\necho \"it's\" $'done'"
     result = call("bash", command=command)
     assert not result.is_error
-    assert text(result).endswith("it's done\n\nexit code: 0")
+    assert text(result).endswith("it's done\n\nexit code: 0\ndirectory: .")
 
 
 @pytest.mark.parametrize("command", ["echo 'unclosed", "if", "}", "# only a comment", "cat <<E"])
@@ -85,7 +85,7 @@ def test_the_shells_first_line_is_the_commands(call):
 
 
 def test_standard_input_is_empty(call, each_shell):
-    assert text(call("bash", command="cat; wc -c")) == "stdout:\n0\n\nexit code: 0"
+    assert text(call("bash", command="cat; wc -c")) == "stdout:\n0\n\nexit code: 0\ndirectory: ."
 
 
 def test_a_command_that_cannot_be_run_is_refused_in_words(call):
@@ -95,12 +95,12 @@ def test_a_command_that_cannot_be_run_is_refused_in_words(call):
 
 
 def test_a_shell_killed_by_a_signal_has_the_usual_code(call, each_shell):
-    assert text(call("bash", command="kill -9 $$")) == "exit code: 137"
+    assert text(call("bash", command="kill -9 $$")) == "exit code: 137\ndirectory: ."
 
 
 def test_invalid_utf8_and_control_characters_are_made_visible(call, each_shell):
     result = call("bash", command=r"printf 'caf\351 \000 \033[31mred\r\n \342\200\256'")
-    assert text(result) == "stdout:\ncaf\ufffd \\x00 \\x1b[31mred\n \\u202e\nexit code: 0"
+    assert text(result) == "stdout:\ncaf\ufffd \\x00 \\x1b[31mred\n \\u202e\nexit code: 0\ndirectory: ."
 
 
 def test_ten_megabytes_of_output_become_head_and_tail(call, each_shell):
@@ -108,7 +108,7 @@ def test_ten_megabytes_of_output_become_head_and_tail(call, each_shell):
     output = text(result)
     assert len(output.encode()) <= 100_000
     assert output.startswith("stdout:\nfirst\nxxx")
-    assert "last\n\nstderr:\ne\n\nexit code: 0" in output
+    assert "last\n\nstderr:\ne\n\nexit code: 0\ndirectory: ." in output
     assert "bytes left out; read_result with call_id" in output
 
 
@@ -117,7 +117,7 @@ def test_endless_output_stays_bounded_and_ends_at_the_time_limit(call, each_shel
     output = text(call("bash", seconds=1, command="yes"))
     assert time.monotonic() - begun < 30
     assert output.startswith("stdout:\ny\ny\n")
-    assert output.endswith("timed out after 1 s; its processes were killed")
+    assert output.endswith("timed out after 1 s; its processes were killed\ndirectory: .")
 
 
 def test_a_call_may_ask_for_less_time_but_not_for_more(call):
@@ -134,7 +134,7 @@ def test_output_can_be_read_while_it_runs(context):
         assert until(running.output.texts) == {"stdout": "so far\n"}
         cancelled.set()
         output = text(result.result())
-    assert output == "stdout:\nso far\n\nstderr:\nTerminated\n\ncancelled; its processes were killed"
+    assert output == "stdout:\nso far\n\nstderr:\nTerminated\n\ncancelled; its processes were killed\ndirectory: ."
 
 
 @pytest.mark.parametrize("way", ["trap", "child", "background"])
@@ -150,7 +150,7 @@ def test_a_command_gets_sigterm_before_it_is_killed(call, each_shell, way):
             threading.Timer(1, cancelled.set).start()
         output = text(call("bash", seconds=60 if cancelled else 1, cancelled=cancelled, command=command))
         assert output.startswith("stdout:\nbegun\ntidied up\n")
-        assert output.endswith(f"{how}; its processes were killed")
+        assert output.endswith(f"{how}; its processes were killed\ndirectory: .")
         assert "went on" not in output
 
 
@@ -159,7 +159,7 @@ def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(call, each_she
     begun = time.monotonic()
     output = text(call("bash", seconds=0.5, command="trap '' TERM; echo begun; while :; do sleep 1; done; echo went on"))
     assert 1 <= time.monotonic() - begun < 4
-    assert output == "stdout:\nbegun\n\ntimed out after 0.5 s; its processes were killed"
+    assert output == "stdout:\nbegun\n\ntimed out after 0.5 s; its processes were killed\ndirectory: ."
 
 
 def test_nothing_of_the_workers_environment_reaches_the_shell(call, each_shell, monkeypatch):
@@ -181,4 +181,4 @@ def test_no_descriptor_of_the_worker_reaches_the_shell(call, files, each_shell):
 
 def test_limits_are_set(call, each_shell):
     output = text(call("bash", command="ulimit -c; ulimit -n; ulimit -f; umask"))
-    assert output == "stdout:\n0\n4096\n1048576\n0022\n\nexit code: 0"
+    assert output == "stdout:\n0\n4096\n1048576\n0022\n\nexit code: 0\ndirectory: ."

@@ -84,14 +84,14 @@ def test_a_full_folder_can_be_cleared_and_not_be_filled(call, files, each_shell)
     assert "0\n" in output
     assert f"more than the {LIMIT} that it may. Until there is room, no command can make a file longer: remove some." in output
     assert (files / "new").stat().st_size == 0
-    assert text(call("bash", command="rm -r d 2 3")) == "exit code: 0"
+    assert text(call("bash", command="rm -r d 2 3")) == "exit code: 0\ndirectory: ."
     assert not call("bash", command="echo x > new").is_error
 
 
 def test_links_and_sparse_files_are_not_counted_as_new_bytes(call, files, each_shell):
     fill(files, 1_000_000)
     command = "ln full again; ln full more; ln -s full link; truncate -s 1500000 hole; sleep 1"
-    assert text(call("bash", command=command)) == "exit code: 0"
+    assert text(call("bash", command=command)) == "exit code: 0\ndirectory: ."
 
 
 def test_the_disk_keeps_some_room(call, files, each_shell, setting):

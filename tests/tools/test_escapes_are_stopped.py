@@ -79,7 +79,7 @@ def test_every_place_that_can_be_written_has_a_limit(call, files, setting):
 def test_nothing_of_the_kernel_can_be_written(call):
     look = "find /proc -maxdepth 5 -path '/proc/[0-9]*' -prune -o -type f -writable -print 2> errors"
     output = text(call("bash", command=f"{look}; : >> /proc/self/oom_score_adj"))
-    assert output == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1"
+    assert output == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1\ndirectory: ."
 
 
 def test_no_private_key_lies_beside_the_certificates(call):
@@ -114,7 +114,7 @@ def test_a_set_user_id_bit_gives_nothing(call):
     look = "./own -pc 'grep -h -E \"NoNewPrivs|CapEff\" /proc/self/status'"
     output = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
     assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in output
-    assert output.endswith("exit code: 1")  # every mount has nosuid
+    assert output.endswith("exit code: 1\ndirectory: .")  # every mount has nosuid
 
 
 # Secrets and other processes

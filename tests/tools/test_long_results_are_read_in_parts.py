@@ -91,7 +91,10 @@ def test_beyond_the_storage_limit_head_and_tail_are_stored():
 def test_a_shell_stores_all_output_that_fits(call, each_shell):
     result = call("bash", command="seq 50000; echo oops >&2")
     assert result.whole is not None
-    assert result.whole.decode() == "stdout:\n" + "".join(f"{n}\n" for n in range(1, 50_001)) + "\nstderr:\noops\n\nexit code: 0"
+    assert (
+        result.whole.decode()
+        == "stdout:\n" + "".join(f"{n}\n" for n in range(1, 50_001)) + "\nstderr:\noops\n\nexit code: 0\ndirectory: ."
+    )
 
 
 # How it is read

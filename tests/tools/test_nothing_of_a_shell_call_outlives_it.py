@@ -61,7 +61,7 @@ def test_all_is_dead_after_a_cancel(call, each_shell, stubborn, mark):
 def test_background_processes_end_with_the_call(call, each_shell, mark):
     result = call("bash", command=f"sleep {mark} & (setsid nohup sleep {mark} &); echo done")
     assert alive(mark) == []
-    assert text(result) == "stdout:\ndone\n\nexit code: 0"
+    assert text(result) == "stdout:\ndone\n\nexit code: 0\ndirectory: ."
 
 
 @pytest.fixture

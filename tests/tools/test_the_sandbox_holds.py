@@ -87,7 +87,7 @@ def test_home_and_etc_hold_nothing_of_the_machine(call, bubblewrap):
 
 def test_the_tools_of_the_system_work(call, bubblewrap):
     output = text(call("bash", command="awk 'BEGIN {print 6*7}'; seq 3 | sort -r | head -1; date > d && cat d | wc -l"))
-    assert output == "stdout:\n42\n3\n1\n\nexit code: 0"
+    assert output == "stdout:\n42\n3\n1\n\nexit code: 0\ndirectory: ."
 
 
 def test_sessions_are_hidden_even_where_their_parent_folder_is_visible(bubblewrap, root):

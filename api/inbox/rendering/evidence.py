@@ -39,14 +39,20 @@ def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool =
     `ours`: True for a built-in tool on a workdir that our own workers have.
     """
     if tool == "bash" and isinstance(arguments.get("command"), str):
-        where = (look or {}).get("directory")
-        header = f"in {visible_lines(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
-        return Evidence(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"))
+        return _command(arguments, look or {}, ours=ours)
     if tool == "edit" and all(isinstance(arguments.get(name), str) for name in ("file_path", "old_string", "new_string")):
         return _edit(arguments, look, ours=ours)
     if tool == "write" and all(isinstance(arguments.get(name), str) for name in ("file_path", "content")):
         return _write(arguments, look, ours=ours)
     return Evidence(rest=tree(dict(arguments)))
+
+
+def _command(arguments: Arguments, look: Look, *, ours: bool) -> Evidence:
+    directory = arguments.get("working_directory")
+    where = directory if isinstance(directory, str) else look.get("directory")
+    header = f"in {visible_lines(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
+    note = visible_lines(str(look["problem"])) if look.get("problem") else ""
+    return Evidence(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"), note=note)
 
 
 def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:

@@ -10,7 +10,7 @@ from models.pure import shell
 from models.pure.masking import mask
 from models.pure.offer import Offer
 from models.pure.policy import Granted, Verdict
-from models.pure.policy.conditions import look_up, pointer
+from models.pure.policy.inputs import Input
 from models.pure.policy.rules import COMMAND_PATHS
 from models.session.approval.grant import Grant
 from models.session.row import Session
@@ -50,8 +50,9 @@ def explain(
     applied = SessionPolicies(one, policies, settings().default_permission, listed(db, one))
     applied = applied.in_session(git_written=session is not None and session.git_written)
     grants = Grant.live(db, session, {tool}) if session else []
-    texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
-    lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
+    call = Input(tool, tool_input, None)
+    texts = [path for path in sorted(COMMAND_PATHS) if isinstance(call.at(path).value, str)]
+    lines = {path: line for path in texts if (line := call.line(path))}
     offer = applied.quorum(tool).offer
     counted = tuple(grant.rule for grant in grants if grant.is_offered(offer))
     granted = Granted(counted, mask(dict(tool_input)).shown) if counted else None

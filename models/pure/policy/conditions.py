@@ -12,6 +12,8 @@ from models.pure.json.canonical import canonical
 from models.pure.policy import globs
 from models.pure.policy.rules import MAX_CHOICES, MAX_REGEX, MAX_TEXT, Effect
 
+DIRECTORY = "/working_directory"
+"""The argument of `bash` that names the directory in which its command starts."""
 MISSING = object()
 """The value of a missing argument."""
 UNREACHABLE = object()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.pure.policy.rules import FILE_PATHS
-from models.pure.shell import git_places, read
+from models.pure.shell import git_places, in_directory, read
 
 DOUBT = "this session has, or may have written, files that can have git run other commands"
 
@@ -22,7 +22,9 @@ def may_write_git(tool: str, arguments: Mapping[str, Any]) -> bool:
     command = arguments.get("command") if tool == "bash" else None
     if not isinstance(command, str):
         return False
-    line = read(command)
+    directory = arguments.get("working_directory")
+    text = in_directory(command, None if directory is None else str(directory))
+    line = read(text)
     if not line.doubt:
         return False
-    return git_places.mentioned(command) or any(git_places.doubt(words) for words in line.suspects)
+    return git_places.mentioned(text) or any(git_places.doubt(words) for words in line.suspects)

@@ -8,20 +8,25 @@ from typing import Any
 from models.pure.json.canonical import digest
 from models.pure.masking import MARKER
 from models.pure.policy.commands import joined
-from models.pure.policy.conditions import MISSING, Argument, look_up, pointer
-from models.pure.shell import Line, Words, read
+from models.pure.policy.conditions import DIRECTORY, MISSING, Argument, look_up, pointer
+from models.pure.shell import Line, Words, in_directory, read
 
 _OPAQUE = "\udcff"
 """Stands for a secret in texts that patterns test. Only a `*` matches it: no pattern has this character, and RE2 cannot read it."""
 
 
 class Input:
-    """The input of one call. `git_doubt` says why commands of git cannot be read with certainty in this session."""
+    """The input of one call of `tool`. `git_doubt` says why commands of git cannot be read with certainty in this session.
+
+    The command of a call of `bash` that names its directory is read as a line that begins with `cd` to that directory. So no rule
+    allows it that would not allow that line.
+    """
 
     shown: "Shown | None" = None
     """The same input with its secrets masked; None if nothing is masked."""
 
-    def __init__(self, fields: Mapping[str, Any], workdir: str | None, git_doubt: str | None = None) -> None:
+    def __init__(self, tool: str, fields: Mapping[str, Any], workdir: str | None, git_doubt: str | None = None) -> None:
+        self._directory = fields.get(DIRECTORY.removeprefix("/")) if tool == "bash" else None
         self._fields = fields
         self._git_doubt = git_doubt
         self._workdir = workdir
@@ -52,17 +57,22 @@ class Input:
         """Return a value as tests see it."""
         return value
 
+    def names_directory(self, path: str) -> bool:
+        """True if the line at a pointer begins with a `cd` to the directory that the input names."""
+        return path == "/command" and self._directory is not None
+
     def line(self, path: str) -> Line | None:
         """Return the command line at a pointer; None if there is none. A value that is not text cannot be read with certainty."""
         if path not in self._lines:
             value = self._at(path)
-            self._lines[path] = None if value is MISSING or value is None or value == "" else self._read(value)
+            self._lines[path] = None if value is MISSING or value is None or value == "" else self._read(path, value)
         return self._lines[path]
 
-    def _read(self, value: Any) -> Line:
-        if not isinstance(value, str):
+    def _read(self, path: str, value: Any) -> Line:
+        directory = self._directory if path == "/command" else None
+        if not isinstance(value, str) or not isinstance(directory, str | None):
             return Line((), "it is not text", ())
-        line = read(value)
+        line = read(in_directory(value, directory))
         return replace(line, doubt=self._git_doubt) if self._git_doubt and not line.doubt and line.runs("git") else line
 
     def commands(self, path: str) -> list[str]:

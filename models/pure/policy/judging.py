@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.pure.policy.commands import Pattern, certain_beginning, compiled
-from models.pure.policy.conditions import test_of
+from models.pure.policy.conditions import DIRECTORY, test_of
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import text_glob
 from models.pure.policy.inputs import Input, Shown, programs
@@ -34,8 +34,10 @@ class _Compiled:
             if condition.operator == "command":
                 self.path, self.pattern = condition.path, compiled(condition.value)
         self._texts = [c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _TEXTS]
-        about_texts = {c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _ABOUT_TEXTS}
-        self.lines = about_texts | ({self.path} if self.path else set())
+        self._about_texts = {c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _ABOUT_TEXTS}
+        self.names_directory = any(c.path == DIRECTORY for c in tests)
+        """True if the rule says in which directories a command may start."""
+        self.lines = self._about_texts | ({self.path} if self.path else set())
         """The pointers of the command lines that the rule is about."""
 
     def holds(self, call: Input) -> bool:
@@ -52,12 +54,11 @@ class _Compiled:
                 return False
         if self.rule.match.input_sha256 and self.rule.match.input_sha256 != call.sha256:
             return False
-        # A pattern of texts knows nothing of `;`, so it allows a line only if the line is certainly one command.
-        return (
-            self._strict
-            or not self._texts
-            or all((line := call.line(path)) and not line.doubt and len(line.commands) == 1 for path in self._texts)
-        )
+        return self._strict or (self._is_about_directory(call) and all(_is_one_command(call, path) for path in self._texts))
+
+    def _is_about_directory(self, call: Input) -> bool:
+        """False if the rule allows texts of commands and says nothing of the directory that the call names."""
+        return self.names_directory or not any(map(call.names_directory, self._about_texts))
 
     def suspects(self, call: Input) -> bool:
         """True if the pattern fits any command that the line may run. A rule without a pattern fits every line."""
@@ -108,10 +109,12 @@ class _Rules:
         """Return the rules that together match every command of a certain line, the first for each; else None."""
         for path in self._paths:
             numbers = range(len(call.commands(path)))
-            hits = [next((rule for rule in self._rules if rule.fits(call, path, n) and rule.holds(call)), None) for n in numbers]
-            certain = [hit for hit in hits if hit]
-            if certain and len(certain) == len(hits):
-                return sorted(dict.fromkeys(certain), key=lambda hit: hit.place)
+            if hits := _covering(self._rules, call, path, numbers):
+                return hits
+            if call.names_directory(path):  # rules that say in which directories need not cover the `cd` as well
+                about_directory = [rule for rule in self._rules if rule.names_directory]
+                if hits := _covering(about_directory, call, path, numbers[1:]):
+                    return hits
         return None
 
     def naming(self, path: str, call: Input, number: int) -> Rule | None:
@@ -175,8 +178,8 @@ class CompiledRules:
         `shown`: the arguments with their secrets masked, which a grant must fit too; None if nothing is masked. `git_doubt`: why
         commands of git are uncertain in this session; None if they are not.
         """
-        tool_rules, call = self._rules_of(tool), Input(arguments, workdir, git_doubt)
-        call.shown = None if shown is None else Shown(shown, workdir, git_doubt)
+        tool_rules, call = self._rules_of(tool), Input(tool, arguments, workdir, git_doubt)
+        call.shown = None if shown is None else Shown(tool, shown, workdir, git_doubt)
         for rules in (tool_rules.deny, tool_rules.ask):
             if hit := rules.strict(call):
                 return _verdict([hit])
@@ -219,6 +222,19 @@ class CompiledRules:
                 binding=_first_by_path([rule for rule in [*deny, *ask] if not rule.rule.guard_rail]),
             )
         return self._tools[tool]
+
+
+def _is_one_command(call: Input, path: str) -> bool:
+    """True if the line is certainly one command, after the `cd` to its directory. A pattern of texts knows nothing of `;`."""
+    line = call.line(path)
+    return line is not None and not line.doubt and len(line.commands) == 1 + call.names_directory(path)
+
+
+def _covering(rules: list[_Compiled], call: Input, path: str, numbers: range) -> list[_Compiled] | None:
+    """Return the rules that together match these commands of a certain line, the first for each; None if one is not matched."""
+    hits = [next((rule for rule in rules if rule.fits(call, path, n) and rule.holds(call)), None) for n in numbers]
+    certain = [hit for hit in hits if hit]
+    return sorted(dict.fromkeys(certain), key=lambda hit: hit.place) if certain and len(certain) == len(hits) else None
 
 
 def _first_by_path(rules: list[_Compiled]) -> dict[str, Rule]:

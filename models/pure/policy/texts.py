@@ -20,7 +20,7 @@ from models.pure.policy.rules import COMMAND_PATHS, FILE_PATHS, MAX_CONDITIONS, 
 _CAPITALS = {name.capitalize(): name for name in ("bash", *FILE_PATHS)}
 _TOOL = re.compile(r"[A-Za-z0-9_.*?-]{1,200}")
 _ARGUMENT = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
-_FILES = frozenset({"path", "file_path", "file", "filename", "dir", "directory", "folder", "cwd"})
+_FILES = frozenset({"path", "file_path", "file", "filename", "dir", "directory", "folder", "cwd", "working_directory"})
 
 
 def match_of(text: str) -> Match:

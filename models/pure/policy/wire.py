@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from models.pure.policy.conditions import OPERATORS, pointer
+from models.pure.policy.conditions import DIRECTORY, OPERATORS, pointer
 from models.pure.policy.globs import text_glob
 from models.pure.policy.rules import (
     EFFECTS,
@@ -78,6 +78,7 @@ def rule_of(value: Any, *, where: str = "rule", source: Source = "tool", id: str
         raise ValueError(f"{where}.priority: must be a whole number of at most {MAX_PRIORITY}; leave it out for 0")
     match = _match(value.get("match"), f"{where}.match")
     _refuse_search_by_folder(effect, match, f"{where}.match")
+    _refuse_command_by_directory(effect, match, f"{where}.match")
     return Rule(effect, match, reason, priority, source, id)
 
 
@@ -174,6 +175,13 @@ def _refuse_search_by_folder(effect: Effect, match: Match, where: str) -> None:
             if match.tool != tool:
                 remedy += f", and name the other tools that {match.tool} stands for"
             raise ValueError(f"{where}: a search by {tool} from a parent folder would bypass the rule; {remedy}")
+
+
+def _refuse_command_by_directory(effect: Effect, match: Match, where: str) -> None:
+    """Refuse rules that deny or ask by the directory of a command, since the command can change its directory itself."""
+    if effect != "allow" and text_glob(match.tool)("bash") and any(c.path == DIRECTORY for c in match.conditions):
+        remedy = "write a pattern of commands, such as bash(git push *), or bash for all of its calls"
+        raise ValueError(f"{where}: a `cd` in the command would bypass the rule; {remedy}")
 
 
 def _never(tool: str, source: Source) -> Policy:

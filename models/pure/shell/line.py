@@ -1,6 +1,7 @@
 """Parses a command line for policies."""
 
 import re
+import shlex
 from dataclasses import dataclass
 
 from models.pure.shell import git_commands, git_places, grammar, wrappers
@@ -34,6 +35,11 @@ class Line:
     def runs(self, name: str) -> bool:
         """True if one of the commands has this name, in any folder."""
         return any(wrappers.plain_name(words[0]) == name for words in self.commands)
+
+
+def in_directory(command: str, directory: str | None) -> str:
+    """Return the line that has the effect of a command in a directory, for rules and for people. None: no directory is named."""
+    return command if directory is None else f"cd -- {shlex.quote(directory)}\n{command}"
 
 
 def read(text: str) -> Line:

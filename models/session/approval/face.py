@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.errors import Conflict
+from models.pure.shell import in_directory
 from models.pure.text.visible import visible, visible_lines
 from models.session.approval import sentences
 from models.session.approval.row import Approval
@@ -70,8 +71,8 @@ def _text(approval: Approval, arguments: Mapping[str, Any]) -> str:
     """Return all arguments as text. The tool is named unless the title names it."""
     if sentences.is_standard(approval):
         match approval.tool, arguments:
-            case ("bash", {"command": str(text), **others}) if not others:
-                return text
+            case ("bash", {"command": str(text), **others}) if others.keys() <= {"working_directory"}:
+                return in_directory(text, others.get("working_directory"))
             case ("read", {"file_path": str(text), **others}) if not others:
                 return visible(text)
             case ("glob" | "grep", {"pattern": str(text), **others}) if not others:

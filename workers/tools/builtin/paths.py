@@ -83,6 +83,20 @@ def resolve(workdir: Path, path: str) -> str:
         return "/".join([*walk.names, *([] if name == "." else [name])]) or "."
 
 
+def directory(workdir: Path, path: str) -> Path:
+    """The absolute path of a directory in the workdir. Errors: ToolError for anything else, and for a path with `..` or a link."""
+    shown = escape_controls(path[:200])
+    if ".." in path.split("/"):
+        raise ToolError(f"{shown}: must not contain `..`; name the directory from the working directory")
+    names = _components(workdir, path, shown)
+    target = resolve(workdir, path)
+    if target != ("/".join(names) or "."):
+        raise ToolError(f"{shown}: is a symbolic link; name the directory itself, {escape_controls(target[:200])}")
+    with located(workdir, path, {path: target}) as place:
+        os.close(open_folder(place))
+    return workdir.joinpath(*names)
+
+
 def open_file(place: Place) -> int:
     """A file descriptor to read a regular file. Refuses anything else before it opens it."""
     # Check before, because opening some devices has effects, and after, on the open file.

@@ -6,25 +6,24 @@ from typing import Any
 from assent import ToolError
 from models.pure.text.line_diff import hunks
 from workers.tools.builtin import edit, paths
-from workers.tools.builtin.shell import next_directory
-from workers.tools.clean import escape_controls
+from workers.tools.builtin.shell import shown_directory, starting_directory
 
 
 def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what `models.session.approval.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
     try:
         if tool == "bash":
-            return {"directory": _directory(root)}
+            return {"directory": _directory(root, fields)}
         with paths.located(root / "files", fields["file_path"]) as place:
             return _edit(place, fields) if tool == "edit" else _write(place, fields)
     except ToolError as error:
         return {"problem": str(error)}
 
 
-def _directory(root: Path) -> str:
-    """Where the next command starts, relative to the session's files."""
-    relative = next_directory(root).resolve().relative_to((root / "files").resolve())
-    return escape_controls(str(relative)) if relative.parts else "the session's directory"
+def _directory(root: Path, fields: dict[str, Any]) -> str:
+    """Where the command starts, relative to the session's files."""
+    directory = shown_directory(root, starting_directory(root, fields))
+    return "the session's directory" if directory == "." else directory
 
 
 def _edit(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:

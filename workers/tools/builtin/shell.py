@@ -11,12 +11,14 @@ from assent import ToolError
 from models.settings import settings
 from workers import leash
 from workers.leash import quota
+from workers.tools.builtin import paths
+from workers.tools.clean import escape_controls
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutcomeUnknown, OutputSoFar
 from workers.tools.sandbox import bubblewrap, git, workdir
 from workers.tools.sandbox.bubblewrap import shell_problem
 
-__all__ = ["BASH", "confined", "next_directory", "run", "walls_of"]
+__all__ = ["BASH", "confined", "run", "shown_directory", "starting_directory", "walls_of"]
 
 _COMMAND_FD = 249
 _ENVIRONMENT = {
@@ -35,7 +37,13 @@ _NO_GROWTH = "ulimit -f 0; "
 # After SIGTERM the shell waits for its child and then exits.
 # All on one line, so that line numbers in error messages are the command's own.
 _WRITE_DIRECTORY = f'printf "\\0" >&{leash.DIRECTORY_FD}; builtin pwd -P >&{leash.DIRECTORY_FD}'
+# Another call may replace the directory by a link after the worker has checked it.
+_REQUIRE_DIRECTORY = (
+    '[ "$(builtin pwd -P; printf x)" = "$1"$\'\\nx\' ] || { '
+    'echo "the directory was moved or replaced before the command began; nothing was done" >&2; exit 126; }; shift; '
+)
 _SCRIPT = (
+    f"{_REQUIRE_DIRECTORY}"
     f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_WRITE_DIRECTORY}' EXIT; "
     "trap '{ set +x; trap \"\" TERM; wait; exit 143; } 2>/dev/null' TERM; "
     f'__command="$(</dev/fd/{_COMMAND_FD})"; exec {_COMMAND_FD}<&-; eval "$__command"; '
@@ -45,12 +53,13 @@ _SCRIPT = (
 
 def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     text = fields.get("command")
-    if fields.get("restart"):
+    if fields.get("restart") and not text and fields.get("working_directory") is None:
         _remember(context, None)
-        if not text:
-            return text_result("The shell starts again in the working directory.")
+        return text_result("The shell starts again in the working directory.", _line(context))
     if not text:
         raise ToolError("command is required")
+    if fields.get("restart"):
+        _remember(context, None)
     if "\0" in text:
         raise ToolError("command: must not contain NUL")
     if problem := shell_problem():
@@ -63,11 +72,13 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     seconds = min(timeout, context.seconds) if timeout > 0 else context.seconds
     walls, full = walls_of(context.workdir)
     script_limits = (_NO_GROWTH if full else "") + bubblewrap.process_limit()
-    argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash"]
-    command = confined(context, argv, next_directory(context.root), walls, {_COMMAND_FD: script})
+    directory = starting_directory(context.root, fields)
+    argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash", str(directory)]
+    command = confined(context, argv, directory, walls, {_COMMAND_FD: script})
     ended = run(command, seconds, context.cancelled, context.output)
-    moved = _remember(context, ended.directory) if ended.directory else None
-    return _result(context, ended, seconds, moved)
+    if ended.directory:
+        _remember(context, ended.directory)
+    return _result(context, ended, seconds)
 
 
 def confined(context: ToolContext, argv: list[str], cwd: Path, walls: leash.Walls, files: dict[int, bytes]) -> leash.Command:
@@ -128,20 +139,36 @@ def walls_of(files: Path) -> tuple[leash.Walls, bool]:
     return walls, full is not None
 
 
-def _result(context: ToolContext, ended: leash.Ended, seconds: float, moved: str | None) -> ToolResult:
-    """Standard output and standard error, each in its own block, then how the command ended. An error unless the code is 0."""
+def _result(context: ToolContext, ended: leash.Ended, seconds: float) -> ToolResult:
+    """Standard output and standard error, each in its own block, then how the command ended and where the next one starts. An error
+    unless the code is 0."""
     texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
-    if reason := ended.reason(seconds):
-        texts.append(f"{reason}; its processes were killed")
-    else:
-        code = ended.code if ended.code >= 0 else 128 - ended.code
-        texts.append(f"exit code: {code}" + (f"\ndirectory: {moved}" if moved else ""))
     if problem := workdir.full(context.workdir):
         texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
+    code = ended.code if ended.code >= 0 else 128 - ended.code
+    reason = ended.reason(seconds)
+    texts.append((f"{reason}; its processes were killed" if reason else f"exit code: {code}") + f"\n{_line(context)}")
     return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
 
 
-def next_directory(root: Path) -> Path:
+def starting_directory(root: Path, fields: dict[str, Any]) -> Path:
+    """The directory in which the command of a call starts, in the files of the session at `root`. Errors: ToolError for a
+    `working_directory` that is none there."""
+    path = fields.get("working_directory")
+    if path is None:
+        return root / "files" if fields.get("restart") else _next_directory(root)
+    try:
+        return paths.directory(root / "files", path)
+    except ToolError as error:
+        raise ToolError(f"working_directory: {error}") from None
+
+
+def shown_directory(root: Path, directory: Path) -> str:
+    """A directory relative to the files of the session at `root`, safe to show."""
+    return escape_controls(str(directory.relative_to(root / "files")))
+
+
+def _next_directory(root: Path) -> Path:
     """The directory where the last call ended, if it is still in the files of the session at `root`; else those files."""
     try:
         kept = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
@@ -159,15 +186,18 @@ def _inside(files: Path, directory: Path) -> bool:
         return False
 
 
-def _remember(context: ToolContext, directory: str | None) -> str | None:
-    """Store the directory for the next call; of concurrent calls the last one wins. Returns the directory if it changed."""
+def _line(context: ToolContext) -> str:
+    """The line that ends every result."""
+    return f"directory: {shown_directory(context.root, _next_directory(context.root))}"
+
+
+def _remember(context: ToolContext, directory: str | None) -> None:
+    """Store the directory for the next call; of concurrent calls the last one wins."""
     kept = context.workdir if directory is None or not _inside(context.workdir, Path(directory)) else Path(directory)
-    before = next_directory(context.root)
     temporary = context.state / f"directory-{secrets.token_hex(8)}"
     with contextlib.suppress(OSError):  # a full disk must not hide the command's result
         temporary.write_bytes(os.fsencode(kept))
         temporary.replace(context.state / "directory")
-    return None if kept == before else str(kept)
 
 
 BASH = Tool(
@@ -175,13 +205,22 @@ BASH = Tool(
     description=(
         "Run a command in bash. Each call is a new shell that starts in the directory where the last call ended. "
         "Variables, functions and jobs do not outlive a call, and background processes are killed when it ends. "
-        "Standard input is empty. Standard output, standard error and the exit code are returned separately."
+        "Standard input is empty. Standard output, standard error and the exit code are returned separately, and the directory "
+        "where the next call starts."
     ),
     input_schema={
         "type": "object",
         "properties": {
             "command": {"type": ["string", "null"], "description": "The command to run. Required unless restart is set."},
             "restart": {"type": ["boolean", "null"], "description": "Go back to the working directory first."},
+            "working_directory": {
+                "type": ["string", "null"],
+                "minLength": 1,
+                "description": (
+                    "The directory in which the command starts, from the session's working directory, without `..` or links. "
+                    "Default: where the last call ended."
+                ),
+            },
             "timeout_ms": {
                 "type": ["integer", "null"],
                 "minimum": 0,
