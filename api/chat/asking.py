@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from api.chat import answers
+from api.chat import responses
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.pure.naming import APPROVAL_TOOL
@@ -40,7 +40,7 @@ class Asks:
     """The approvals that a session waits for, for one client."""
 
     sentences: list[str]
-    calls: list[answers.ToolCall]
+    calls: list[responses.ToolCall]
 
 
 def asks(db: Db, principal: Principal, session: Session, how: How) -> Asks:
@@ -67,7 +67,7 @@ def sentence(approval: Approval) -> str:
     return f"Waiting for approval: {visible(approval.prompt)} ({approval.id})"
 
 
-def _call(approval: Approval, offer: Offer) -> answers.ToolCall:
+def _call(approval: Approval, offer: Offer) -> responses.ToolCall:
     arguments = {
         "approval_id": approval.id,
         "tool": approval.tool,
@@ -77,8 +77,8 @@ def _call(approval: Approval, offer: Offer) -> answers.ToolCall:
         "input_sha256": approval.runs,
         "expires_at": rfc3339(approval.expires_at),
     }
-    function = answers.CalledFunction(name=APPROVAL_TOOL, arguments=json.dumps(arguments, ensure_ascii=False))
-    return answers.ToolCall(id=f"{approval.id}_{approval.runs}", type="function", function=function)
+    function = responses.CalledFunction(name=APPROVAL_TOOL, arguments=json.dumps(arguments, ensure_ascii=False))
+    return responses.ToolCall(id=f"{approval.id}_{approval.runs}", type="function", function=function)
 
 
 def shown_input(approval: Approval, sha256: str) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from api.chat import answers, asking
+from api.chat import asking, responses
 from api.chat.preview import APART
 from api.chat.waiting import Wait
 from api.door.errors import Denied
@@ -24,13 +24,13 @@ _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 class End:
     """The end of an answer."""
 
-    finish_reason: answers.FinishReason
+    finish_reason: responses.FinishReason
     sentences: str
     """Text that asks for approvals; empty for none, and if a listing of the session asks already. No event stores it."""
-    tool_calls: list[answers.ToolCall]
+    tool_calls: list[responses.ToolCall]
     """Calls of the client's tools, and calls that ask for approvals."""
-    usage: answers.CompletionUsage
-    assent: answers.OfAssent
+    usage: responses.CompletionUsage
+    assent: responses.OfAssent
 
 
 def end(wait: Wait) -> End:
@@ -52,7 +52,7 @@ def end(wait: Wait) -> End:
         raise Denied(MODEL_FAILED, f"The model failed, so the run ended: {wait.error['message']}", **{"x-should-retry": "false"})
     cut = turn is not None and turn.stop_reason in _CUT
     reason = "content_filter" if stop_reason.get("type") == "refusal" else "length" if cut else "stop"
-    assent = answers.OfAssent.from_row(
+    assent = responses.OfAssent.from_row(
         None,
         session_id=session.id,
         waiting_on=waiting,
@@ -63,7 +63,7 @@ def end(wait: Wait) -> End:
     return End("tool_calls" if calls else reason, sentences, calls, _usage(wait.usage), assent)  # type: ignore[arg-type]  # one of the literals
 
 
-def _calls_of_client(db: Db, session: Session) -> list[answers.ToolCall]:
+def _calls_of_client(db: Db, session: Session) -> list[responses.ToolCall]:
     """Return the calls that wait for the client's results."""
     calls = db.find(ToolCall, _OPEN, session=session.id, turn=session.turn_id)
     inputs = {
@@ -75,16 +75,16 @@ def _calls_of_client(db: Db, session: Session) -> list[answers.ToolCall]:
 _OPEN = "WHERE session_id = %(session)s AND turn_id = %(turn)s AND status = 'with_client' AND kind = 'custom' ORDER BY position"
 
 
-def called(call: ToolCall, call_input: dict[str, object]) -> answers.ToolCall:
+def called(call: ToolCall, call_input: dict[str, object]) -> responses.ToolCall:
     """Return a call with this input in OpenAI's format."""
-    function = answers.CalledFunction(name=call.name, arguments=json.dumps(call_input, ensure_ascii=False))
-    return answers.ToolCall(id=call.id, type="function", function=function)
+    function = responses.CalledFunction(name=call.name, arguments=json.dumps(call_input, ensure_ascii=False))
+    return responses.ToolCall(id=call.id, type="function", function=function)
 
 
-def _usage(tokens: dict[str, int]) -> answers.CompletionUsage:
+def _usage(tokens: dict[str, int]) -> responses.CompletionUsage:
     cached, written = tokens["cache_read_input_tokens"], tokens["cache_creation_input_tokens"]
     prompt, completion = tokens["input_tokens"] + cached + written, tokens["output_tokens"]
-    details = answers.PromptTokens(cached_tokens=cached, cache_write_tokens=written)
-    return answers.CompletionUsage(
+    details = responses.PromptTokens(cached_tokens=cached, cache_write_tokens=written)
+    return responses.CompletionUsage(
         prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion, prompt_tokens_details=details
     )

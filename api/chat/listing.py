@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from api.chat import answers, asking
+from api.chat import asking, responses
 from api.chat.ending import called
 from api.chat.preview import APART
 from api.chat.requests import MessageList
@@ -39,11 +39,11 @@ _CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, 
 _QUEUED = "WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL ORDER BY seq"
 
 
-Message = Callable[[], answers.ListedMessage]
+Message = Callable[[], responses.ListedMessage]
 """Returns a message, and reads nothing."""
 
 
-def listed(db: Db, principal: Principal, session: Session, query: MessageList) -> Callable[[], answers.ListedMessages]:
+def listed(db: Db, principal: Principal, session: Session, query: MessageList) -> Callable[[], responses.ListedMessages]:
     """Return a function that returns the messages of a page of turns, and reads nothing.
 
     The last page ends with the messages that no turn has read yet.
@@ -53,10 +53,10 @@ def listed(db: Db, principal: Principal, session: Session, query: MessageList) -
     asks = [] if after else asking.asks(db, principal, session, query.approvals).calls
     messages: list[Message] = [
         *_of_turns(db, session, turns, whole=runs_tools(principal)),
-        *([partial(answers.ListedMessage, role="assistant", content=None, tool_calls=asks)] if asks else []),
+        *([partial(responses.ListedMessage, role="assistant", content=None, tool_calls=asks)] if asks else []),
         *(partial(_prompt, event) for event in queued),
     ]
-    return lambda: answers.ListedMessages(object="list", data=[message() for message in messages], next_page=after)
+    return lambda: responses.ListedMessages(object="list", data=[message() for message in messages], next_page=after)
 
 
 def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -> list[Message]:
@@ -81,21 +81,21 @@ def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -
     return messages
 
 
-def _decisions(db: Db, call_ids: list[str]) -> dict[str, list[answers.ListedDecision]]:
+def _decisions(db: Db, call_ids: list[str]) -> dict[str, list[responses.ListedDecision]]:
     """Return the decisions on calls by the call's id, oldest first."""
     approvals = db.find(Approval, "WHERE tool_call_id = ANY(%(ids)s)", ids=call_ids) if call_ids else []
     votes = Vote.of(db, [approval.id for approval in approvals])
-    decisions: dict[str, list[answers.ListedDecision]] = {}
+    decisions: dict[str, list[responses.ListedDecision]] = {}
     for approval in sorted(approvals, key=Approval.age):
-        decisions.setdefault(approval.tool_call_id, []).append(answers.ListedDecision.of(approval, votes[approval.id]))
+        decisions.setdefault(approval.tool_call_id, []).append(responses.ListedDecision.of(approval, votes[approval.id]))
     return decisions
 
 
-def _prompt(event: Event) -> answers.ListedMessage:
+def _prompt(event: Event) -> responses.ListedMessage:
     blocks = event.body["content"]
     if len(blocks) == 1 and blocks[0]["type"] == "text":
-        return answers.ListedMessage(role="user", content=blocks[0]["text"])
-    return answers.ListedMessage(role="user", content=[_part(block) for block in blocks])
+        return responses.ListedMessage(role="user", content=blocks[0]["text"])
+    return responses.ListedMessage(role="user", content=[_part(block) for block in blocks])
 
 
 def _part(block: dict[str, Any]) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def _reply(reply: Reply | None, calls: list[ToolCall], inputs: dict[str, CallInp
         return []
     content = APART.join(texts) if texts else None
     if not listed_calls:
-        return [partial(answers.ListedMessage, role="assistant", content=content)]
-    return [partial(answers.ListedMessage, role="assistant", content=content, tool_calls=listed_calls)]
+        return [partial(responses.ListedMessage, role="assistant", content=content)]
+    return [partial(responses.ListedMessage, role="assistant", content=content, tool_calls=listed_calls)]
 
 
 def _input(call: ToolCall, row: CallInput, *, whole: bool) -> dict[str, Any]:
@@ -129,21 +129,21 @@ def _input(call: ToolCall, row: CallInput, *, whole: bool) -> dict[str, Any]:
     return row.input if row.proposed_input is None else row.proposed_input
 
 
-def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult, decisions: list[answers.ListedDecision]) -> Message:
+def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult, decisions: list[responses.ListedDecision]) -> Message:
     """Return the message of a result as the model got it: after the words about a person's edit, and with secrets masked."""
     is_edited = call.status == "done" and row.proposed_input is not None
     before = [words.edited(edited_input(db, call.id, row.input))] if is_edited else []
-    of_assent = {"assent": answers.OfListed(approvals=decisions)} if decisions else {}
+    of_assent = {"assent": responses.OfListed(approvals=decisions)} if decisions else {}
     return partial(_shown_result, call, before, echoes_of(db, call), result.content, **of_assent)
 
 
 def _shown_result(
     call: ToolCall, before: list[str], echoes: Echoes, content: list[dict[str, Any]], **more: Any
-) -> answers.ListedMessage:
+) -> responses.ListedMessage:
     texts = before + [_text(block) for block in echoes.value(content)]
     if call.is_error and not texts:
         texts = [words.failed_silently()]
-    return answers.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts), **more)
+    return responses.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts), **more)
 
 
 def _text(block: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from api.chat import answers, deciding, listing, translating
+from api.chat import deciding, listing, responses, translating
 from api.chat.beginning import Place, begin, receive
 from api.chat.ending import End, end
 from api.chat.preview import APART
@@ -39,10 +39,10 @@ chat = Blueprint("chat", __name__, url_prefix="/v1")
 SESSION_HEADER = "X-Assent-Session"
 MOST_MODELS = 1000
 
-errors.FORMATS["/v1/chat/completions"] = answers.error
+errors.FORMATS["/v1/chat/completions"] = responses.error
 
 
-errors.FORMATS["chat.send"] = answers.error
+errors.FORMATS["chat.send"] = responses.error
 
 
 def _scopes(body: ChatCreate | MessagesSend) -> list[str]:
@@ -61,13 +61,13 @@ def name(response: Response) -> Response:
 @chat.post("/chat/completions")
 @opens(
     Door(
-        answers.ChatCompletion,
+        responses.ChatCompletion,
         body=ChatCreate,
         scopes=("sessions", "read"),
         headers=(SESSION_HEADER,),
         errors=(404, 502),
-        frame=answers.ChatChunk,
-        error=answers.ChatError,
+        frame=responses.ChatChunk,
+        error=responses.ChatError,
     )
 )
 def complete() -> Response:
@@ -125,7 +125,7 @@ class Completion:
         self.id = ids.new("chatcmpl")
         self.done = False
 
-    def whole(self) -> answers.ChatCompletion:
+    def whole(self) -> responses.ChatCompletion:
         """Wait for the run, and return the answer."""
         try:
             for _ in self.wait:
@@ -140,9 +140,9 @@ class Completion:
             self.wait.say(last.sentences)
         text = APART.join(self.wait.texts)
         calls = {"tool_calls": last.tool_calls} if last.tool_calls else {}
-        message = answers.AssistantReply(role="assistant", content=None if calls and not text else text, refusal=None, **calls)
-        choice = answers.Choice(index=0, message=message, finish_reason=last.finish_reason, logprobs=None)
-        return answers.ChatCompletion(
+        message = responses.AssistantReply(role="assistant", content=None if calls and not text else text, refusal=None, **calls)
+        choice = responses.Choice(index=0, message=message, finish_reason=last.finish_reason, logprobs=None)
+        return responses.ChatCompletion(
             id=self.id,
             object="chat.completion",
             created=self.place.created,
@@ -159,10 +159,10 @@ class Completion:
         except Busy:
             return  # the client has hung up
         except Refusal as refusal:
-            yield _frame(answers.error(errors.status_of(refusal), str(refusal), getattr(refusal, "field", "")))
+            yield _frame(responses.error(errors.status_of(refusal), str(refusal), getattr(refusal, "field", "")))
         except Exception:
             log.exception("stream of %s failed", self.place.session_id)
-            yield _frame(answers.error(500, "Something failed here that should not have. The server's log has its trace.", ""))
+            yield _frame(responses.error(500, "Something failed here that should not have. The server's log has its trace.", ""))
 
     def close(self) -> None:
         """End the wait. If the answer was sent to its end, a later equal request is a new one."""
@@ -174,12 +174,12 @@ class Completion:
 
     def _chunks(self, include_usage: bool) -> Iterator[bytes]:
         yield COMMENT
-        session = answers.OfAssent.from_row(None, session_id=self.place.session_id)
-        yield self._chunk(answers.Delta(role="assistant", content=""), assent=session)
+        session = responses.OfAssent.from_row(None, session_id=self.place.session_id)
+        yield self._chunk(responses.Delta(role="assistant", content=""), assent=session)
         sent_at = time.monotonic()
         for text in self.wait:
             if text:
-                yield self._chunk(answers.Delta(content=text))
+                yield self._chunk(responses.Delta(content=text))
                 sent_at = time.monotonic()
             elif time.monotonic() > sent_at + settings().stream_comment_seconds:
                 yield COMMENT
@@ -188,22 +188,22 @@ class Completion:
 
     def _last(self, last: End, include_usage: bool) -> Iterator[bytes]:
         if last.sentences:
-            yield self._chunk(answers.Delta(content=self.wait.say(last.sentences)))
+            yield self._chunk(responses.Delta(content=self.wait.say(last.sentences)))
         if last.tool_calls:
-            calls = [answers.ToolCallDelta(index=index, **dict(call)) for index, call in enumerate(last.tool_calls)]
-            yield self._chunk(answers.Delta(tool_calls=calls))
-        yield self._chunk(answers.Delta(), last.finish_reason, assent=last.assent)
+            calls = [responses.ToolCallDelta(index=index, **dict(call)) for index, call in enumerate(last.tool_calls)]
+            yield self._chunk(responses.Delta(tool_calls=calls))
+        yield self._chunk(responses.Delta(), last.finish_reason, assent=last.assent)
         if include_usage:
             yield _frame(self._fields(choices=[], usage=last.usage))
         yield b"data: [DONE]\n\n"
         self.done = True  # the server asks for more once the client's connection has accepted the end
 
-    def _chunk(self, delta: answers.Delta, reason: answers.FinishReason | None = None, **more: Any) -> bytes:
-        choice = answers.ChunkChoice(index=0, delta=delta, finish_reason=reason, logprobs=None)
+    def _chunk(self, delta: responses.Delta, reason: responses.FinishReason | None = None, **more: Any) -> bytes:
+        choice = responses.ChunkChoice(index=0, delta=delta, finish_reason=reason, logprobs=None)
         return _frame(self._fields(choices=[choice], **more))
 
     def _fields(self, **more: Any) -> dict[str, Any]:
-        chunk = answers.ChatChunk(
+        chunk = responses.ChatChunk(
             id=self.id, object="chat.completion.chunk", created=self.place.created, model=self.place.model, **more
         )
         return chunk.model_dump(mode="json", exclude_unset=True)
@@ -214,16 +214,16 @@ def _frame(body: dict[str, Any]) -> bytes:
 
 
 @chat.get("/models")
-@reads(ModelsQuery, answer=answers.Models)
-def models(db: Db, _principal: Principal, query: ModelsQuery) -> answers.Models:
+@reads(ModelsQuery, response=responses.Models)
+def models(db: Db, _principal: Principal, query: ModelsQuery) -> responses.Models:
     """List the agents as models.
 
     The list is in OpenAI's format or, for a request with the header `anthropic-version`, in that of Anthropic's SDK.
     """
-    return answers.Models(_model_page(db, query) if "anthropic-version" in request.headers else _model_list(db))
+    return responses.Models(_model_page(db, query) if "anthropic-version" in request.headers else _model_list(db))
 
 
-def _model_page(db: Db, query: ModelsQuery) -> answers.ModelPage:
+def _model_page(db: Db, query: ModelsQuery) -> responses.ModelPage:
     ids_only = {name: value.removeprefix(MODEL) for name in ("after_id", "before_id") if (value := getattr(query, name))}
     selection = Selection(Agent).where("archived_at IS NULL")
     if query.lifecycle and "active" not in query.lifecycle:
@@ -231,16 +231,16 @@ def _model_page(db: Db, query: ModelsQuery) -> answers.ModelPage:
     agents, has_more = id_page(db, selection, query.model_copy(update=ids_only))
     versions = heads(db, agents)
     data = [
-        answers.ModelInfo.from_row(agent, id=MODEL + agent.id, display_name=versions[agent.id].body["name"]) for agent in agents
+        responses.ModelInfo.from_row(agent, id=MODEL + agent.id, display_name=versions[agent.id].body["name"]) for agent in agents
     ]
-    return answers.ModelPage.of(data, has_more=has_more)
+    return responses.ModelPage.of(data, has_more=has_more)
 
 
-def _model_list(db: Db) -> answers.ModelList:
+def _model_list(db: Db) -> responses.ModelList:
     agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=MOST_MODELS)
     versions = heads(db, agents)
     data = [
-        answers.ListedModel(
+        responses.ListedModel(
             id=MODEL + agent.id,
             object="model",
             created=int(agent.created_at.timestamp()),
@@ -249,12 +249,12 @@ def _model_list(db: Db) -> answers.ModelList:
         )
         for agent in agents
     ]
-    return answers.ModelList(object="list", data=data)
+    return responses.ModelList(object="list", data=data)
 
 
 @chat.post("/sessions/<session_id>/messages")
-@writes(MessagesSend, "sessions", also=_scopes, answer=answers.OfAssent, errors=(404,), error=answers.ChatError)
-def send(db: Db, principal: Principal, body: MessagesSend, session_id: str) -> answers.OfAssent:
+@writes(MessagesSend, "sessions", also=_scopes, response=responses.OfAssent, errors=(404,), error=responses.ChatError)
+def send(db: Db, principal: Principal, body: MessagesSend, session_id: str) -> responses.OfAssent:
     """Send messages of the user, results of tools and decisions to a session in the format of Chat Completions of OpenAI.
 
     The response comes as soon as all are stored. If one is refused, none is. A decision needs the scope `approvals`.
@@ -263,14 +263,14 @@ def send(db: Db, principal: Principal, body: MessagesSend, session_id: str) -> a
     session = lock(db, session_id)
     receive(db, session, principal, translating.sent(body))
     running = session.status not in {"idle", "waiting", "terminated"}
-    return answers.OfAssent.from_row(
+    return responses.OfAssent.from_row(
         None, session_id=session.id, waiting_on=for_people(db, [session])[session.id], running=running, ignored=[]
     )
 
 
 @chat.get("/sessions/<session_id>/messages")
-@reads(MessageList, "read or own", answer=answers.ListedMessages)
-def messages(db: Db, principal: Principal, query: MessageList, session_id: str) -> Callable[[], answers.ListedMessages]:
+@reads(MessageList, "read or own", response=responses.ListedMessages)
+def messages(db: Db, principal: Principal, query: MessageList, session_id: str) -> Callable[[], responses.ListedMessages]:
     """List the messages of a session in the format of Chat Completions of OpenAI.
 
     A page has the messages of `limit` turns, so that a call and its result are on the same page.

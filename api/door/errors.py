@@ -124,7 +124,7 @@ def type_of(status: int) -> str:
     return _TYPES.get(status, "invalid_request_error")
 
 
-def answer(
+def respond(
     status: int,
     message: str,
     *,
@@ -164,7 +164,7 @@ def _refusal(refusal: Refusal) -> Response:
     if isinstance(refusal, Invalid) and refusal.code:
         details = {"error_code": refusal.code}
     field = getattr(refusal, "field", "")
-    response = answer(status_of(refusal), str(refusal), field=field, winner=winner, details=details)
+    response = respond(status_of(refusal), str(refusal), field=field, winner=winner, details=details)
     if isinstance(refusal, Denied):
         response.headers.update(refusal.headers)
     return response
@@ -172,12 +172,12 @@ def _refusal(refusal: Refusal) -> Response:
 
 def _unreadable(error: Exception) -> Response:
     """Answer a malformed body. gunicorn detects it only when a route reads the body."""
-    return answer(400, f"body: is not a valid HTTP body: {str(error)[:200]}.")
+    return respond(400, f"body: is not a valid HTTP body: {str(error)[:200]}.")
 
 
 def _transient(error: Exception) -> Response:
     log.warning("%s: %s", g.get("request_id"), error)
-    return answer(503, "The server is busy or its database is away; try again in a moment.")
+    return respond(503, "The server is busy or its database is away; try again in a moment.")
 
 
 def _database(error: Exception) -> Response:
@@ -186,7 +186,7 @@ def _database(error: Exception) -> Response:
 
 def _http(error: HTTPException) -> Response:
     status = error.code or 500
-    response = answer(status, _message(status, request.path) or error.description or error.name)
+    response = respond(status, _message(status, request.path) or error.description or error.name)
     if allowed := getattr(error, "valid_methods", None):
         response.headers["allow"] = ", ".join(sorted(allowed))
     return response
@@ -200,4 +200,4 @@ def _message(status: int, path: str) -> str | None:
 
 def _unexpected(error: Exception) -> Response:
     log.error("%s failed", g.get("request_id"), exc_info=error)
-    return answer(500, "Something failed here that should not have. Its trace is in the server's log under this request id.")
+    return respond(500, "Something failed here that should not have. Its trace is in the server's log under this request id.")

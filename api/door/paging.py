@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from api.door.requests import EARLIEST, LATEST, IdPaged, Paged
-from api.door.responses import Answer, Page
+from api.door.responses import Page, ResponseModel
 from models.database.exchange import Statement
 from models.database.query import Query
 from models.database.rows import Db
@@ -16,7 +16,7 @@ from models.database.tables import table_of
 from models.errors import Invalid
 
 R = TypeVar("R")
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ResponseModel)
 _OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 """SQL operators by their names in queries."""
 Key = tuple[Any, ...]
@@ -146,10 +146,10 @@ def page(db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: s
     return rows[:limit], _encode(order, order.key(rows[limit - 1]))
 
 
-def listed(db: Db, selection: Selection[R], order: Order[R], query: Paged, answer: Callable[[R], A]) -> Page[A]:
-    """Return the answer with the page of a list for which the query asks, each row as `answer`."""
+def listed(db: Db, selection: Selection[R], order: Order[R], query: Paged, response: Callable[[R], A]) -> Page[A]:
+    """Return the page of a list for which the query asks, each row as `response`."""
     rows, after = page(db, selection, order, query.limit, query.page)
-    return Page(data=[answer(row) for row in rows], next_page=after)
+    return Page(data=[response(row) for row in rows], next_page=after)
 
 
 def both_ways(

@@ -1,4 +1,4 @@
-"""Base classes and common types of the answers."""
+"""Base classes and common types of the responses."""
 
 from datetime import datetime
 from functools import cache
@@ -36,16 +36,16 @@ Metadata = dict[str, str]
 
 
 @cache
-def _required(answer: type[BaseModel]) -> tuple[str, ...]:
-    return tuple(name for name, field in answer.model_fields.items() if field.is_required())
+def _required(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name, field in model.model_fields.items() if field.is_required())
 
 
 @cache
-def _constants(answer: type[BaseModel]) -> dict[str, Any]:
+def _constants(model: type[BaseModel]) -> dict[str, Any]:
     """Return the required fields that can have one value only, with this value: `type` and what this server does not support."""
     constants: dict[str, Any] = {}
-    for name in _required(answer):
-        field = answer.model_fields[name]
+    for name in _required(model):
+        field = model.model_fields[name]
         choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
         if len(choices) == 1:
             constants[name] = choices[0]
@@ -56,37 +56,37 @@ def _constants(answer: type[BaseModel]) -> dict[str, Any]:
     return constants
 
 
-class Answer(BaseModel):
-    """A JSON object in an answer. A field that is not set is left out."""
+class ResponseModel(BaseModel):
+    """A JSON object in a response. A field that is not set is left out."""
 
     model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
     @classmethod
     def from_row(cls, row: object, **values: Any) -> Self:
-        """Return an answer with these `values`, and with the row's attribute of the same name for every other required field.
+        """Return a response with these `values`, and with the row's attribute of the same name for every other required field.
 
         A field that can have one value only, such as `type`, has that value.
         """
         values = _constants(cls) | values
         attributes = {name: getattr(row, name) for name in _required(cls) if name not in values}
-        # pydantic's plugin for mypy takes the result for an Answer, not for the subclass.
+        # pydantic's plugin for mypy takes the result for an ResponseModel, not for the subclass.
         return cast("Self", cls.model_construct(**attributes, **values))
 
     @classmethod
     def stored(cls, **values: Any) -> Self:
-        """Return an answer with values that are stored as JSON. A field that an older release did not store is left out."""
+        """Return a response with values that are stored as JSON. A field that an older release did not store is left out."""
         return cast("Self", cls.model_construct(**values))
 
 
-class Page(Answer, Generic[T]):
+class Page(ResponseModel, Generic[T]):
     """Rows of a list. Send `next_page` as `page` to get the next rows."""
 
     data: list[T]
     next_page: str | None
 
 
-class Identified(Answer):
-    """An answer with an id."""
+class Identified(ResponseModel):
+    """A response with an id."""
 
     id: str
 
@@ -94,7 +94,7 @@ class Identified(Answer):
 H = TypeVar("H", bound=Identified)
 
 
-class IdPage(Answer, Generic[H]):
+class IdPage(ResponseModel, Generic[H]):
     """A page in the form of the SDK's `SyncPage`. Send `last_id` as `after_id` for the next page."""
 
     data: list[H]
@@ -109,14 +109,14 @@ class IdPage(Answer, Generic[H]):
         return cls(data=data, first_id=data[0].id if data else None, last_id=data[-1].id if data else None, has_more=has_more)
 
 
-class Text(Answer):
+class Text(ResponseModel):
     """Plain text."""
 
     type: Literal["text"]
     text: str = Field(examples=["The refund is done."])
 
 
-class ErrorDetail(Answer):
+class ErrorDetail(ResponseModel):
     """The error. The message names the field, the fault and the remedy."""
 
     type: Literal[
@@ -134,7 +134,7 @@ class ErrorDetail(Answer):
     details: dict[str, Any] = Field({}, description="For a 412: `error_code`, and the present state of the row.")
 
 
-class Error(Answer):
+class Error(ResponseModel):
     """The body of every error."""
 
     type: Literal["error"]

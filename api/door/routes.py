@@ -1,11 +1,11 @@
-"""The door of every route: authenticates, authorises and validates a request, and opens one transaction for its effect and answer.
+"""The door of every route: authenticates, authorises and validates a request, with one transaction for effect and response.
 
     @agents.post("/v1/agents")
-    @writes(AgentCreate, "agents", answer=answers.Agent)
-    def create(db: Db, principal: Principal, body: AgentCreate) -> answers.Agent: ...
+    @writes(AgentCreate, "agents", response=responses.Agent)
+    def create(db: Db, principal: Principal, body: AgentCreate) -> responses.Agent: ...
 
-A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer. The
-status is 200. An exception becomes an error's answer, and rolls back.
+A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the response. The
+status is 200. An exception becomes an error's response, and rolls back.
 """
 
 import re
@@ -46,9 +46,9 @@ METRICS = "text/plain"
 
 @dataclass(frozen=True)
 class Door:
-    """A route's requests and answers. `api.reference.openapi` generates the document from the doors."""
+    """A route's requests and responses. `api.reference.openapi` generates the document from the doors."""
 
-    answer: type[BaseModel] | None = None
+    response: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
     scopes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Door:
     """False if the route needs no key."""
     media_type: str = JSON
     statuses: tuple[int, ...] = (200,)
-    """Statuses with `answer` as their body."""
+    """Statuses with `response` as their body."""
     errors: tuple[int, ...] = ()
     """Statuses of errors, in addition to those of every route of its kind."""
     headers: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Door:
     browsers_go_to: str = ""
     """The address to which a request that prefers HTML is redirected with a 303."""
     frame: type[BaseModel] | None = None
-    """The `data` of a server-sent event, if the route answers with a stream on request."""
+    """The `data` of a server-sent event, if the route responds with a stream on request."""
     error: type[BaseModel] = Error
     """The body of the errors. `api.door.errors` writes a format other than `Error` for the routes in its `FORMATS`."""
 
@@ -87,14 +87,14 @@ def opens(door: Door) -> Callable[[View], View]:
 _KEY = "idempotency-key"
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 LOOK_AGAIN_SECONDS = 0.1
-"""Pause while the answer to an equal request may still be under way."""
+"""Pause before the response to an equal request, which may still be under way, is looked for again."""
 
 
-def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[Reading[B, P, A]], View]:
-    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer.
+def reads(query: type[B], scope: str = "read", *, response: type[A]) -> Callable[[Reading[B, P, A]], View]:
+    """Declare a route that changes nothing. `query` is the model of its query string, `response` of its response.
 
-    A handler whose answer has masked texts, whose length others choose, returns a function that masks them: it is called after the
-    transaction, which the limit of a request's CPU time does not cut.
+    A handler whose response has masked texts, whose length others choose, returns a function that masks them. It is called after
+    the transaction, which the limit of a request's CPU time does not cut.
     """
 
     def wrap(handler: Reading[B, P, A]) -> View:
@@ -103,10 +103,10 @@ def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[
             principal = auth.authenticate(scope)
             validated = parsing.query(query)
             parsing.check_ids(path_ids)
-            answered = transact(principal.workspace_id, lambda db: handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
-            return respond(dumps(answered() if callable(answered) else answered))
+            result = transact(principal.workspace_id, lambda db: handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
+            return respond(dumps(result() if callable(result) else result))
 
-        return opens(Door(answer, query=query, scopes=(scope,)))(view)
+        return opens(Door(response, query=query, scopes=(scope,)))(view)
 
     return wrap
 
@@ -114,7 +114,7 @@ def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[
 def writes(
     body: type[B],
     *scopes: str,
-    answer: type[A],
+    response: type[A],
     also: Callable[[B], Iterable[str]] | None = None,
     once: bool = False,
     idempotent: bool = False,
@@ -125,9 +125,9 @@ def writes(
 ) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
-    `once`: a repetition of the request is always a retry. `idempotent`: the handler itself answers a retry as it answered the first
-    request, so that no answer is stored without an idempotency key. `shown_once`: a field of the answer that is a secret. The
-    secret is not stored, so the answer to a retry has null instead. `query`, `errors`, `error`: as in
+    `once`: a repetition of the request is always a retry. `idempotent`: the handler itself responds to a retry as to the first
+    request, so that no response is stored without an idempotency key. `shown_once`: a field of the response that is a secret. The
+    secret is not stored, so the response to a retry has null instead. `query`, `errors`, `error`: as in
     `Door`.
     """
 
@@ -143,14 +143,14 @@ def writes(
             effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
             return deliver(effect, respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {}))
 
-        return opens(Door(answer, query, body, scopes, errors=errors, error=error))(view)
+        return opens(Door(response, query, body, scopes, errors=errors, error=error))(view)
 
     return wrap
 
 
-def dumps(answer: BaseModel) -> str:
-    """Return the answer's text. A field that is not set is left out."""
-    return answer.model_dump_json(by_alias=True, exclude_unset=True)
+def dumps(response: BaseModel) -> str:
+    """Return the response's text. A field that is not set is left out."""
+    return response.model_dump_json(by_alias=True, exclude_unset=True)
 
 
 def respond(payload: str, **headers: str) -> Response:
@@ -163,21 +163,21 @@ class Effect:
     """A committed effect: of this request, or of an earlier one that this request repeats."""
 
     payload: str
-    """The answer's text."""
+    """The response's text."""
     replayed: bool = False
     watched_id: str = ""
-    """The id of the stored answer, if only its delivery tells a retry from a new request."""
+    """The id of the stored response, if only its delivery tells a retry from a new request."""
 
 
 def deliver(effect: Effect, response: Response) -> Response:
-    """Return the response to an effect. Its delivery deletes the stored answer if that alone tells a retry from a new request."""
+    """Return the response to an effect. Its delivery deletes the stored response if that alone tells a retry from a new request."""
     if effect.watched_id:
         arrival.watch(response, effect.watched_id)
     return response
 
 
 def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:
-    """Make the effect and store its answer in one transaction, or return the stored answer of an equal request."""
+    """Make the effect and store its response in one transaction, or return the stored response to an equal request."""
     if slip is None:
         return Effect(_act(principal, lambda db: dumps(act(db))))
     asked_at: datetime | None = None
@@ -185,11 +185,11 @@ def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], Bas
     def replay_or_act(db: Db) -> Effect:
         if stored := slip.find(db, asked_at):
             return Effect(stored.text, replayed=True, watched_id=stored.id if slip.anew else "")
-        answer = act(db)
-        payload = dumps(answer)
-        without_secret = dumps(answer.model_copy(update={shown_once: None})) if shown_once else payload
-        answer_id = slip.keep(db, principal, 200, without_secret)
-        return Effect(payload, watched_id=answer_id if slip.anew else "")
+        response = act(db)
+        payload = dumps(response)
+        without_secret = dumps(response.model_copy(update={shown_once: None})) if shown_once else payload
+        stored_id = slip.keep(db, principal, 200, without_secret)
+        return Effect(payload, watched_id=stored_id if slip.anew else "")
 
     while True:
         try:

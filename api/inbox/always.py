@@ -8,7 +8,7 @@ from api.inbox import patterns
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows
 from api.inbox.list import agent_name
-from api.v1.approvals import responses as answers
+from api.v1.approvals import responses
 from api.v1.approvals.queue import find, locked
 from api.v1.grants.routes import would_release
 from models.database.rows import Db
@@ -46,7 +46,7 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
         "always.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),
-        input=answers.Approval.of(db, approval).input_canonical,
+        input=responses.Approval.of(db, approval).input_canonical,
         options=options,
         chosen=match if match in {option["match"] for option in options} else options[0]["match"],
         own=own or "",

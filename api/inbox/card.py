@@ -16,7 +16,7 @@ from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
-from api.v1.approvals import responses as answers
+from api.v1.approvals import responses
 from api.v1.approvals.queue import find, locked, only_own
 from api.v1.grants import responses as grants
 from models.audit.acts import Audit
@@ -115,7 +115,7 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     """Return the values of `matter.html`: the question and its evidence. `seen`: as `queue.seen` returns it."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
-    shown = answers.Approval.of(db, approval, _grant(db, approval, clock.now(db)), reveal=revealed)
+    shown = responses.Approval.of(db, approval, _grant(db, approval, clock.now(db)), reveal=revealed)
     agent, offer = agent_name(db, session), offer_now(db, session, approval)
     return {
         "approval": approval,

@@ -132,7 +132,7 @@ def _tags(app: Flask, names: set[str]) -> list[Json]:
 def _schemas(all_doors: list[Door]) -> Json:
     models: dict[type[BaseModel], None] = {Error: None}
     for door in all_doors:
-        models_of_door = (door.body, door.answer, door.frame, door.error)
+        models_of_door = (door.body, door.response, door.frame, door.error)
         models |= dict.fromkeys(model for model in models_of_door if model and (model is not door.body or model.model_fields))
     pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
     _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
@@ -196,7 +196,7 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
         statuses |= {408, 409, 413, 415}
     good: Json = {"headers": _refs(headers), "content": {door.media_type: _content(door, schemas)}}
     if door.frame:
-        frames = replace(door, answer=door.frame, media_type=EVENT_STREAM)
+        frames = replace(door, response=door.frame, media_type=EVENT_STREAM)
         good["content"][EVENT_STREAM] = _content(frames, schemas)
     responses: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
     if door.browsers_go_to:
@@ -220,7 +220,7 @@ def _content(door: Door, schemas: Json) -> Json:
     """Return the schema of a response, with examples. Streams and JSON lines are texts whose examples contain JSON."""
     if door.media_type in _TEXTS:
         return {"schema": _TEXT, "example": _TEXTS[door.media_type]}
-    schema = _ref("schemas", _component(door.answer)) if door.answer else {}
+    schema = _ref("schemas", _component(door.response)) if door.response else {}
     if door.media_type == JSON:
         return {"schema": schema, **examples.media(schema, schemas)}
     described = {"type": "string", "contentMediaType": door.media_type, "contentSchema": schema}

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api.door.responses import Answer
+from api.door.responses import ResponseModel
 
 
-class Service(Answer):
+class Service(ResponseModel):
     """The server's name and version, with links. Each link is a path on this server."""
 
     name: Literal["assent"]
@@ -17,7 +17,7 @@ class Service(Answer):
     healthz: Literal["/healthz"]
 
 
-class OpenApi(Answer):
+class OpenApi(ResponseModel):
     """An OpenAPI 3.1 document."""
 
     openapi: Literal["3.1.0"]

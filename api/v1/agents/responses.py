@@ -1,58 +1,58 @@
-"""Answers about agents, each at one version."""
+"""Responses about agents, each at one version."""
 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
-from api.door.responses import AgentId, Answer, Empty, Metadata, Time
+from api.door.responses import AgentId, Empty, Metadata, ResponseModel, Time
 from api.v1.agents.requests import ServiceAccount
 from api.v1.agents.toolsets import BuiltIn
 from api.v1.model import Level
-from api.v1.policy.responses import AnsweredApproval, AnsweredDefaults, AnsweredPolicy
-from models.workspace import agent as rows
+from api.v1.policy.responses import ApprovalSettings, Policy, ToolApprovalSettings
+from models.workspace import agent
 
 
-class AnsweredDefault(Answer):
+class ToolsetDefaults(ResponseModel):
     """The settings of every tool of the toolset without settings of its own."""
 
     enabled: bool
-    permission_policy: AnsweredPolicy
-    approval: AnsweredDefaults | None = None
+    permission_policy: Policy
+    approval: ApprovalSettings | None = None
 
 
-class AnsweredConfig(Answer):
+class BuiltInConfig(ResponseModel):
     """The settings of one built-in tool."""
 
     type: BuiltIn
     name: BuiltIn
     enabled: bool
-    permission_policy: AnsweredPolicy
+    permission_policy: Policy
     policy_from: Literal["tool", "toolset", "default"] = "tool"
     """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
-    approval: AnsweredApproval | None = None
+    approval: ToolApprovalSettings | None = None
 
 
-class AnsweredToolset(Answer):
+class AgentToolset(ResponseModel):
     """The built-in tools, each with all its settings."""
 
     type: Literal["agent_toolset_20260401"]
-    default_config: AnsweredDefault
-    configs: list[AnsweredConfig]
+    default_config: ToolsetDefaults
+    configs: list[BuiltInConfig]
 
 
-class AnsweredCustom(Answer):
+class CustomTool(ResponseModel):
     """A tool that the client runs."""
 
     type: Literal["custom"]
     name: str
     description: str
     input_schema: dict[str, Any]
-    permission_policy: AnsweredPolicy | None = None
-    approval: AnsweredApproval | None = None
+    permission_policy: Policy | None = None
+    approval: ToolApprovalSettings | None = None
     result_timeout_seconds: float | None = None
 
 
-class AnsweredServer(Answer):
+class ServerDefinition(ResponseModel):
     """An MCP server, or a toolset of this server's operator."""
 
     type: Literal["url"]
@@ -60,30 +60,30 @@ class AnsweredServer(Answer):
     url: str = Field(examples=["assent:billing"])
 
 
-class AnsweredServerDefault(AnsweredDefault):
+class McpToolsetDefaults(ToolsetDefaults):
     """The settings of every tool of an MCP server without settings of its own."""
 
     policy_from: Literal["toolset", "default"]
     """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
 
 
-class AnsweredServerConfig(Answer):
+class McpToolConfig(ResponseModel):
     """The settings of one tool of an MCP server."""
 
     name: str
     enabled: bool
-    permission_policy: AnsweredPolicy
+    permission_policy: Policy
     policy_from: Literal["tool", "toolset", "default"]
-    approval: AnsweredApproval | None = None
+    approval: ToolApprovalSettings | None = None
 
 
-class AnsweredServerToolset(Answer):
+class McpToolset(ResponseModel):
     """The tools of an MCP server. `configs` lists the tools with settings of their own."""
 
     type: Literal["mcp_toolset"]
     mcp_server_name: str
-    default_config: AnsweredServerDefault
-    configs: list[AnsweredServerConfig]
+    default_config: McpToolsetDefaults
+    configs: list[McpToolConfig]
 
 
 _TOOLSET = {
@@ -92,27 +92,27 @@ _TOOLSET = {
     "default_config": {"enabled": True, "permission_policy": {"type": "always_ask"}, "policy_from": "default"},
     "configs": [],
 }
-AnsweredTool = Annotated[AnsweredToolset | AnsweredServerToolset | AnsweredCustom, Field(discriminator="type")]
+AgentTool = Annotated[AgentToolset | McpToolset | CustomTool, Field(discriminator="type")]
 
 
-class AnsweredEffort(Answer):
+class ModelEffort(ResponseModel):
     """How hard the model works."""
 
     type: Level
 
 
-class AnsweredModel(Answer):
+class ModelConfig(ResponseModel):
     """The model that the agent uses."""
 
     id: str = Field(examples=["claude-opus-5-5"])
-    effort: AnsweredEffort | None = None
+    effort: ModelEffort | None = None
     fallbacks: list[str] | None = None
     """The models to try in this order while the model `id` does not answer."""
     exclude_providers: list[str] | None = None
     """The providers that are never used for this agent."""
 
 
-class AgentBody(Answer):
+class AgentBody(ResponseModel):
     """The fields of agents, and of the agents of sessions."""
 
     id: AgentId
@@ -120,11 +120,11 @@ class AgentBody(Answer):
     version: int
     name: str = Field(examples=["Refunds"])
     description: str | None = Field(examples=["Answers questions about refunds."])
-    model: SerializeAsAny[AnsweredModel]
+    model: SerializeAsAny[ModelConfig]
     system: str | None = Field(examples=["You handle refunds."])
-    tools: SerializeAsAny[list[AnsweredTool]] = Field(examples=[[_TOOLSET]])
-    permission_policy: SerializeAsAny[AnsweredPolicy | None] = None
-    approval: SerializeAsAny[AnsweredDefaults | None] = None
+    tools: SerializeAsAny[list[AgentTool]] = Field(examples=[[_TOOLSET]])
+    permission_policy: SerializeAsAny[Policy | None] = None
+    approval: SerializeAsAny[ApprovalSettings | None] = None
     max_turns: int | None
     disable_parallel_tool_use: bool = False
     """Whether the model calls at most one tool per turn."""
@@ -132,7 +132,7 @@ class AgentBody(Answer):
     """How clients of `/v1/chat/completions` are asked for approvals."""
     chat_approvals: bool = False
     """Whether chat words decide approvals, in sessions that do not say so themselves."""
-    mcp_servers: SerializeAsAny[list[AnsweredServer]]
+    mcp_servers: SerializeAsAny[list[ServerDefinition]]
     skills: Empty
     multiagent: None
     execution_identity: SerializeAsAny[ServiceAccount]
@@ -147,7 +147,7 @@ class Agent(AgentBody):
     archived_at: Time | None
 
     @classmethod
-    def of(cls, row: rows.Agent, version: rows.AgentVersion) -> Self:
+    def of(cls, row: agent.Agent, version: agent.AgentVersion) -> Self:
         """Return an agent at one of its versions."""
         changed = row.updated_at if version.version == row.version else version.created_at
         return cls.stored(

@@ -8,8 +8,7 @@ from api.door.paging import Order, Selection, listed, page
 from api.door.requests import Nothing, Paged
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.agents import loosening
-from api.v1.agents import responses as answers
+from api.v1.agents import loosening, responses
 from api.v1.agents.requests import AgentCreate, AgentList, AgentQuery, AgentUpdate
 from api.v1.agents.servers import check_servers
 from api.v1.policy.approvers import check_agent_approvers
@@ -25,19 +24,19 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,))
 
 
 @agents.post("")
-@writes(AgentCreate, "agents", answer=answers.Agent)
-def create(db: Db, principal: Principal, body: AgentCreate) -> answers.Agent:
+@writes(AgentCreate, "agents", response=responses.Agent)
+def create(db: Db, principal: Principal, body: AgentCreate) -> responses.Agent:
     """Create an agent at version 1."""
     fields = body.normal()
     loosening.check_agent(principal, body, None, fields)
     check_servers(db, fields, body.model_fields_set)
     check_agent_approvers(db, fields, Workspace.policies(db), body.model_fields_set)
-    return answers.Agent.of(*Agent.create(db, principal, fields))
+    return responses.Agent.of(*Agent.create(db, principal, fields))
 
 
 @agents.get("")
-@reads(AgentList, answer=Page[answers.Agent])
-def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent]:
+@reads(AgentList, response=Page[responses.Agent])
+def index(db: Db, _principal: Principal, query: AgentList) -> Page[responses.Agent]:
     """List the workspace's agents at their newest versions, newest agents first.
 
     Archived agents are left out unless `include_archived` is true.
@@ -47,20 +46,20 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent
         selection = selection.where("archived_at IS NULL")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
     newest = heads(db, rows)
-    return Page[answers.Agent](data=[answers.Agent.of(row, newest[row.id]) for row in rows], next_page=after)
+    return Page[responses.Agent](data=[responses.Agent.of(row, newest[row.id]) for row in rows], next_page=after)
 
 
 @agents.get("/<agent_id>")
-@reads(AgentQuery, answer=answers.Agent)
-def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> answers.Agent:
+@reads(AgentQuery, response=responses.Agent)
+def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> responses.Agent:
     """Get an agent at its newest version, or at the version in the query."""
     agent = Agent.find(db, agent_id)
-    return answers.Agent.of(agent, agent.at(db, query.version))
+    return responses.Agent.of(agent, agent.at(db, query.version))
 
 
 @agents.post("/<agent_id>")
-@writes(AgentUpdate, "agents", answer=answers.Agent)
-def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> answers.Agent:
+@writes(AgentUpdate, "agents", response=responses.Agent)
+def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> responses.Agent:
     """Update an agent, which makes a new version if anything changes.
 
     A field that is left out is kept. The response is a 409 if `version` is sent and is not the newest version.
@@ -71,25 +70,25 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> an
     version = agent.update(db, principal, changes, version=body.version)
     check_servers(db, version.body, body.model_fields_set)  # the new version, with the lists that the request leaves out
     check_agent_approvers(db, version.body, Workspace.policies(db), body.model_fields_set)
-    return answers.Agent.of(agent, version)
+    return responses.Agent.of(agent, version)
 
 
 @agents.post("/<agent_id>/archive")
-@writes(Nothing, "agents", once=True, answer=answers.Agent)
-def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> answers.Agent:
+@writes(Nothing, "agents", once=True, response=responses.Agent)
+def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> responses.Agent:
     """Archive an agent, so that no new session can use it."""
     agent = Agent.lock(db, agent_id)
     agent.archive(db, principal)
-    return answers.Agent.of(agent, agent.at(db))
+    return responses.Agent.of(agent, agent.at(db))
 
 
 @agents.get("/<agent_id>/versions")
-@reads(Paged, answer=Page[answers.Agent])
-def versions(db: Db, _principal: Principal, query: Paged, agent_id: str) -> Page[answers.Agent]:
+@reads(Paged, response=Page[responses.Agent])
+def versions(db: Db, _principal: Principal, query: Paged, agent_id: str) -> Page[responses.Agent]:
     """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
     selection = Selection(AgentVersion).equal(agent_id=agent.id)
-    return listed(db, selection, VERSIONS, query, lambda row: answers.Agent.of(agent, row))
+    return listed(db, selection, VERSIONS, query, lambda row: responses.Agent.of(agent, row))
 
 
 def heads(db: Db, agents: Iterable[Agent]) -> dict[str, AgentVersion]:

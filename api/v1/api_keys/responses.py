@@ -1,4 +1,4 @@
-"""Answers about API keys: the SDK's fields, with Assent's own."""
+"""Responses about API keys: the SDK's fields, with Assent's own."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -6,19 +6,19 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.responses import Answer, ApiKeyId, EnvironmentId, Identified, IdPage, Time, WorkspaceId
+from api.door.responses import ApiKeyId, EnvironmentId, Identified, IdPage, ResponseModel, Time, WorkspaceId
 from models.pure.key_secret import PREFIX
-from models.workspace import api_key as rows
+from models.workspace import api_key
 
 
-class KeyScope(Answer):
+class KeyScope(ResponseModel):
     """The workspace of a key."""
 
     type: Literal["workspace"]
     workspace_id: WorkspaceId
 
 
-class KeyMaker(Answer):
+class KeyMaker(ResponseModel):
     """The person who made a key."""
 
     id: str = Field(examples=[IDS["user_id"]])
@@ -51,7 +51,7 @@ class ApiKey(Identified):
     """The environment to which the key is bound."""
 
     @classmethod
-    def of(cls, row: rows.ApiKey, now: datetime, **secret: Any) -> Self:
+    def of(cls, row: api_key.ApiKey, now: datetime, **secret: Any) -> Self:
         """Return a key as it is at `now`."""
         return cls.from_row(
             row,

@@ -11,7 +11,7 @@ from api.door import auth
 from api.door.paging import Selection, id_page
 from api.door.requests import NoQuery
 from api.door.routes import reads, writes
-from api.v1.api_keys import responses as answers
+from api.v1.api_keys import responses
 from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyList, ApiKeyRotate, ApiKeyUpdate
 from models.audit.principal import Principal
 from models.database import clock
@@ -31,8 +31,8 @@ _STATUS = {
 
 
 @api_keys.get("")
-@reads(ApiKeyList, "admin", answer=answers.ApiKeyPage)
-def index(db: Db, principal: Principal, query: ApiKeyList) -> answers.ApiKeyPage:
+@reads(ApiKeyList, "admin", response=responses.ApiKeyPage)
+def index(db: Db, principal: Principal, query: ApiKeyList) -> responses.ApiKeyPage:
     """List the workspace's API keys, newest first."""
     selection = Selection(ApiKey)
     if query.status:
@@ -43,14 +43,14 @@ def index(db: Db, principal: Principal, query: ApiKeyList) -> answers.ApiKeyPage
         selection = selection.where("makers[1] = %(maker)s", maker=query.created_by_user_id)
     rows, has_more = id_page(db, selection, query)
     now = clock.now(db)
-    return answers.ApiKeyPage.of([answers.ApiKey.of(row, now) for row in rows], has_more=has_more)
+    return responses.ApiKeyPage.of([responses.ApiKey.of(row, now) for row in rows], has_more=has_more)
 
 
 @api_keys.get("/<api_key_id>")
-@reads(NoQuery, "admin", answer=answers.ApiKey)
-def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> answers.ApiKey:
+@reads(NoQuery, "admin", response=responses.ApiKey)
+def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> responses.ApiKey:
     """Get an API key without its secret."""
-    return answers.ApiKey.of(ApiKey.find(db, api_key_id), clock.now(db))
+    return responses.ApiKey.of(ApiKey.find(db, api_key_id), clock.now(db))
 
 
 def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
@@ -60,8 +60,8 @@ def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
 
 
 @api_keys.post("")
-@writes(ApiKeyCreate, "admin", also=_scopes_of_new, answer=answers.NewApiKey, shown_once="key")
-def create(db: Db, principal: Principal, body: ApiKeyCreate) -> answers.NewApiKey:
+@writes(ApiKeyCreate, "admin", also=_scopes_of_new, response=responses.NewApiKey, shown_once="key")
+def create(db: Db, principal: Principal, body: ApiKeyCreate) -> responses.NewApiKey:
     """Create an API key, whose secret is in this response only."""
     row, secret = ApiKey.create(
         db,
@@ -73,12 +73,12 @@ def create(db: Db, principal: Principal, body: ApiKeyCreate) -> answers.NewApiKe
         allowed_cidrs=body.allowed_cidrs,
         by=principal,
     )
-    return answers.NewApiKey.of(row, clock.now(db), key=secret)
+    return responses.NewApiKey.of(row, clock.now(db), key=secret)
 
 
 @api_keys.post("/<api_key_id>")
-@writes(ApiKeyUpdate, "admin", once=True, answer=answers.ApiKey)
-def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) -> answers.ApiKey:
+@writes(ApiKeyUpdate, "admin", once=True, response=responses.ApiKey)
+def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) -> responses.ApiKey:
     """Rename an API key, switch it off or on, or archive it for good.
 
     The change takes effect on every server within seconds.
@@ -86,16 +86,16 @@ def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) ->
     if body.status == "active":
         auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
     row = ApiKey.change(db, api_key_id, name=body.name, status=body.status, by=principal)
-    return answers.ApiKey.of(row, clock.now(db))
+    return responses.ApiKey.of(row, clock.now(db))
 
 
 @api_keys.post("/<api_key_id>/rotate")
-@writes(ApiKeyRotate, "admin", answer=answers.NewApiKey, shown_once="key")
-def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> answers.NewApiKey:
+@writes(ApiKeyRotate, "admin", response=responses.NewApiKey, shown_once="key")
+def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> responses.NewApiKey:
     """Replace an API key by a new key with the same rights.
 
     The old key stays valid for `overlap_seconds`.
     """
     auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
     row, secret = ApiKey.rotate(db, api_key_id, overlap=timedelta(seconds=body.overlap_seconds), by=principal)
-    return answers.NewApiKey.of(row, clock.now(db), key=secret)
+    return responses.NewApiKey.of(row, clock.now(db), key=secret)

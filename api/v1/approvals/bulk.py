@@ -41,11 +41,11 @@ class NoneDecided(Refusal):
         between = "." if isinstance(cause, Invalid) else ": "
         super().__init__(f"decisions.{refused}{between}{cause} None of the decisions was made.")
 
-    def answer(self) -> Response:
+    def response(self) -> Response:
         """Return the error's response. If a decision came too late, the expiry is written first, as for a single decision."""
         cause = too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
         winner = cause.winner if isinstance(cause, Conflict) else None
-        return errors.answer(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
+        return errors.respond(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
 
 
 def decide_all(

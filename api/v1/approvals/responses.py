@@ -1,4 +1,4 @@
-"""Answers about approvals: the question, the input that is shown, and the decision."""
+"""Responses about approvals: the question, the input that is shown, and the decision."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,22 +8,22 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny
 
 from api.door.requests import Sha256
-from api.door.responses import AgentId, Answer, ApprovalId, EventId, GrantId, SessionId, Time
+from api.door.responses import AgentId, ApprovalId, EventId, GrantId, ResponseModel, SessionId, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import AnsweredVote, Escalated, Standing
+from api.v1.approvals.votes import CastVote, Escalated, Standing
 from api.v1.blocks import Result
 from api.v1.grants.responses import Grant
 from models.database.rows import Db
 from models.pure import policy
 from models.pure.json.canonical import spelled
 from models.pure.offer import Offer
-from models.session.approval import row as rows
+from models.session.approval import row as approval
 from models.session.approval.events import requirements
 from models.session.approval.grant import rule_for
 from models.session.approval.vote import Vote
 
 
-class MadeDecision(Answer):
+class MadeDecision(ResponseModel):
     """A decision."""
 
     result: Literal["allow", "deny"] | None = None
@@ -44,7 +44,7 @@ class MadeDecision(Answer):
     """The grant that decided. Null if a person decided."""
 
 
-class Covers(Answer):
+class Covers(ResponseModel):
     """The calls that a grant would cover, in words."""
 
     tool: str | None
@@ -53,7 +53,7 @@ class Covers(Answer):
     """The calls that `match: exact` covers."""
 
     @classmethod
-    def of(cls, row: rows.Approval, offer: Offer) -> "Covers | None":
+    def of(cls, row: approval.Approval, offer: Offer) -> "Covers | None":
         """Return the calls that a grant would cover. None if no grant is offered, as for other kinds of approvals than calls."""
         if row.kind != "tool_call" or not offer.scopes:
             return None
@@ -61,7 +61,7 @@ class Covers(Answer):
         return cls(tool=every, exact=policy.covers(rule_for(row, "exact")))
 
 
-class FormQuestion(Answer):
+class FormQuestion(ResponseModel):
     """A form that a person fills in."""
 
     message: str
@@ -69,14 +69,14 @@ class FormQuestion(Answer):
     """The JSON Schema of the form's content."""
 
 
-class PageQuestion(Answer):
+class PageQuestion(ResponseModel):
     """A page that a person visits and then accepts."""
 
     message: str
     url: str
 
 
-class UnknownAttempt(Answer):
+class UnknownAttempt(ResponseModel):
     """The attempt whose outcome is unknown."""
 
     number: int
@@ -86,7 +86,7 @@ class UnknownAttempt(Answer):
     """The output up to the worker's last report."""
 
 
-class Question(Answer):
+class Question(ResponseModel):
     """The question about one call."""
 
     id: ApprovalId
@@ -145,7 +145,7 @@ class Approval(Standing, Question):
 
     @classmethod
     def of(
-        cls, db: Db, row: rows.Approval, grant: Grant | None = None, votes: Sequence[Vote] = (), *, reveal: bool = False
+        cls, db: Db, row: approval.Approval, grant: Grant | None = None, votes: Sequence[Vote] = (), *, reveal: bool = False
     ) -> Self:
         """Return an approval as `read` does, at once."""
         return cls.read(db, row, grant, votes, reveal=reveal)()
@@ -154,7 +154,7 @@ class Approval(Standing, Question):
     def read(
         cls,
         db: Db,
-        row: rows.Approval,
+        row: approval.Approval,
         grant: Grant | None = None,
         votes: Sequence[Vote] = (),
         *,
@@ -171,7 +171,7 @@ class Approval(Standing, Question):
     @classmethod
     def _shown(
         cls,
-        row: rows.Approval,
+        row: approval.Approval,
         required: dict[str, Any],
         grant: Grant | None,
         votes: Sequence[Vote],
@@ -192,7 +192,7 @@ class Approval(Standing, Question):
             attempt=row.attempt_told if reveal else row.shown("attempt_told"),
             covers=Covers.of(row, row.offer),
             **required,
-            votes=[AnsweredVote.of(vote) for vote in votes],
+            votes=[CastVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,
             decision=row.decision if reveal else row.shown("decision"),
@@ -201,7 +201,7 @@ class Approval(Standing, Question):
         )
 
 
-class BulkDecided(Answer):
+class BulkDecided(ResponseModel):
     """One of several decisions."""
 
     approval_id: ApprovalId
@@ -210,13 +210,13 @@ class BulkDecided(Answer):
     approval: Approval
 
 
-class AllDecided(Answer):
+class AllDecided(ResponseModel):
     """The decisions, in the order of the request."""
 
     data: list[BulkDecided]
 
 
-class GrantPreview(Answer):
+class GrantPreview(ResponseModel):
     """A grant that a decision would create."""
 
     type: Literal["grant_preview"]

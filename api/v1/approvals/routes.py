@@ -8,8 +8,7 @@ from api.door import auth
 from api.door.paging import MOST_COUNTED, Order, Selection, page
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.approvals import queue
-from api.v1.approvals import responses as answers
+from api.v1.approvals import queue, responses
 from api.v1.approvals.bulk import NoneDecided, decide_all
 from api.v1.approvals.requests import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from api.v1.grants.routes import grants_by_approval, would_release
@@ -31,8 +30,8 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 
 
 @approvals.get("")
-@reads(ApprovalList, "read or own", answer=Page[answers.Approval])
-def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Page[answers.Approval]]:
+@reads(ApprovalList, "read or own", response=Page[responses.Approval])
+def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Page[responses.Approval]]:
     """List the workspace's approvals, oldest first by default.
 
     With `for`, list the queue of a person: the approvals that wait for the person's vote, the oldest deadline first. A person whose
@@ -53,12 +52,12 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Pag
         earlier = queue.before(db, selection, rows[0]) if query.page else 0
         first = 1 + earlier if earlier < MOST_COUNTED else None
     listed = _listed(db, rows, first)
-    return lambda: Page[answers.Approval](data=listed(), next_page=after)
+    return lambda: Page[responses.Approval](data=listed(), next_page=after)
 
 
 @approvals.get("/<approval_id>")
-@reads(ApprovalShow, "read or own", answer=answers.Approval)
-def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Callable[[], answers.Approval]:
+@reads(ApprovalShow, "read or own", response=responses.Approval)
+def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Callable[[], responses.Approval]:
     """Get an approval with its question, the input that was shown, the votes so far, and its decision.
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
@@ -72,50 +71,50 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
 
 @approvals.post("/<approval_id>/decision")
-@writes(DecisionBody, "approvals", once=True, answer=answers.Approval)
-def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> answers.Approval:
+@writes(DecisionBody, "approvals", once=True, response=responses.Approval)
+def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> responses.Approval:
     """Decide an approval.
 
     Idempotent: the same decision again gets the same response. A different decision is a 409, with the first decision as `winner`.
     """
     session, approval = queue.locked(db, principal, approval_id)
     decisions.decide(db, session, principal, approval, body.decision())
-    return _answer(db, approval)
+    return _response(db, approval)
 
 
 @approvals.post("/decisions")
-@writes(DecisionsBody, "approvals", once=True, answer=answers.AllDecided, errors=(404,))
-def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> answers.AllDecided:
+@writes(DecisionsBody, "approvals", once=True, response=responses.AllDecided, errors=(404,))
+def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> responses.AllDecided:
     """Decide several approvals in one transaction, all of them or none.
 
     An error lists the outcome of each decision in `details`.
     """
     outcomes = decide_all(db, principal, body.decisions)
     approvals = zip(outcomes, _listed(db, [row for row, _ in outcomes])(), strict=True)
-    decided = [answers.BulkDecided(approval_id=row.id, outcome=outcome, approval=answer) for (row, outcome), answer in approvals]
-    return answers.AllDecided(data=decided)
+    decided = [responses.BulkDecided(approval_id=row.id, outcome=outcome, approval=answer) for (row, outcome), answer in approvals]
+    return responses.AllDecided(data=decided)
 
 
 @approvals.errorhandler(NoneDecided)
 def _none_decided(refusal: NoneDecided) -> Response:
-    return refusal.answer()
+    return refusal.response()
 
 
 @approvals.post("/<approval_id>/extend")
-@writes(ExtendBody, "approvals", answer=answers.Approval)
-def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> answers.Approval:
+@writes(ExtendBody, "approvals", response=responses.Approval)
+def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> responses.Approval:
     """Move the deadline of an approval to a later time.
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
     session, approval = queue.locked(db, principal, approval_id)
     approval_deadline.extend(db, session, approval, principal, body.seconds)
-    return _answer(db, approval)
+    return _response(db, approval)
 
 
 @approvals.post("/<approval_id>/preview")
-@writes(PreviewBody, "approvals", answer=answers.GrantPreview)
-def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
+@writes(PreviewBody, "approvals", response=responses.GrantPreview)
+def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> responses.GrantPreview:
     """Preview the grant that a decision would create.
 
     The response names the covered calls, and the number of waiting calls that the grant would release. It is a 403 if
@@ -128,7 +127,7 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     rule = rule_for(approval, body.match or offer.widest)
     if why := offer.why_no_grant(approval.tool, body.scope, exact=is_exact(rule)):
         raise Forbidden(why)
-    return answers.GrantPreview(
+    return responses.GrantPreview(
         type="grant_preview",
         scope=body.scope,
         match=policy.spelled_rule(rule)["match"],
@@ -137,24 +136,24 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     )
 
 
-def _answer(db: Db, approval: Approval) -> answers.Approval:
+def _response(db: Db, approval: Approval) -> responses.Approval:
     return _shown(db, approval)()
 
 
-def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], answers.Approval]:
+def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], responses.Approval]:
     """Return a function that returns the answer for an approval, and reads nothing."""
     votes = Vote.of(db, [approval.id])[approval.id]
-    return answers.Approval.read(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
+    return responses.Approval.read(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
 
 
-def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Callable[[], list[answers.Approval]]:
-    """Return a function that returns the answers for approvals, with their grants and votes, and reads nothing.
+def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Callable[[], list[responses.Approval]]:
+    """Return a function that returns the responses for approvals, with their grants and votes, and reads nothing.
 
     `first` is the first approval's place in a queue.
     """
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     shown = [
-        answers.Approval.read(db, row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
+        responses.Approval.read(db, row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
         for number, row in enumerate(rows)
     ]
     return lambda: [approval() for approval in shown]

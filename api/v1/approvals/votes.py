@@ -5,14 +5,14 @@ from typing import Literal, Self
 from pydantic import Field
 
 from api.door.requests import Sha256
-from api.door.responses import Answer, Time
+from api.door.responses import ResponseModel, Time
 from models.pure.offer import GrantScope, Option, Widest
 from models.pure.quorum import Escalation
 from models.session.approval import row as approval
 from models.session.approval import vote
 
 
-class AnsweredVote(Answer):
+class CastVote(ResponseModel):
     """One person's part of the decision."""
 
     by: str = Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
@@ -31,14 +31,14 @@ class AnsweredVote(Answer):
         return cls.from_row(row, **row.summary | {"at": row.created_at})
 
 
-class EscalatedLevel(Answer):
+class EscalatedLevel(ResponseModel):
     """Who may decide at one level."""
 
     approvers: list[list[str]]
     timeout_seconds: float
 
 
-class Escalated(Answer):
+class Escalated(ResponseModel):
     """The escalation of the approval: after each missed deadline, the people of the next level may decide."""
 
     level: int
@@ -60,7 +60,7 @@ class Escalated(Answer):
         return cls.from_row(escalation, level=row.level, levels=levels)
 
 
-class Demands(Answer):
+class Demands(ResponseModel):
     """Who may decide, and by which answers."""
 
     required_approvals: int = Field(examples=[1])
@@ -91,5 +91,5 @@ class Demands(Answer):
 class Standing(Demands):
     """Who may decide, and the votes so far."""
 
-    votes: list[AnsweredVote] = Field(examples=[[]])
+    votes: list[CastVote] = Field(examples=[[]])
     """The votes that stand. An edit of the input voids the votes before it."""

@@ -1,18 +1,18 @@
-"""Answers about the audit."""
+"""Responses about the audit."""
 
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from api.door.examples import IDS, TIME
-from api.door.responses import Answer, SessionId, Time, WorkspaceId
+from api.door.responses import ResponseModel, SessionId, Time, WorkspaceId
 from models.audit import acts, seal_key, seals
 from models.audit.verifying import Report
 from models.audit.verifying.verdict import Kind, Problem
 from models.workspace.row import Workspace
 
 
-class AuditAct(Answer):
+class AuditAct(ResponseModel):
     """One act: the principal, the action, the row, the address and the time. The export holds the exact fields that are hashed."""
 
     type: Literal["audit_act"]
@@ -42,7 +42,7 @@ class AuditAct(Answer):
         )
 
 
-class AuditPublicKey(Answer):
+class AuditPublicKey(ResponseModel):
     """A public key whose signatures this server accepts: 32 bytes in base64. Compare it with a copy from another source."""
 
     id: str = Field(examples=["9f86d081884c7d65"])
@@ -54,7 +54,7 @@ class AuditPublicKey(Answer):
         return [cls(id=key.id, public_key=key.text) for key in seal_key.known()]
 
 
-class AuditSignedHead(Answer):
+class AuditSignedHead(ResponseModel):
     """A signed seal. Keep a copy elsewhere, and compare any later state of the audit with the copy."""
 
     workspace_id: WorkspaceId
@@ -72,7 +72,7 @@ class AuditSignedHead(Answer):
         return cls.from_row(head, created_at=head.at) if head else None
 
 
-class AuditHead(Answer):
+class AuditHead(ResponseModel):
     """The end of the workspace's chain, and its newest signed seal."""
 
     type: Literal["audit_head"]
@@ -95,7 +95,7 @@ class AuditHead(Answer):
         )
 
 
-class AuditProblem(Answer):
+class AuditProblem(ResponseModel):
     """A sign that the audit was changed after it was written."""
 
     kind: Kind
@@ -110,14 +110,14 @@ class AuditProblem(Answer):
         return cls.from_row(problem, first_seq=problem.first, last_seq=problem.last)
 
 
-class AuditUnsealed(Answer):
+class AuditUnsealed(ResponseModel):
     """Acts that no seal covers yet. Their change or removal would go unnoticed."""
 
     acts: int
     since: Time | None
 
 
-class AuditVerification(Answer):
+class AuditVerification(ResponseModel):
     """The result of a verification."""
 
     type: Literal["audit_verification"]
@@ -146,7 +146,7 @@ class AuditVerification(Answer):
         )
 
 
-class AuditErasure(Answer):
+class AuditErasure(ResponseModel):
     """The texts that were erased from the audit. Their digests stay in the chain, and an act records the principal."""
 
     type: Literal["audit_erasure"]
@@ -157,7 +157,7 @@ class AuditErasure(Answer):
     """Whether matching texts are left: a request erases the texts of at most 1000 acts. If so, send the same request again."""
 
 
-class AuditLine(Answer):
+class AuditLine(ResponseModel):
     """A line of the export. The first line describes the file, and each other line is an act or the head of a chain."""
 
     model_config = ConfigDict(

@@ -11,7 +11,7 @@ from api.door.paging import Order, Selection, page, place
 from api.door.requests import NoQuery
 from api.door.responses import Page
 from api.door.routes import Door, dumps, opens, reads, respond, writes
-from api.v1.audit import responses as answers
+from api.v1.audit import responses
 from api.v1.audit.requests import AuditErase, AuditExport, AuditList, AuditVerify
 from models.audit import seal_key, text, verifying
 from models.audit.acts import Audit
@@ -40,13 +40,13 @@ NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq))
 
 
 @audit.get("")
-@reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
-def index(db: Db, _principal: Principal, query: AuditList) -> Page[answers.AuditAct]:
+@reads(AuditList, SCOPE, response=Page[responses.AuditAct])
+def index(db: Db, _principal: Principal, query: AuditList) -> Page[responses.AuditAct]:
     """List the acts in the workspace's audit, newest first."""
     rows, after = listed(db, query)
     texts = text.of(db, [(row.chain, row.seq) for row in rows])
-    return Page[answers.AuditAct](
-        data=[answers.AuditAct.of(row, texts.get((row.chain, row.seq), {})) for row in rows], next_page=after
+    return Page[responses.AuditAct](
+        data=[responses.AuditAct.of(row, texts.get((row.chain, row.seq), {})) for row in rows], next_page=after
     )
 
 
@@ -69,15 +69,15 @@ def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
 
 
 @audit.get("/head")
-@reads(NoQuery, SCOPE, answer=answers.AuditHead)
-def head(db: Db, principal: Principal, _query: NoQuery) -> answers.AuditHead:
+@reads(NoQuery, SCOPE, response=responses.AuditHead)
+def head(db: Db, principal: Principal, _query: NoQuery) -> responses.AuditHead:
     """Get the newest entry of the workspace's chain, its newest signed seal, and the public keys."""
     workspace = db.get_one(Workspace, principal.workspace_id)
-    return answers.AuditHead.of(workspace, SignedHead.newest(db, workspace.id))
+    return responses.AuditHead.of(workspace, SignedHead.newest(db, workspace.id))
 
 
 @audit.get("/verify")
-@opens(Door(answers.AuditVerification, scopes=(SCOPE,), query=AuditVerify))
+@opens(Door(responses.AuditVerification, scopes=(SCOPE,), query=AuditVerify))
 def verify() -> Response:
     """Verify that no act in the audit was changed or removed.
 
@@ -85,7 +85,7 @@ def verify() -> Response:
     """
     principal = auth.authenticate(SCOPE)
     query = parsing.query(AuditVerify)
-    return respond(dumps(answers.AuditVerification.of(verified(principal.workspace_id, query))))
+    return respond(dumps(responses.AuditVerification.of(verified(principal.workspace_id, query))))
 
 
 def verified(workspace_id: str, query: AuditVerify) -> Report:
@@ -95,7 +95,7 @@ def verified(workspace_id: str, query: AuditVerify) -> Report:
 
 
 @audit.get("/export")
-@opens(Door(answers.AuditLine, scopes=(SCOPE,), query=AuditExport, media_type=JSON_LINES))
+@opens(Door(responses.AuditLine, scopes=(SCOPE,), query=AuditExport, media_type=JSON_LINES))
 def export() -> Response:
     """Export all acts as JSON lines.
 
@@ -109,14 +109,14 @@ def export() -> Response:
 
 
 @audit.post("/erase")
-@writes(AuditErase, SCOPE, answer=answers.AuditErasure)
-def erase(db: Db, principal: Principal, body: AuditErase) -> answers.AuditErasure:
+@writes(AuditErase, SCOPE, response=responses.AuditErasure)
+def erase(db: Db, principal: Principal, body: AuditErase) -> responses.AuditErasure:
     """Erase from the audit texts that people wrote.
 
     Their salted digests stay in the chain, and a new act records who erased the texts.
     """
     erasure = erase_texts(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
-    return answers.AuditErasure.from_row(erasure)
+    return responses.AuditErasure.from_row(erasure)
 
 
 def _at_most(most: int, items: Iterator[Item]) -> Iterator[Item]:

@@ -1,16 +1,16 @@
-"""Answers about channels."""
+"""Responses about channels."""
 
 from typing import Literal, Self
 
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.responses import Answer, Time
+from api.door.responses import ResponseModel, Time
 from models.notices import channel
 from models.notices.services import ChannelKind
 
 
-class Channel(Answer):
+class Channel(ResponseModel):
     """A destination of notifications about approvals, of a person or of the workspace. Its secrets are never shown."""
 
     id: str = Field(examples=[IDS["channel_id"]])
@@ -46,7 +46,7 @@ class Channel(Answer):
         return cls.from_row(row, person=f"user:{row.person_id}" if row.person_id else None)
 
 
-class ChannelTest(Answer):
+class ChannelTest(ResponseModel):
     """A test message to a channel, with one attempt."""
 
     id: str = Field(examples=["ntfn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
@@ -61,7 +61,7 @@ class ChannelTest(Answer):
     ended_at: Time | None
 
 
-class ChannelDeleted(Answer):
+class ChannelDeleted(ResponseModel):
     """The channel is deleted."""
 
     id: str = Field(examples=[IDS["channel_id"]])

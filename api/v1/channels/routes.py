@@ -7,7 +7,7 @@ from api.door.paging import Order, Selection, listed
 from api.door.requests import NoQuery, Nothing
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.channels import responses as answers
+from api.v1.channels import responses
 from api.v1.channels.requests import ChannelCreate, ChannelList, ChannelUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -24,63 +24,63 @@ NEWEST: Order[Channel] = Order("channels", (Channel.id,))
 
 
 @channels.get("")
-@reads(ChannelList, SCOPE, answer=Page[answers.Channel])
-def index(db: Db, principal: Principal, query: ChannelList) -> Page[answers.Channel]:
+@reads(ChannelList, SCOPE, response=Page[responses.Channel])
+def index(db: Db, principal: Principal, query: ChannelList) -> Page[responses.Channel]:
     """List the channels of the person who is signed in, or of the workspace, newest first."""
     person_id = _owner(principal, query.owner)
     own = Selection(Channel).where("person_id IS NOT DISTINCT FROM %(person)s", person=person_id)
-    return listed(db, own, NEWEST, query, answers.Channel.of)
+    return listed(db, own, NEWEST, query, responses.Channel.of)
 
 
 @channels.post("")
-@writes(ChannelCreate, SCOPE, answer=answers.Channel)
-def create(db: Db, principal: Principal, body: ChannelCreate) -> answers.Channel:
+@writes(ChannelCreate, SCOPE, response=responses.Channel)
+def create(db: Db, principal: Principal, body: ChannelCreate) -> responses.Channel:
     """Create a channel of the person who is signed in, or of the workspace."""
-    return answers.Channel.of(add(db, principal, _owner(principal, body.owner), body))
+    return responses.Channel.of(add(db, principal, _owner(principal, body.owner), body))
 
 
 @channels.get("/<channel_id>")
-@reads(NoQuery, SCOPE, answer=answers.Channel)
-def show(db: Db, principal: Principal, _query: NoQuery, channel_id: str) -> answers.Channel:
+@reads(NoQuery, SCOPE, response=responses.Channel)
+def show(db: Db, principal: Principal, _query: NoQuery, channel_id: str) -> responses.Channel:
     """Get a channel."""
-    return answers.Channel.of(own(db, principal, channel_id))
+    return responses.Channel.of(own(db, principal, channel_id))
 
 
 @channels.post("/<channel_id>")
-@writes(ChannelUpdate, SCOPE, once=True, answer=answers.Channel)
-def update(db: Db, principal: Principal, body: ChannelUpdate, channel_id: str) -> answers.Channel:
+@writes(ChannelUpdate, SCOPE, once=True, response=responses.Channel)
+def update(db: Db, principal: Principal, body: ChannelUpdate, channel_id: str) -> responses.Channel:
     """Update a channel, or disable and enable it."""
     row = own(db, principal, channel_id, lock=True)
     row.change(db, principal, body.changes())
-    return answers.Channel.of(row)
+    return responses.Channel.of(row)
 
 
 @channels.post("/<channel_id>/test")
-@writes(Nothing, SCOPE, answer=answers.ChannelTest)
-def test(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> answers.ChannelTest:
+@writes(Nothing, SCOPE, response=responses.ChannelTest)
+def test(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> responses.ChannelTest:
     """Send a test message to a channel, also in quiet hours."""
-    return answers.ChannelTest.from_row(Notification.test(db, own(db, principal, channel_id, lock=True)))
+    return responses.ChannelTest.from_row(Notification.test(db, own(db, principal, channel_id, lock=True)))
 
 
 @channels.get("/<channel_id>/test")
-@reads(NoQuery, SCOPE, answer=answers.ChannelTest)
-def last_test(db: Db, principal: Principal, _query: NoQuery, channel_id: str) -> answers.ChannelTest:
+@reads(NoQuery, SCOPE, response=responses.ChannelTest)
+def last_test(db: Db, principal: Principal, _query: NoQuery, channel_id: str) -> responses.ChannelTest:
     """Get the result of a channel's last test."""
     row = Notification.last_tests(db, [own(db, principal, channel_id).id]).get(channel_id)
     if row is None:
         raise NotFound("test of the channel", channel_id)
-    return answers.ChannelTest.from_row(row)
+    return responses.ChannelTest.from_row(row)
 
 
 @channels.delete("/<channel_id>")
-@writes(Nothing, SCOPE, once=True, answer=answers.ChannelDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> answers.ChannelDeleted:
+@writes(Nothing, SCOPE, once=True, response=responses.ChannelDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> responses.ChannelDeleted:
     """Delete a channel with its notifications.
 
     With the workspace's default, the channels that follow the default are deleted as well.
     """
     own(db, principal, channel_id, lock=True).delete(db, principal)
-    return answers.ChannelDeleted(id=channel_id, type="channel_deleted")
+    return responses.ChannelDeleted(id=channel_id, type="channel_deleted")
 
 
 def add(db: Db, principal: Principal, person_id: str | None, body: ChannelCreate) -> Channel:

@@ -1,14 +1,14 @@
-"""Answers about environments."""
+"""Responses about environments."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
-from api.door.responses import Answer, Empty, EnvironmentId, Metadata, Time
-from models.workspace import environment as rows
+from api.door.responses import Empty, EnvironmentId, Metadata, ResponseModel, Time
+from models.workspace import environment
 
 
-class LimitedNetworking(Answer):
+class LimitedNetworking(ResponseModel):
     """No network."""
 
     type: Literal["limited"]
@@ -17,7 +17,7 @@ class LimitedNetworking(Answer):
     allowed_hosts: Empty
 
 
-class NoPackages(Answer):
+class NoPackages(ResponseModel):
     """No packages."""
 
     type: Literal["packages"]
@@ -29,7 +29,7 @@ class NoPackages(Answer):
     pip: Empty
 
 
-class CloudConfig(Answer):
+class CloudConfig(ResponseModel):
     """Assent's own workers."""
 
     type: Literal["cloud"]
@@ -37,7 +37,7 @@ class CloudConfig(Answer):
     packages: NoPackages
 
 
-class SelfHostedConfig(Answer):
+class SelfHostedConfig(ResponseModel):
     """The client's workers, which poll for work."""
 
     type: Literal["self_hosted"]
@@ -46,7 +46,7 @@ class SelfHostedConfig(Answer):
 EnvironmentConfig = Annotated[CloudConfig | SelfHostedConfig, Field(discriminator="type")]
 
 
-class Environment(Answer):
+class Environment(ResponseModel):
     """Where the tools of a session run."""
 
     id: EnvironmentId
@@ -62,12 +62,12 @@ class Environment(Answer):
     archived_at: Time | None
 
     @classmethod
-    def of(cls, row: rows.Environment) -> Self:
+    def of(cls, row: environment.Environment) -> Self:
         """Return an environment."""
         return cls.from_row(row, metadata=row.metadata_)
 
 
-class EnvironmentDeleted(Answer):
+class EnvironmentDeleted(ResponseModel):
     """The environment is deleted."""
 
     id: EnvironmentId

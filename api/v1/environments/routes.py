@@ -6,7 +6,7 @@ from api.door.paging import Order, Selection, listed
 from api.door.requests import NoQuery, Nothing
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.environments import responses as answers
+from api.v1.environments import responses
 from api.v1.environments.requests import EnvironmentCreate, EnvironmentList, EnvironmentUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -18,8 +18,8 @@ NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Envi
 
 
 @environments.post("")
-@writes(EnvironmentCreate, "agents", answer=answers.Environment)
-def create(db: Db, principal: Principal, body: EnvironmentCreate) -> answers.Environment:
+@writes(EnvironmentCreate, "agents", response=responses.Environment)
+def create(db: Db, principal: Principal, body: EnvironmentCreate) -> responses.Environment:
     """Create an environment, with this server's workers or the client's own workers."""
     environment = Environment.create(
         db,
@@ -29,12 +29,12 @@ def create(db: Db, principal: Principal, body: EnvironmentCreate) -> answers.Env
         metadata=body.metadata,
         self_hosted=body.config is not None and body.config.type == "self_hosted",
     )
-    return answers.Environment.of(environment)
+    return responses.Environment.of(environment)
 
 
 @environments.get("")
-@reads(EnvironmentList, answer=Page[answers.Environment])
-def index(db: Db, _principal: Principal, query: EnvironmentList) -> Page[answers.Environment]:
+@reads(EnvironmentList, response=Page[responses.Environment])
+def index(db: Db, _principal: Principal, query: EnvironmentList) -> Page[responses.Environment]:
     """List the workspace's environments, newest first.
 
     Archived environments are left out unless `include_archived` is true.
@@ -42,37 +42,37 @@ def index(db: Db, _principal: Principal, query: EnvironmentList) -> Page[answers
     selection = Selection(Environment)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
-    return listed(db, selection, NEWEST, query, answers.Environment.of)
+    return listed(db, selection, NEWEST, query, responses.Environment.of)
 
 
 @environments.get("/<environment_id>")
-@reads(NoQuery, answer=answers.Environment)
-def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> answers.Environment:
+@reads(NoQuery, response=responses.Environment)
+def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> responses.Environment:
     """Get an environment."""
-    return answers.Environment.of(Environment.find(db, environment_id))
+    return responses.Environment.of(Environment.find(db, environment_id))
 
 
 @environments.post("/<environment_id>")
-@writes(EnvironmentUpdate, "agents", answer=answers.Environment)
-def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id: str) -> answers.Environment:
+@writes(EnvironmentUpdate, "agents", response=responses.Environment)
+def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id: str) -> responses.Environment:
     """Update an environment's name, description or metadata."""
     environment = Environment.lock(db, environment_id)
     environment.update(db, principal, body.changes())
-    return answers.Environment.of(environment)
+    return responses.Environment.of(environment)
 
 
 @environments.post("/<environment_id>/archive")
-@writes(Nothing, "agents", once=True, answer=answers.Environment)
-def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> answers.Environment:
+@writes(Nothing, "agents", once=True, response=responses.Environment)
+def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> responses.Environment:
     """Archive an environment, so that no new session can use it."""
     environment = Environment.lock(db, environment_id)
     environment.archive(db, principal)
-    return answers.Environment.of(environment)
+    return responses.Environment.of(environment)
 
 
 @environments.delete("/<environment_id>")
-@writes(Nothing, "agents", once=True, answer=answers.EnvironmentDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> answers.EnvironmentDeleted:
+@writes(Nothing, "agents", once=True, response=responses.EnvironmentDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> responses.EnvironmentDeleted:
     """Delete an environment that no session uses."""
     Environment.lock(db, environment_id).delete(db, principal)
-    return answers.EnvironmentDeleted(id=environment_id, type="environment_deleted")
+    return responses.EnvironmentDeleted(id=environment_id, type="environment_deleted")

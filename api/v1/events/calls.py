@@ -5,35 +5,35 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from api.door.requests import Sha256
-from api.door.responses import Answer, ApprovalId, EventId, GrantId, Text, Time
+from api.door.responses import ApprovalId, EventId, GrantId, ResponseModel, Text, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import AnsweredVote, Standing
+from api.v1.approvals.votes import CastVote, Standing
 from api.v1.blocks import Result
 
 Permission = Literal["allow", "ask", "deny"]
 
 
-class Fact(Answer):
+class Fact(ResponseModel):
     """The fields of every event."""
 
     id: EventId
     processed_at: Time | None
 
 
-class AlwaysEvaluation(Answer):
+class AlwaysEvaluation(ResponseModel):
     """The policy has one effect for every call of the tool."""
 
     type: Literal["always_allow", "always_ask"]
 
 
-class Denial(Answer):
+class Denial(ResponseModel):
     """A denial by the policy."""
 
     type: Literal["deny"]
     reason_code: str
 
 
-class AutoEvaluation(Answer):
+class AutoEvaluation(ResponseModel):
     """The policy denied the call."""
 
     type: Literal["auto"]
@@ -86,7 +86,7 @@ class AgentCustomToolUse(Fact):
     approval: PendingApproval | None = None
 
 
-class Cached(Answer):
+class Cached(ResponseModel):
     """The earlier call whose result was reused. The tool did not run again."""
 
     tool_use_id: EventId
@@ -139,7 +139,7 @@ class ApprovalClosed(AboutApproval):
     decided_by: str
 
 
-class ApprovalVoted(AnsweredVote, AboutApproval):
+class ApprovalVoted(CastVote, AboutApproval):
     """A person voted. Enough votes to allow, or one vote to deny, decide the approval."""
 
     type: Literal["approval.voted"]

@@ -4,17 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.door.responses import Answer
+from api.door.responses import ResponseModel
 from api.v1.events.calls import Fact
 
 
-class RetryStatus(Answer):
+class RetryStatus(ResponseModel):
     """Whether the server tries again."""
 
     type: Literal["retrying", "exhausted", "terminal"]
 
 
-class SessionFault(Answer):
+class SessionFault(ResponseModel):
     """An error of the model, or of the run."""
 
     type: Literal[
@@ -30,7 +30,7 @@ class SessionFault(Answer):
     retry_status: RetryStatus
 
 
-class ServerFault(Answer):
+class ServerFault(ResponseModel):
     """An MCP server could not be reached. Its tools are missing until the server answers again."""
 
     type: Literal["mcp_connection_failed_error", "mcp_authentication_failed_error"]

@@ -2,24 +2,24 @@
 
 from typing import Literal
 
-from api.door.responses import Answer, EventId, Text
+from api.door.responses import EventId, ResponseModel, Text
 
 
-class Previewed(Answer):
+class Previewed(ResponseModel):
     """The event to which the deltas belong."""
 
     id: EventId
     type: Literal["agent.message", "agent.thinking"]
 
 
-class EventStart(Answer):
+class EventStart(ResponseModel):
     """A preview begins. The complete event with this id follows later."""
 
     type: Literal["event_start"]
     event: Previewed
 
 
-class ContentDelta(Answer):
+class ContentDelta(ResponseModel):
     """The next text of one block."""
 
     type: Literal["content_delta"]
@@ -27,7 +27,7 @@ class ContentDelta(Answer):
     content: Text
 
 
-class EventDelta(Answer):
+class EventDelta(ResponseModel):
     """A part of the event with this id. Deltas are not stored."""
 
     type: Literal["event_delta"]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel, SerializeAsAny
 
-from api.door.responses import Answer, ApprovalId, EventId, Metadata, Text
+from api.door.responses import ApprovalId, EventId, Metadata, ResponseModel, Text
 from api.v1.agents.responses import SessionAgent
 from api.v1.blocks import MessageBlock
 from api.v1.events.calls import (
@@ -45,7 +45,7 @@ class StoredInterrupt(Fact):
     type: Literal["user.interrupt"]
 
 
-class OfApprovals(Answer):
+class OfApprovals(ResponseModel):
     """Marks a message about approvals, which the model did not write and never gets."""
 
     kind: Literal["waiting", "decided"]
@@ -87,7 +87,7 @@ class StatusRescheduled(Fact):
     type: Literal["session.status_rescheduled"]
 
 
-class Ended(Answer):
+class Ended(ResponseModel):
     """The run is over."""
 
     type: Literal["end_turn", "retries_exhausted", "budget_reached", "refusal"]
@@ -97,7 +97,7 @@ class Ended(Answer):
     """The principal's reason."""
 
 
-class RequiresAction(Answer):
+class RequiresAction(ResponseModel):
     """A person must decide, or the client must run its tools."""
 
     type: Literal["requires_action"]
@@ -137,7 +137,7 @@ class DeletedEvent(Fact):
     type: Literal["session.deleted"]
 
 
-class Tokens(Answer):
+class Tokens(ResponseModel):
     """Numbers of tokens."""
 
     input_tokens: int
@@ -146,7 +146,7 @@ class Tokens(Answer):
     cache_creation_input_tokens: int
 
 
-class ModelAt(Answer):
+class ModelAt(ResponseModel):
     """A model at the provider that serves it."""
 
     provider: str
@@ -226,13 +226,13 @@ AnyEvent = Annotated[
 ]
 
 
-class SentEvents(Answer):
+class SentEvents(ResponseModel):
     """The stored events."""
 
     data: SerializeAsAny[list[SentEvent]]
 
 
-class EventPage(Answer):
+class EventPage(ResponseModel):
     """Events. Send `next_page` as `page` to get the next ones."""
 
     data: SerializeAsAny[list[AnyEvent]]

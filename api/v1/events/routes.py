@@ -11,8 +11,7 @@ from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import HEADERS, Stream
 from api.v1.approvals import queue
-from api.v1.events import responses as answers
-from api.v1.events import revealing
+from api.v1.events import responses, revealing
 from api.v1.events.requests import EventList, EventsSend, EventStream, plain
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -30,8 +29,8 @@ ASCENDING: Order[Event] = Order("events", (Event.seq,), descending=False)
 
 
 @events.post("")
-@writes(EventsSend, also=EventsSend.scopes, answer=answers.SentEvents)
-def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> answers.SentEvents:
+@writes(EventsSend, also=EventsSend.scopes, response=responses.SentEvents)
+def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> responses.SentEvents:
     """Send events to a session: messages, decisions, tool results or an interrupt.
 
     All of the events are stored, or none. Messages and interrupts need the scope `sessions`, decisions the scope `approvals`,
@@ -42,12 +41,12 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
     queue.check_session(db, principal, session_id)
     session = lock(db, session_id)
     stored = receive(db, session, principal, payloads)
-    return answers.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in stored])
+    return responses.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in stored])
 
 
 @events.get("")
-@reads(EventList, "read or own", answer=answers.EventPage)
-def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], answers.EventPage]:
+@reads(EventList, "read or own", response=responses.EventPage)
+def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], responses.EventPage]:
     """List a session's events in order.
 
     The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
@@ -57,7 +56,7 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Ca
     return listed(db, principal, query, session_id)
 
 
-def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], answers.EventPage]:
+def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], responses.EventPage]:
     """Return a function that returns a page of the events that `query` selects, and reads nothing."""
     selection = Selection(Event).equal(session_id=session_id)
     if "approvals" not in query.include:
@@ -70,9 +69,9 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> C
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
     whole = runs_tools(principal)
 
-    def shown() -> answers.EventPage:
+    def shown() -> responses.EventPage:
         data = [row.shown(whole=whole) | secrets.get(row.id, {}) for row in rows]
-        return answers.EventPage.from_row(None, data=data, next_page=after)
+        return responses.EventPage.from_row(None, data=data, next_page=after)
 
     return shown
 
@@ -86,7 +85,7 @@ def runs_tools(principal: Principal) -> bool:
 
 
 @events.get("/stream")
-@opens(Door(answers.StreamFrame, EventStream, scopes=("read or own",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
+@opens(Door(responses.StreamFrame, EventStream, scopes=("read or own",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str) -> Response:
     """Stream a session's events as server-sent events.
 

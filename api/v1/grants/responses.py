@@ -1,4 +1,4 @@
-"""Answers about grants, the standing approvals."""
+"""Responses about grants, the standing approvals."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -6,12 +6,12 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.responses import AgentId, Answer, ApprovalId, GrantId, SessionId, Time
+from api.door.responses import AgentId, ApprovalId, GrantId, ResponseModel, SessionId, Time
 from models.pure.offer import Offer
-from models.session.approval import grant as rows
+from models.session.approval import grant
 
 
-class Grant(Answer):
+class Grant(ResponseModel):
     """The later calls that a decision allows in advance."""
 
     id: GrantId
@@ -41,14 +41,14 @@ class Grant(Answer):
     """Why a live grant allows nothing at present: its tool no longer offers grants of this scope or match. Null if it does."""
 
     @classmethod
-    def of(cls, row: rows.Grant, now: datetime, offer: Offer) -> Self:
+    def of(cls, row: grant.Grant, now: datetime, offer: Offer) -> Self:
         """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
         ended = row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
         live = not ended and (row.max_uses is None or row.uses < row.max_uses)
         return cls.from_row(row, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None)
 
 
-class GrantRevoked(Answer):
+class GrantRevoked(ResponseModel):
     """The grant is revoked."""
 
     id: GrantId

@@ -9,7 +9,7 @@ from api.door.paging import Order, Selection, page
 from api.door.requests import NoQuery, Nothing
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.grants import responses as answers
+from api.v1.grants import responses
 from api.v1.grants.requests import GrantList
 from models.audit.principal import Principal
 from models.database import clock
@@ -33,41 +33,41 @@ LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now())
 
 
 @grants.get("")
-@reads(GrantList, answer=Page[answers.Grant])
-def index(db: Db, _principal: Principal, query: GrantList) -> Page[answers.Grant]:
+@reads(GrantList, response=Page[responses.Grant])
+def index(db: Db, _principal: Principal, query: GrantList) -> Page[responses.Grant]:
     """List the workspace's grants, newest first."""
     selection = Selection(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
         selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    return Page[answers.Grant](data=answered(db, rows), next_page=after)
+    return Page[responses.Grant](data=answered(db, rows), next_page=after)
 
 
 @grants.get("/<grant_id>")
-@reads(NoQuery, answer=answers.Grant)
-def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> answers.Grant:
+@reads(NoQuery, response=responses.Grant)
+def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> responses.Grant:
     """Get a grant: the calls that it covers, the person who gave it, and the number of its uses."""
     return answered(db, [Grant.find(db, grant_id)])[0]
 
 
 @grants.delete("/<grant_id>")
-@writes(Nothing, "approvals", once=True, answer=answers.GrantRevoked)
-def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answers.GrantRevoked:
+@writes(Nothing, "approvals", once=True, response=responses.GrantRevoked)
+def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> responses.GrantRevoked:
     """Revoke a grant.
 
     Idempotent. Calls that the grant has allowed and that have not started are no longer allowed.
     """
     Grant.find(db, grant_id).revoke(db, principal)
-    return answers.GrantRevoked(id=grant_id, type="grant_revoked")
+    return responses.GrantRevoked(id=grant_id, type="grant_revoked")
 
 
-def answered(db: Db, rows: Sequence[Grant]) -> list[answers.Grant]:
-    """Return the answers for grants."""
+def answered(db: Db, rows: Sequence[Grant]) -> list[responses.Grant]:
+    """Return the responses for grants."""
     now, offers = clock.now(db), offers_of(db, rows)
-    return [answers.Grant.of(row, now, offers[row.id]) for row in rows]
+    return [responses.Grant.of(row, now, offers[row.id]) for row in rows]
 
 
-def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
+def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, responses.Grant]:
     """Return the grants that these approvals' decisions created, by the approval's id."""
     creators = [row for row in approvals if (row.decision or {}).get("scope")]
     if not creators:

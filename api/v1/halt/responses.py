@@ -1,15 +1,15 @@
-"""Answers about halts."""
+"""Responses about halts."""
 
 from typing import Literal, Self
 
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.responses import Answer, Time
-from models.workspace import halt as rows
+from api.door.responses import ResponseModel, Time
+from models.workspace import halt
 
 
-class Halt(Answer):
+class Halt(ResponseModel):
     """Whether the workspace is halted, with its present or last halt."""
 
     type: Literal["halt"]
@@ -25,7 +25,7 @@ class Halt(Answer):
     ended_by: str | None = Field(examples=[None])
 
     @classmethod
-    def of(cls, row: rows.Halt | None) -> Self:
+    def of(cls, row: halt.Halt | None) -> Self:
         """Return the state of a workspace whose newest halt is `row`."""
         if row:
             return cls.from_row(row, halted=row.ended_at is None)

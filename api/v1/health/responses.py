@@ -1,19 +1,19 @@
-"""Answers about the health of a web process."""
+"""Responses about the health of a web process."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from api.door.responses import Answer
+from api.door.responses import ResponseModel
 
 
-class Alive(Answer):
+class Alive(ResponseModel):
     """The process is alive."""
 
     status: Literal["ok"]
 
 
-class Ready(Answer):
+class Ready(ResponseModel):
     """Whether the process can serve requests. The other fields are only for keys with the scope `admin`.
 
     A server that is not ready cannot look up keys: it says in `database`, to everybody, what is wrong and what to do.

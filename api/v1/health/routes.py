@@ -24,7 +24,7 @@ health = Blueprint("health", __name__)
 @opens(Door(Alive, key=False))
 def alive() -> Response:
     """Report that the process is alive."""
-    return _answer(200, Alive(status="ok"))
+    return _response(200, Alive(status="ok"))
 
 
 @health.get("/readyz")
@@ -49,7 +49,7 @@ def ready() -> Response:
             held_back=_held_back(principal.workspace_id),
             audit=alarm.of(principal.workspace_id) or "ok",
         )
-    return _answer(200 if good else 503, state)
+    return _response(200 if good else 503, state)
 
 
 def _database() -> str:
@@ -80,6 +80,6 @@ def _redis() -> str:
     return "ok"
 
 
-def _answer(status: int, state: Alive | Ready) -> Response:
+def _response(status: int, state: Alive | Ready) -> Response:
     headers = {"cache-control": "no-store"} | ({"retry-after": "1"} if status == 503 else {})
     return Response(dumps(state), status, mimetype="application/json", headers=headers)

@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.door.paging import Selection, id_page
 from api.door.requests import NoQuery, Nothing
 from api.door.routes import reads, writes
-from api.v1.people import responses as answers
+from api.v1.people import responses
 from api.v1.people.requests import InviteCreate, InviteList
 from api.v1.people.rights import check_invitation
 from models.audit.principal import Principal
@@ -27,8 +27,8 @@ _STATUS = {
 
 
 @invites.get("")
-@reads(InviteList, "admin", answer=answers.InvitePage)
-def index(db: Db, _principal: Principal, query: InviteList) -> answers.InvitePage:
+@reads(InviteList, "admin", response=responses.InvitePage)
+def index(db: Db, _principal: Principal, query: InviteList) -> responses.InvitePage:
     """List the workspace's invitations, newest first."""
     matching = Selection(Invitation).where("NOT renews").where("deleted_at IS NULL")
     if query.email:
@@ -39,19 +39,19 @@ def index(db: Db, _principal: Principal, query: InviteList) -> answers.InvitePag
         matching = matching.where("role = ANY(%(roles)s)", roles=query.workspace_roles)
     rows, has_more = id_page(db, matching, query)
     now = clock.now(db)
-    return answers.InvitePage.of([answers.Invite.of(row, now) for row in rows], has_more=has_more)
+    return responses.InvitePage.of([responses.Invite.of(row, now) for row in rows], has_more=has_more)
 
 
 @invites.get("/<invite_id>")
-@reads(NoQuery, "admin", answer=answers.Invite)
-def show(db: Db, _principal: Principal, _query: NoQuery, invite_id: str) -> answers.Invite:
+@reads(NoQuery, "admin", response=responses.Invite)
+def show(db: Db, _principal: Principal, _query: NoQuery, invite_id: str) -> responses.Invite:
     """Get an invitation, without its link."""
-    return answers.Invite.of(_find(db, invite_id), clock.now(db))
+    return responses.Invite.of(_find(db, invite_id), clock.now(db))
 
 
 @invites.post("")
-@writes(InviteCreate, "admin", answer=answers.NewInvite, shown_once="url")
-def create(db: Db, principal: Principal, body: InviteCreate) -> answers.NewInvite:
+@writes(InviteCreate, "admin", response=responses.NewInvite, shown_once="url")
+def create(db: Db, principal: Principal, body: InviteCreate) -> responses.NewInvite:
     """Invite a person to the workspace.
 
     The one-time link is in this response only, since Assent sends no mail. The principal needs each scope that the role gives. An
@@ -59,16 +59,16 @@ def create(db: Db, principal: Principal, body: InviteCreate) -> answers.NewInvit
     """
     check_invitation(db, principal, body.given_role)
     row, secret = Invitation.create(db, body.email, body.given_role, group_ids=body.rbac_group_ids, by=principal)
-    return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
+    return responses.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
 
 @invites.delete("/<invite_id>")
-@writes(Nothing, "admin", once=True, answer=answers.InviteDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, invite_id: str) -> answers.InviteDeleted:
+@writes(Nothing, "admin", once=True, response=responses.InviteDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, invite_id: str) -> responses.InviteDeleted:
     """Withdraw an invitation that nobody has accepted."""
     _find(db, invite_id)
     Invitation.withdraw(db, invite_id, by=principal)
-    return answers.InviteDeleted(id=invite_id, type="invite_deleted")
+    return responses.InviteDeleted(id=invite_id, type="invite_deleted")
 
 
 def _find(db: Db, invite_id: str) -> Invitation:

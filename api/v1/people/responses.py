@@ -1,11 +1,11 @@
-"""Answers about people, invitations and groups: the fields of the SDK's `beta.organization`, with Assent's own."""
+"""Responses about people, invitations and groups: the fields of the SDK's `beta.organization`, with Assent's own."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.door.responses import Answer, Empty, GroupId, Identified, IdPage, InviteId, Time, UserId, WorkspaceId
+from api.door.responses import Empty, GroupId, Identified, IdPage, InviteId, ResponseModel, Time, UserId, WorkspaceId
 from models.people import group, invitation, member, person
 from models.people.roles import Role, WireRole, wire_role
 
@@ -54,7 +54,7 @@ class UserPage(IdPage[User]):
     """A page of people, the last added first."""
 
 
-class UserDeleted(Answer):
+class UserDeleted(ResponseModel):
     """The person has no role in the workspace any more."""
 
     id: UserId
@@ -100,14 +100,14 @@ class InvitePage(IdPage[Invite]):
     """A page of invitations, newest first."""
 
 
-class InviteDeleted(Answer):
+class InviteDeleted(ResponseModel):
     """The invitation is withdrawn."""
 
     id: InviteId
     type: Literal["invite_deleted"]
 
 
-class Group(Answer):
+class Group(ResponseModel):
     """A group of people of the workspace."""
 
     id: GroupId
@@ -127,14 +127,14 @@ class Group(Answer):
         return cls.from_row(row, source_type="direct" if row.source == member.DIRECT else "scim")
 
 
-class GroupDeleted(Answer):
+class GroupDeleted(ResponseModel):
     """The group is deleted."""
 
     id: GroupId
     type: Literal["rbac_group_deleted"]
 
 
-class GroupMember(Answer):
+class GroupMember(ResponseModel):
     """A person in a group."""
 
     type: Literal["rbac_group_member"]
@@ -149,7 +149,7 @@ class GroupMember(Answer):
         return cls.from_row(row, rbac_group_id=row.group_id, user_id=row.person_id, email=email)
 
 
-class GroupMemberDeleted(Answer):
+class GroupMemberDeleted(ResponseModel):
     """The person is removed from the group."""
 
     type: Literal["rbac_group_member_deleted"]

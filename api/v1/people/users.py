@@ -7,7 +7,7 @@ from flask import Blueprint
 from api.door.paging import Selection, id_page
 from api.door.requests import NoQuery, Nothing
 from api.door.routes import reads, writes
-from api.v1.people import responses as answers
+from api.v1.people import responses
 from api.v1.people.requests import UserList, UserUpdate
 from api.v1.people.rights import check_invitation, check_role
 from models.audit.principal import Principal
@@ -26,8 +26,8 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 
 
 @users.get("")
-@reads(UserList, "admin", answer=answers.UserPage)
-def index(db: Db, _principal: Principal, query: UserList) -> answers.UserPage:
+@reads(UserList, "admin", response=responses.UserPage)
+def index(db: Db, _principal: Principal, query: UserList) -> responses.UserPage:
     """List the people of the workspace, the last added first."""
     matching = Selection(Member).where("deactivated_at IS NULL")
     if query.email:
@@ -35,19 +35,19 @@ def index(db: Db, _principal: Principal, query: UserList) -> answers.UserPage:
     if query.workspace_roles is not None:
         matching = matching.where("role = ANY(%(roles)s)", roles=query.workspace_roles)
     rows, has_more = id_page(db, matching, query, "person_id")
-    return answers.UserPage.of(_users(db, rows), has_more=has_more)
+    return responses.UserPage.of(_users(db, rows), has_more=has_more)
 
 
 @users.get("/<user_id>")
-@reads(NoQuery, "admin", answer=answers.User)
-def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> answers.User:
+@reads(NoQuery, "admin", response=responses.User)
+def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> responses.User:
     """Get a person of the workspace."""
     return _users(db, [Member.find(db, user_id)])[0]
 
 
 @users.post("/<user_id>")
-@writes(UserUpdate, "admin", once=True, answer=answers.User)
-def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answers.User:
+@writes(UserUpdate, "admin", once=True, response=responses.User)
+def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> responses.User:
     """Change a person's role.
 
     The new role applies from the person's next request on.
@@ -60,19 +60,19 @@ def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answ
 
 
 @users.delete("/<user_id>")
-@writes(Nothing, "admin", once=True, answer=answers.UserDeleted)
-def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.UserDeleted:
+@writes(Nothing, "admin", once=True, response=responses.UserDeleted)
+def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> responses.UserDeleted:
     """Deactivate a person in the workspace.
 
     The person's sign-ins, passkeys, password, Slack users and delegations end at once. The person's decisions stay.
     """
     Member.deactivate(db, user_id, by=principal)
-    return answers.UserDeleted(id=user_id, type="user_deleted")
+    return responses.UserDeleted(id=user_id, type="user_deleted")
 
 
 @users.post("/<user_id>/sign_out")
-@writes(Nothing, "admin", once=True, answer=answers.User)
-def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.User:
+@writes(Nothing, "admin", once=True, response=responses.User)
+def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> responses.User:
     """Sign a person out of the workspace everywhere.
 
     The person may sign in again.
@@ -83,8 +83,8 @@ def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answ
 
 
 @users.post("/<user_id>/confirm")
-@writes(Nothing, "admin", once=True, answer=answers.User)
-def confirm_person(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.User:
+@writes(Nothing, "admin", once=True, response=responses.User)
+def confirm_person(db: Db, principal: Principal, _body: Nothing, user_id: str) -> responses.User:
     """Confirm that a person holds their own ways to sign in.
 
     Until then, a person who signed in by a link does not count beside the maker of the link. The maker cannot confirm, and neither
@@ -96,15 +96,15 @@ def confirm_person(db: Db, principal: Principal, _body: Nothing, user_id: str) -
 
 
 @users.post("/<user_id>/link")
-@writes(Nothing, "admin", answer=answers.NewInvite, shown_once="url")
-def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.NewInvite:
+@writes(Nothing, "admin", response=responses.NewInvite, shown_once="url")
+def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> responses.NewInvite:
     """Give a person a new one-time link, for example after the loss of a passkey.
 
     Using the link ends the person's passkeys, password, Slack users and sign-ins. Earlier links end now.
     """
     check_invitation(db, principal, Member.find(db, user_id).role)
     row, secret = Invitation.renew(db, user_id, by=principal)
-    return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
+    return responses.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
 
 def _workspace_role(body: UserUpdate, member: Member) -> Role:
@@ -116,7 +116,7 @@ def _workspace_role(body: UserUpdate, member: Member) -> Role:
     return body.role
 
 
-def _users(db: Db, rows: Sequence[Member]) -> list[answers.User]:
+def _users(db: Db, rows: Sequence[Member]) -> list[responses.User]:
     ids = [row.person_id for row in rows]
     persons = {person.id: person for person in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
     groups: dict[str, list[str]] = {}
@@ -124,5 +124,5 @@ def _users(db: Db, rows: Sequence[Member]) -> list[answers.User]:
         groups.setdefault(membership.person_id, []).append(membership.group_id)
     makers = makers_of(db, ids)
     return [
-        answers.User.of(row, persons[row.person_id], groups.get(row.person_id, []), makers.get(row.person_id, [])) for row in rows
+        responses.User.of(row, persons[row.person_id], groups.get(row.person_id, []), makers.get(row.person_id, [])) for row in rows
     ]

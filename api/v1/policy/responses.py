@@ -1,27 +1,28 @@
-"""Answers about policies: the workspace's policy, the explanation of a verdict, the simulation of a policy on past calls."""
+"""Responses about policies: the workspace's policy, the explanation of a verdict, the simulation of a policy on past calls."""
 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, SerializeAsAny
 
 from api.door.requests import without_defaults
-from api.door.responses import Answer, EventId, GrantId, SessionId, Time
+from api.door.responses import EventId, GrantId, ResponseModel, SessionId, Time
 from models.flow.judge.explanations import Explanation
 from models.flow.judge.past_calls import Then
 from models.flow.judge.simulations import Example, Outcome, Side, Trial
+from models.pure import policy
 from models.pure.offer import GrantScope, Offer, Option, Widest
-from models.pure.policy import Effect, Rule, Source, covers, spelled_rule
+from models.pure.policy import Effect, Source, covers, spelled_rule
 from models.session.approval.grant import Grant
 from models.workspace.row import Workspace
 
 
-class AlwaysPolicy(Answer):
+class AlwaysPolicy(ResponseModel):
     """Every call is allowed, or every call asks."""
 
     type: Literal["always_allow", "always_ask"]
 
 
-class AnsweredCondition(Answer):
+class Condition(ResponseModel):
     """A test of one argument, by one operator."""
 
     model_config = ConfigDict(json_schema_extra=without_defaults)
@@ -42,44 +43,44 @@ class AnsweredCondition(Answer):
     command: str = ""
 
 
-class AnsweredMatch(Answer):
+class RuleMatch(ResponseModel):
     """The calls to which a rule applies."""
 
     tool: str
-    input: list[AnsweredCondition] = Field([])
+    input: list[Condition] = Field([])
     input_sha256: str | None = None
 
 
-class AnsweredRule(Answer):
+class Rule(ResponseModel):
     """One rule. Its match is a text if a text can express it, else an object."""
 
     effect: Effect
-    match: str | AnsweredMatch = Field(examples=["bash(git push *)"])
+    match: str | RuleMatch = Field(examples=["bash(git push *)"])
     reason: str | None = None
     priority: int = 0
 
 
-class AutoPolicy(Answer):
+class AutoPolicy(ResponseModel):
     """Rules, then `default` for all other calls."""
 
     type: Literal["auto"]
-    rules: list[AnsweredRule]
+    rules: list[Rule]
     default: Effect
     unknown_programs: Literal["allow"] | None = None
     """`allow` if the rules of this policy may allow unknown programs. Left out by default: then calls of unknown programs ask."""
 
 
-AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
+Policy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
 
 
-class AnsweredLevel(Answer):
+class EscalationStep(ResponseModel):
     """The people who may decide after the previous deadline has passed, and the time that they have."""
 
     approvers: list[str]
     timeout_seconds: float
 
 
-class AnsweredDefaults(Answer):
+class ApprovalSettings(ResponseModel):
     """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels, and
     only an answer that all levels offer is offered."""
 
@@ -90,7 +91,7 @@ class AnsweredDefaults(Answer):
     """Who may decide: `user:ID` and `group:ID`."""
     required_approvals: int | None = None
     four_eyes: bool | None = None
-    escalate_to: list[AnsweredLevel] | None = None
+    escalate_to: list[EscalationStep] | None = None
     then: Literal["deny", "end_run"] | None = None
     options: list[Option] | None = None
     """The answers that people get, beside `deny`."""
@@ -98,21 +99,21 @@ class AnsweredDefaults(Answer):
     widest_match: Widest | None = None
 
 
-class AnsweredApproval(AnsweredDefaults):
+class ToolApprovalSettings(ApprovalSettings):
     """The settings of the approvals of a tool's calls."""
 
     on_timeout: Literal["deny", "end_run", "escalate", "allow"] | None = None  # type: ignore[assignment]
     prompt: str | None = None
 
 
-class AnsweredModelDefaults(Answer):
+class ModelConfigDefaults(ResponseModel):
     """The defaults for the models of the workspace's agents."""
 
     fallbacks: list[str] | None = None
     exclude_providers: list[str] | None = None
 
 
-class AnsweredWords(Answer):
+class WorkspaceWords(ResponseModel):
     """The workspace's own chat words, in the form in which messages are compared with them."""
 
     allow: list[str] | None = None
@@ -120,14 +121,14 @@ class AnsweredWords(Answer):
     deny: list[str] | None = None
 
 
-class WorkspacePolicy(Answer):
+class WorkspacePolicy(ResponseModel):
     """The policy for all agents of the workspace."""
 
     type: Literal["policy"]
-    permission_policy: SerializeAsAny[AnsweredPolicy | None]
-    approval: SerializeAsAny[AnsweredDefaults | None]
-    model: SerializeAsAny[AnsweredModelDefaults | None]
-    chat_words: SerializeAsAny[AnsweredWords | None]
+    permission_policy: SerializeAsAny[Policy | None]
+    approval: SerializeAsAny[ApprovalSettings | None]
+    model: SerializeAsAny[ModelConfigDefaults | None]
+    chat_words: SerializeAsAny[WorkspaceWords | None]
 
     @classmethod
     def of(cls, row: Workspace) -> Self:
@@ -135,7 +136,7 @@ class WorkspacePolicy(Answer):
         return cls.from_row(row, permission_policy=row.policy)
 
 
-class ExplainedRule(AnsweredRule):
+class ExplainedRule(Rule):
     """A rule that contributed to a verdict."""
 
     source: Source
@@ -145,13 +146,13 @@ class ExplainedRule(AnsweredRule):
     """The calls to which the rule applies, in words."""
 
     @classmethod
-    def of(cls, rule: Rule) -> Self:
+    def of(cls, rule: policy.Rule) -> Self:
         """Return a rule with its origin."""
         grant_id = rule.id if rule.source == "grant" else None
         return cls.from_row(rule, **spelled_rule(rule), id=grant_id, covers=covers(rule))
 
 
-class ExplainedLine(Answer):
+class ExplainedLine(ResponseModel):
     """A command line, as the policy parsed it."""
 
     path: str = Field(examples=["/command"])
@@ -162,7 +163,7 @@ class ExplainedLine(Answer):
     """The reason why the line may contain further commands. If set, patterns of commands allow nothing."""
 
 
-class ExplainedGrant(Answer):
+class ExplainedGrant(ResponseModel):
     """A live grant about the tool."""
 
     id: GrantId
@@ -182,7 +183,7 @@ class ExplainedGrant(Answer):
         return cls.from_row(row, decides=decides, not_offered=row.why_not_offered(offer) or None)
 
 
-class PolicyExplanation(Answer):
+class PolicyExplanation(ResponseModel):
     """The verdict on a call. The input is not validated against the tool's schema here."""
 
     type: Literal["policy_explanation"]
@@ -225,7 +226,7 @@ class PolicyExplanation(Answer):
         )
 
 
-class SimulatedCall(Answer):
+class SimulatedCall(ResponseModel):
     """One past call."""
 
     tool_use_id: EventId
@@ -249,7 +250,7 @@ class SimulatedCall(Answer):
         return cls.from_row(call, tool_use_id=call.id, tool=call.name, input=example.shown, **about)
 
 
-class SimulatedSide(Answer):
+class SimulatedSide(ResponseModel):
     """The calls that would have had one effect."""
 
     calls: int
@@ -264,7 +265,7 @@ class SimulatedSide(Answer):
         return cls.from_row(side, then=dict(side.then), examples=[SimulatedCall.of(example) for example in side.examples])
 
 
-class PolicySimulation(Answer):
+class PolicySimulation(ResponseModel):
     """The effects of the proposed rule or policy on past calls, newest sessions first. All other rules are today's."""
 
     type: Literal["policy_simulation"]

@@ -8,7 +8,7 @@ from flask import Blueprint
 
 from api.door.requests import NoQuery
 from api.door.routes import reads, writes
-from api.v1.policy import responses as answers
+from api.v1.policy import responses
 from api.v1.policy.approvers import check_workspace_approvers
 from api.v1.policy.requests import PolicyExplain, PolicySimulate, PolicyUpdate
 from models.audit import acts
@@ -32,27 +32,27 @@ _simulating = threading.Lock()
 
 
 @policy.get("")
-@reads(NoQuery, answer=answers.WorkspacePolicy)
-def show(db: Db, principal: Principal, _query: NoQuery) -> answers.WorkspacePolicy:
+@reads(NoQuery, response=responses.WorkspacePolicy)
+def show(db: Db, principal: Principal, _query: NoQuery) -> responses.WorkspacePolicy:
     """Get the workspace's policy, its defaults for approvals and models, and its chat words."""
-    return answers.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
+    return responses.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
 
 
 @policy.post("")
-@writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
-def update(db: Db, principal: Principal, body: PolicyUpdate) -> answers.WorkspacePolicy:
+@writes(PolicyUpdate, "admin", response=responses.WorkspacePolicy)
+def update(db: Db, principal: Principal, body: PolicyUpdate) -> responses.WorkspacePolicy:
     """Update the workspace's policy, its defaults for approvals or models, or its chat words.
 
     The change applies to all turns and calls from now on. A field that is left out is kept, and null clears a field.
     """
     changes = body.changes()
     check_workspace_approvers(db, changes.get("approval"))
-    return answers.WorkspacePolicy.of(Workspace.change_policies(db, principal, changes))
+    return responses.WorkspacePolicy.of(Workspace.change_policies(db, principal, changes))
 
 
 @policy.post("/explain")
-@writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
-def explain(db: Db, _principal: Principal, body: PolicyExplain) -> answers.PolicyExplanation:
+@writes(PolicyExplain, "read", response=responses.PolicyExplanation)
+def explain(db: Db, _principal: Principal, body: PolicyExplain) -> responses.PolicyExplanation:
     """Explain the verdict on a call: the rule that decides, and the reasons.
 
     The call is not made, no person is asked, and no grant is used.
@@ -63,12 +63,12 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> answers.Polic
     agent = session.agent(db) if session else _agent(db, body)
     policy = body.permission_policy
     explanation = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=policy)
-    return answers.PolicyExplanation.of(body.tool, explanation)
+    return responses.PolicyExplanation.of(body.tool, explanation)
 
 
 @policy.post("/simulate")
-@writes(PolicySimulate, "read", answer=answers.PolicySimulation)
-def simulate(db: Db, principal: Principal, body: PolicySimulate) -> answers.PolicySimulation:
+@writes(PolicySimulate, "read", response=responses.PolicySimulation)
+def simulate(db: Db, principal: Principal, body: PolicySimulate) -> responses.PolicySimulation:
     """Simulate a rule or a policy on the calls of the last days.
 
     Nothing is changed. The inputs are judged with masked secrets. With a key that has the scope `reveal` the real inputs are
@@ -89,7 +89,7 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> answers.Poli
         _simulating.release()
     if reveal:
         acts.record(db, principal, "policy.simulated", principal.workspace_id, _audit_details(trial, outcome))
-    return answers.PolicySimulation.of(trial, outcome)
+    return responses.PolicySimulation.of(trial, outcome)
 
 
 def _audit_details(trial: Trial, outcome: Outcome) -> dict[str, Any]:

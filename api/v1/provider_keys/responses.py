@@ -1,13 +1,13 @@
-"""Answers about keys of model providers. None shows a key."""
+"""Responses about keys of model providers. None shows a key."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from api.door.responses import Answer, ProviderKeyId, Time
+from api.door.responses import ProviderKeyId, ResponseModel, Time
 
 
-class ProviderKey(Answer):
+class ProviderKey(ResponseModel):
     """The workspace has a key of its own for this provider."""
 
     id: ProviderKeyId
@@ -19,7 +19,7 @@ class ProviderKey(Answer):
     created_by: str = Field(examples=["api_key:key_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
 
 
-class ProviderKeyDeleted(Answer):
+class ProviderKeyDeleted(ResponseModel):
     """The key is deleted. Requests to the provider use the operator's key again, if the operator has one."""
 
     id: ProviderKeyId

@@ -6,7 +6,7 @@ from api.door.paging import Order, Selection, listed
 from api.door.requests import Nothing, Paged
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.provider_keys import responses as answers
+from api.v1.provider_keys import responses
 from api.v1.provider_keys.requests import ProviderKeyCreate
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -19,25 +19,25 @@ NEWEST: Order[ProviderKey] = Order("provider_keys", (ProviderKey.id,))
 
 
 @provider_keys.post("")
-@writes(ProviderKeyCreate, SCOPE, once=True, answer=answers.ProviderKey)
-def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.ProviderKey:
+@writes(ProviderKeyCreate, SCOPE, once=True, response=responses.ProviderKey)
+def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> responses.ProviderKey:
     """Store the workspace's own key for a provider, which replaces a former key.
 
     The key is stored encrypted, and only the process that calls models can decrypt it. It takes precedence over the operator's key.
     """
-    return answers.ProviderKey.from_row(ProviderKey.store(db, principal, body.provider, body.key))
+    return responses.ProviderKey.from_row(ProviderKey.store(db, principal, body.provider, body.key))
 
 
 @provider_keys.get("")
-@reads(Paged, SCOPE, answer=Page[answers.ProviderKey])
-def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.ProviderKey]:
+@reads(Paged, SCOPE, response=Page[responses.ProviderKey])
+def index(db: Db, _principal: Principal, query: Paged) -> Page[responses.ProviderKey]:
     """List the providers for which the workspace has a key of its own, newest first."""
-    return listed(db, Selection(ProviderKey), NEWEST, query, answers.ProviderKey.from_row)
+    return listed(db, Selection(ProviderKey), NEWEST, query, responses.ProviderKey.from_row)
 
 
 @provider_keys.delete("/<provider_key_id>")
-@writes(Nothing, SCOPE, once=True, answer=answers.ProviderKeyDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, provider_key_id: str) -> answers.ProviderKeyDeleted:
+@writes(Nothing, SCOPE, once=True, response=responses.ProviderKeyDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, provider_key_id: str) -> responses.ProviderKeyDeleted:
     """Delete a key, so that requests use the operator's key again, if the operator has one."""
     ProviderKey.remove(db, principal, provider_key_id)
-    return answers.ProviderKeyDeleted(id=provider_key_id, type="provider_key_deleted")
+    return responses.ProviderKeyDeleted(id=provider_key_id, type="provider_key_deleted")

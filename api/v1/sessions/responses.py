@@ -1,10 +1,10 @@
-"""Answers about sessions."""
+"""Responses about sessions."""
 
 from typing import Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
-from api.door.responses import Answer, Empty, EnvironmentId, Metadata, Page, SessionId, Time
+from api.door.responses import Empty, EnvironmentId, Metadata, Page, ResponseModel, SessionId, Time
 from api.v1.agents.responses import SessionAgent
 from api.v1.events.responses import StopReason
 from api.v1.sessions.waiting import Waiting
@@ -26,7 +26,7 @@ WAITING = {"approval": ("person", "both"), "client": ("client", "both"), "any": 
 State = Literal["active", "waiting_approval", "completed", "error"]
 
 
-class Session(Answer):
+class Session(ResponseModel):
     """A durable conversation with one agent."""
 
     id: SessionId
@@ -89,14 +89,14 @@ class SessionPage(Page[Session]):
     prev_page: str | None
 
 
-class SessionDeleted(Answer):
+class SessionDeleted(ResponseModel):
     """The session and its history are deleted."""
 
     id: SessionId
     type: Literal["session_deleted"]
 
 
-class NoResources(Answer):
+class NoResources(ResponseModel):
     """An empty list, since this server mounts no resources."""
 
     data: Empty

@@ -11,7 +11,7 @@ from api.v1.approvals.queue import find_session
 from api.v1.events.requests import plain
 from api.v1.model import check_override
 from api.v1.policy.approvers import check_agent_approvers
-from api.v1.sessions import responses as answers
+from api.v1.sessions import responses
 from api.v1.sessions.requests import ResourceList, SessionCreate, SessionList, SessionUpdate
 from api.v1.sessions.waiting import waiting_on
 from models.audit.principal import Principal
@@ -32,13 +32,13 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id))
 
 
 @sessions.post("")
-@writes(SessionCreate, "sessions", answer=answers.Session)
-def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session:
+@writes(SessionCreate, "sessions", response=responses.Session)
+def create(db: Db, principal: Principal, body: SessionCreate) -> responses.Session:
     """Create a session, which starts to run if the request has initial events.
 
     To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
     """
-    return _answer(db, begin(db, principal, body))
+    return _response(db, begin(db, principal, body))
 
 
 def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
@@ -71,26 +71,26 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
 
 
 @sessions.get("")
-@reads(SessionList, answer=answers.SessionPage)
-def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
+@reads(SessionList, response=responses.SessionPage)
+def index(db: Db, _principal: Principal, query: SessionList) -> responses.SessionPage:
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
     rows, after, before = both_ways(db, selected(query), order, query.limit, query.page)
     waiting = waiting_on(db, rows)
-    data = [answers.Session.of(db, row, waiting[row.id]) for row in rows]
-    return answers.SessionPage(data=data, next_page=after, prev_page=before)
+    data = [responses.Session.of(db, row, waiting[row.id]) for row in rows]
+    return responses.SessionPage(data=data, next_page=after, prev_page=before)
 
 
 @sessions.get("/<session_id>")
-@reads(NoQuery, "read or own", answer=answers.Session)
-def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
+@reads(NoQuery, "read or own", response=responses.Session)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> responses.Session:
     """Get a session with the calls that wait for somebody."""
-    return _answer(db, find_session(db, principal, session_id))
+    return _response(db, find_session(db, principal, session_id))
 
 
 @sessions.post("/<session_id>")
-@writes(SessionUpdate, "sessions", answer=answers.Session)
-def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
+@writes(SessionUpdate, "sessions", response=responses.Session)
+def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> responses.Session:
     """Update a session's title, metadata, budget, tools or MCP servers.
 
     Tools and MCP servers can change only while the session does not run. Their change also needs the scope `agents`.
@@ -102,32 +102,32 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
     updates.update(db, session, principal, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
     check_agent_approvers(db, session.agent(db), workspace_policies(db, session), changes, at="agent.")
-    return _answer(db, session)
+    return _response(db, session)
 
 
 @sessions.delete("/<session_id>")
-@writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.SessionDeleted:
+@writes(Nothing, "sessions", once=True, response=responses.SessionDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> responses.SessionDeleted:
     """Delete a session with its history."""
     verbs.delete(db, lock(db, session_id), principal)
-    return answers.SessionDeleted(id=session_id, type="session_deleted")
+    return responses.SessionDeleted(id=session_id, type="session_deleted")
 
 
 @sessions.post("/<session_id>/archive")
-@writes(Nothing, "sessions", once=True, answer=answers.Session)
-def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.Session:
+@writes(Nothing, "sessions", once=True, response=responses.Session)
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> responses.Session:
     """Archive a session: the session accepts no more events, and its history stays."""
     session = lock(db, session_id)
     verbs.archive(db, session, principal)
-    return _answer(db, session)
+    return _response(db, session)
 
 
 @sessions.get("/<session_id>/resources")
-@reads(ResourceList, answer=answers.NoResources)
-def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
+@reads(ResourceList, response=responses.NoResources)
+def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> responses.NoResources:
     """List a session's resources: always an empty list, since this server mounts no resources."""
     find_session(db, principal, session_id)
-    return answers.NoResources(data=[], next_page=None)
+    return responses.NoResources(data=[], next_page=None)
 
 
 def _version(db: Db, body: SessionCreate) -> AgentVersion:
@@ -146,12 +146,12 @@ def selected(query: SessionList) -> Selection[Session]:
     if query.agent_id:
         selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
     if query.waiting:
-        selection = selection.among("waits_for", answers.WAITING[query.waiting])
+        selection = selection.among("waits_for", responses.WAITING[query.waiting])
     if query.statuses:
-        ours = [status for status, theirs in answers.STATUSES.items() if theirs in query.statuses]
+        ours = [status for status, theirs in responses.STATUSES.items() if theirs in query.statuses]
         selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)
     return selection
 
 
-def _answer(db: Db, session: Session) -> answers.Session:
-    return answers.Session.of(db, session, waiting_on(db, [session])[session.id])
+def _response(db: Db, session: Session) -> responses.Session:
+    return responses.Session.of(db, session, waiting_on(db, [session])[session.id])

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from api.door.requests import Sha256
-from api.door.responses import Answer, ApprovalId, EventId, Time
+from api.door.responses import ApprovalId, EventId, ResponseModel, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import AnsweredVote, Standing
+from api.v1.approvals.votes import CastVote, Standing
 from models.database.rows import Db
 from models.pure.json.shortening import shortened
 from models.pure.masking import masked_paths
@@ -26,7 +26,7 @@ _WITH_CLIENT = """
 """
 
 
-class WaitingCall(Answer):
+class WaitingCall(ResponseModel):
     """A call that waits."""
 
     tool_use_id: EventId
@@ -64,7 +64,7 @@ class WaitingForPerson(Standing, WaitingCall):
             **_input(shown, is_masked=is_masked),
             input_sha256=row.runs,
             **requirements(db, row),
-            votes=[AnsweredVote.of(vote) for vote in votes],
+            votes=[CastVote.of(vote) for vote in votes],
             since=row.created_at,
         )
 

@@ -5,13 +5,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.door.responses import Answer
+from api.door.responses import ResponseModel
 from models.database import clock
 from models.database.rows import Db
 from models.session import row as session
 
 
-class Amount(Answer):
+class Amount(ResponseModel):
     """An amount of money, rounded to whole cents."""
 
     amount: str = Field(examples=["421"])
@@ -19,7 +19,7 @@ class Amount(Answer):
     currency: Literal["USD"]
 
 
-class Budget(Answer):
+class Budget(ResponseModel):
     """The most that a session may cost at list prices."""
 
     type: Literal["limit"]
@@ -31,21 +31,21 @@ class Budget(Answer):
         return cls.model_validate(budget) if budget else None
 
 
-class CacheCreation(Answer):
+class CacheCreation(ResponseModel):
     """Tokens written to the model's cache, by the cache's lifetime."""
 
     ephemeral_5m_input_tokens: int
     ephemeral_1h_input_tokens: int
 
 
-class ServerToolUse(Answer):
+class ServerToolUse(ResponseModel):
     """Calls of tools that the provider ran itself."""
 
     web_search_requests: int
     web_fetch_requests: int
 
 
-class Usage(Answer):
+class Usage(ResponseModel):
     """Consumption, and its cost at list prices or at the prices that the operator configured.
 
     Costs are null if no price is known. If `unpriced_requests` is above 0, the costs leave those requests out.
@@ -84,7 +84,7 @@ class ActiveUsage(Usage):
         return cls.model_validate(row.spending(_now(db, row)))
 
 
-class Stats(Answer):
+class Stats(ResponseModel):
     """The times of a session."""
 
     active_seconds: float = Field(examples=[12.5])

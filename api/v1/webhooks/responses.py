@@ -1,15 +1,15 @@
-"""Answers about webhook endpoints, in the SDK's form, and about their deliveries."""
+"""Responses about webhook endpoints, in the SDK's form, and about their deliveries."""
 
 from typing import Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
 from api.door.examples import IDS
-from api.door.responses import Answer, DeliveryId, Time, WebhookId
+from api.door.responses import DeliveryId, ResponseModel, Time, WebhookId
 from models.outbox import delivery
 
 
-class Webhook(Answer):
+class Webhook(ResponseModel):
     """An endpoint, without its secret."""
 
     id: WebhookId
@@ -25,7 +25,7 @@ class Webhook(Answer):
     updated_at: Time
 
 
-class SigningSecret(Answer):
+class SigningSecret(ResponseModel):
     """A new signing secret."""
 
     signing_secret: str | None = Field(examples=["whsec_..."])
@@ -40,14 +40,14 @@ class NewWebhook(Webhook):
     """Shown once: null in the response to a repeated request. Then regenerate the secret."""
 
 
-class WebhookDeleted(Answer):
+class WebhookDeleted(ResponseModel):
     """The endpoint is deleted."""
 
     id: WebhookId
     type: Literal["webhook_endpoint_deleted"]
 
 
-class Attempt(Answer):
+class Attempt(ResponseModel):
     """One attempt at a delivery. The response's body is not kept."""
 
     at: Time
@@ -57,7 +57,7 @@ class Attempt(Answer):
     seconds: float = Field(examples=[0.041])
 
 
-class Delivery(Answer):
+class Delivery(ResponseModel):
     """One event for one endpoint."""
 
     id: DeliveryId
@@ -82,7 +82,7 @@ class Delivery(Answer):
         return cls.from_row(row, webhook_id=row.endpoint_id, due_at=due_at)
 
 
-class Redelivered(Answer):
+class Redelivered(ResponseModel):
     """The number of deliveries that are sent again."""
 
     type: Literal["webhook_redelivery"]

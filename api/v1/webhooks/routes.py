@@ -6,7 +6,7 @@ from api.door.paging import Order, Selection, listed
 from api.door.requests import NoQuery, Nothing, Paged
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.webhooks import responses as answers
+from api.v1.webhooks import responses
 from api.v1.webhooks.requests import DeliveryList, Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -26,90 +26,90 @@ NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,))
 
 
 @webhooks.post("")
-@writes(WebhookCreate, SCOPE, answer=answers.NewWebhook, shown_once="signing_secret")
-def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebhook:
+@writes(WebhookCreate, SCOPE, response=responses.NewWebhook, shown_once="signing_secret")
+def create(db: Db, principal: Principal, body: WebhookCreate) -> responses.NewWebhook:
     """Create an endpoint, whose signing secret is in this response only."""
     row, secret = Endpoint.create(
         db, principal, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
     )
-    return answers.NewWebhook.from_row(row, signing_secret=secret)
+    return responses.NewWebhook.from_row(row, signing_secret=secret)
 
 
 @webhooks.get("")
-@reads(Paged, SCOPE, answer=Page[answers.Webhook])
-def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.Webhook]:
+@reads(Paged, SCOPE, response=Page[responses.Webhook])
+def index(db: Db, _principal: Principal, query: Paged) -> Page[responses.Webhook]:
     """List the workspace's endpoints, newest first."""
-    return listed(db, Selection(Endpoint), NEWEST, query, answers.Webhook.from_row)
+    return listed(db, Selection(Endpoint), NEWEST, query, responses.Webhook.from_row)
 
 
 @webhooks.get("/<webhook_id>")
-@reads(NoQuery, SCOPE, answer=answers.Webhook)
-def show(db: Db, _principal: Principal, _query: NoQuery, webhook_id: str) -> answers.Webhook:
+@reads(NoQuery, SCOPE, response=responses.Webhook)
+def show(db: Db, _principal: Principal, _query: NoQuery, webhook_id: str) -> responses.Webhook:
     """Get an endpoint without its signing secret."""
-    return answers.Webhook.from_row(Endpoint.find(db, webhook_id))
+    return responses.Webhook.from_row(Endpoint.find(db, webhook_id))
 
 
 @webhooks.post("/<webhook_id>")
-@writes(WebhookUpdate, SCOPE, once=True, answer=answers.Webhook)
-def update(db: Db, principal: Principal, body: WebhookUpdate, webhook_id: str) -> answers.Webhook:
+@writes(WebhookUpdate, SCOPE, once=True, response=responses.Webhook)
+def update(db: Db, principal: Principal, body: WebhookUpdate, webhook_id: str) -> responses.Webhook:
     """Update an endpoint, or disable and enable it."""
     row = Endpoint.find(db, webhook_id, lock=True)
     row.change(db, principal, body.changes())
-    return answers.Webhook.from_row(row)
+    return responses.Webhook.from_row(row)
 
 
 @webhooks.delete("/<webhook_id>")
-@writes(Nothing, SCOPE, once=True, answer=answers.WebhookDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, webhook_id: str) -> answers.WebhookDeleted:
+@writes(Nothing, SCOPE, once=True, response=responses.WebhookDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, webhook_id: str) -> responses.WebhookDeleted:
     """Delete an endpoint with its deliveries."""
     Endpoint.find(db, webhook_id).delete(db, principal)
-    return answers.WebhookDeleted(id=webhook_id, type="webhook_endpoint_deleted")
+    return responses.WebhookDeleted(id=webhook_id, type="webhook_endpoint_deleted")
 
 
 @webhooks.post("/<webhook_id>/regenerate_signing_secret")
-@writes(Nothing, SCOPE, answer=answers.SigningSecret, shown_once="signing_secret")
-def regenerate(db: Db, principal: Principal, _body: Nothing, webhook_id: str) -> answers.SigningSecret:
+@writes(Nothing, SCOPE, response=responses.SigningSecret, shown_once="signing_secret")
+def regenerate(db: Db, principal: Principal, _body: Nothing, webhook_id: str) -> responses.SigningSecret:
     """Replace an endpoint's signing secret.
 
     For 24 hours, deliveries also have a signature by the previous secret.
     """
     row = Endpoint.find(db, webhook_id, lock=True)
-    return answers.SigningSecret(signing_secret=row.regenerate_secret(db, principal))
+    return responses.SigningSecret(signing_secret=row.regenerate_secret(db, principal))
 
 
 @webhooks.post("/<webhook_id>/test")
-@writes(WebhookTest, SCOPE, answer=answers.Delivery)
-def test(db: Db, _principal: Principal, body: WebhookTest, webhook_id: str) -> answers.Delivery:
+@writes(WebhookTest, SCOPE, response=responses.Delivery)
+def test(db: Db, _principal: Principal, body: WebhookTest, webhook_id: str) -> responses.Delivery:
     """Send an endpoint a test event, which names a session that does not exist."""
     endpoint = Endpoint.find(db, webhook_id)
-    return answers.Delivery.of(Delivery.test(db, endpoint, body.event_type or endpoint.enabled_events[0]))
+    return responses.Delivery.of(Delivery.test(db, endpoint, body.event_type or endpoint.enabled_events[0]))
 
 
 @webhooks.get("/<webhook_id>/deliveries")
-@reads(DeliveryList, SCOPE, answer=Page[answers.Delivery])
-def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: str) -> Page[answers.Delivery]:
+@reads(DeliveryList, SCOPE, response=Page[responses.Delivery])
+def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: str) -> Page[responses.Delivery]:
     """List an endpoint's deliveries with their attempts, newest first."""
     endpoint = Endpoint.find(db, webhook_id)
     selection = Selection(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
-    return listed(db, selection.between("created_at", query.between), NEWEST_DELIVERY, query, answers.Delivery.of)
+    return listed(db, selection.between("created_at", query.between), NEWEST_DELIVERY, query, responses.Delivery.of)
 
 
 @webhooks.post("/<webhook_id>/deliveries/<delivery_id>/redeliver")
-@writes(Nothing, SCOPE, once=True, answer=answers.Delivery)
-def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, delivery_id: str) -> answers.Delivery:
+@writes(Nothing, SCOPE, once=True, response=responses.Delivery)
+def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, delivery_id: str) -> responses.Delivery:
     """Send one delivery again, under the same webhook-id."""
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
     Endpoint.find(db, webhook_id).get_ready()
     delivery.send_again(db)
-    return answers.Delivery.of(delivery)
+    return responses.Delivery.of(delivery)
 
 
 @webhooks.post("/<webhook_id>/redeliver")
-@writes(Redelivery, SCOPE, once=True, answer=answers.Redelivered)
-def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> answers.Redelivered:
+@writes(Redelivery, SCOPE, once=True, response=responses.Redelivered)
+def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> responses.Redelivered:
     """Send up to 500 deliveries of one status and time again, the oldest first."""
     count, has_more = send_range_again(db, webhook_id, body)
-    return answers.Redelivered(type="webhook_redelivery", queued=count, has_more=has_more)
+    return responses.Redelivered(type="webhook_redelivery", queued=count, has_more=has_more)
 
 
 def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:

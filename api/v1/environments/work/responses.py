@@ -1,25 +1,25 @@
-"""Answers about the work of self-hosted environments."""
+"""Responses about the work of self-hosted environments."""
 
 from typing import Literal, Self
 
 from pydantic import Field, RootModel
 
 from api.door.examples import TIME
-from api.door.responses import Answer, EnvironmentId, Metadata, Page, SessionId, Time, WorkId
+from api.door.responses import EnvironmentId, Metadata, Page, ResponseModel, SessionId, Time, WorkId
 from models.pure.times import rfc3339
-from models.session import work as rows
+from models.session import work
 
 State = Literal["queued", "starting", "active", "stopping", "stopped"]
 
 
-class WorkData(Answer):
+class WorkData(ResponseModel):
     """The session whose tools the worker runs."""
 
     type: Literal["session"]
     id: SessionId
 
 
-class Work(Answer):
+class Work(ResponseModel):
     """A piece of work: a session whose tools a worker runs."""
 
     id: WorkId
@@ -37,7 +37,7 @@ class Work(Answer):
     stopped_at: Time | None
 
     @classmethod
-    def of(cls, row: rows.Work) -> Self:
+    def of(cls, row: work.Work) -> Self:
         """Return a piece of work."""
         return cls.from_row(
             row,
@@ -56,7 +56,7 @@ class WorkPage(Page[Work]):
     """Work, newest first."""
 
 
-class WorkStats(Answer):
+class WorkStats(ResponseModel):
     """The queue's length. `depth` counts queued work; `pending` counts work that was offered and is not acknowledged."""
 
     type: Literal["work_queue_stats"]
@@ -65,7 +65,7 @@ class WorkStats(Answer):
     oldest_queued_at: Time | None
 
 
-class Lease(Answer):
+class Lease(ResponseModel):
     """A lease after a heartbeat."""
 
     type: Literal["work_heartbeat"]
@@ -76,7 +76,7 @@ class Lease(Answer):
     ttl_seconds: int = Field(examples=[60])
 
     @classmethod
-    def of(cls, row: rows.Work, ttl_seconds: int, *, extended: bool) -> Self:
+    def of(cls, row: work.Work, ttl_seconds: int, *, extended: bool) -> Self:
         """Return the lease of a piece of work. `extended` is False if the heartbeat did not extend the lease."""
         last = rfc3339(row.heartbeat_at) if row.heartbeat_at else ""
         values = {"last_heartbeat": last, "lease_extended": extended, "state": row.status, "ttl_seconds": ttl_seconds}

@@ -9,7 +9,7 @@ from api.door import auth, parsing
 from api.door.paging import Order, Selection, page
 from api.door.requests import NoQuery, Nothing, Paged
 from api.door.routes import Door, dumps, opens, reads, respond, retry_count, writes
-from api.v1.environments.work import responses as answers
+from api.v1.environments.work import responses
 from api.v1.environments.work.requests import Heartbeat, WorkPoll, WorkStop, WorkUpdate
 from models.audit.principal import Principal
 from models.database import clock
@@ -35,7 +35,7 @@ _WORKER = re.compile(r"[\x20-\x7e]{1,200}")
 
 
 @work.get("/poll")
-@opens(Door(answers.Polled, query=WorkPoll, scopes=("environment",), headers=("Anthropic-Worker-ID",)))
+@opens(Door(responses.Polled, query=WorkPoll, scopes=("environment",), headers=("Anthropic-Worker-ID",)))
 def poll(environment_id: str) -> Response:
     """Claim the oldest queued work of an environment.
 
@@ -50,7 +50,7 @@ def poll(environment_id: str) -> Response:
         with transaction(principal.workspace_id) as db:
             _self_hosted(db, environment_id)
             offered = offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
-            payload = dumps(answers.Polled(answers.Work.of(offered) if offered else None))
+            payload = dumps(responses.Polled(responses.Work.of(offered) if offered else None))
         left = until - time.monotonic()
         if offered or left <= 0:
             return respond(payload)
@@ -58,21 +58,21 @@ def poll(environment_id: str) -> Response:
 
 
 @work.get("")
-@reads(Paged, answer=answers.WorkPage)
-def index(db: Db, _principal: Principal, query: Paged, environment_id: str) -> answers.WorkPage:
+@reads(Paged, response=responses.WorkPage)
+def index(db: Db, _principal: Principal, query: Paged, environment_id: str) -> responses.WorkPage:
     """List an environment's work, newest first."""
     Environment.find(db, environment_id)
     rows, after = page(db, Selection(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
-    return answers.WorkPage(data=[answers.Work.of(row) for row in rows], next_page=after)
+    return responses.WorkPage(data=[responses.Work.of(row) for row in rows], next_page=after)
 
 
 @work.get("/stats")
-@reads(NoQuery, answer=answers.WorkStats)
-def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> answers.WorkStats:
+@reads(NoQuery, response=responses.WorkStats)
+def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> responses.WorkStats:
     """Get the length of an environment's queue, and the age of its oldest work."""
     Environment.find(db, environment_id)
     [(depth, offered, since)] = db.rows(_STATS, environment=environment_id)
-    return answers.WorkStats(type="work_queue_stats", depth=depth, pending=offered, oldest_queued_at=since)
+    return responses.WorkStats(type="work_queue_stats", depth=depth, pending=offered, oldest_queued_at=since)
 
 
 _STATS = """
@@ -83,33 +83,33 @@ _STATS = """
 
 
 @work.get("/<work_id>")
-@reads(NoQuery, answer=answers.Work)
-def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str, work_id: str) -> answers.Work:
+@reads(NoQuery, response=responses.Work)
+def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str, work_id: str) -> responses.Work:
     """Get a piece of work."""
-    return answers.Work.of(_find(db, environment_id, work_id))
+    return responses.Work.of(_find(db, environment_id, work_id))
 
 
 @work.post("/<work_id>")
-@writes(WorkUpdate, "environment", answer=answers.Work)
-def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str, work_id: str) -> answers.Work:
+@writes(WorkUpdate, "environment", response=responses.Work)
+def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str, work_id: str) -> responses.Work:
     """Update the metadata of a piece of work."""
     row = Work.lock(db, environment_id, work_id)
     row.metadata_ = patched(row.metadata_, body.metadata)
-    return answers.Work.of(row)
+    return responses.Work.of(row)
 
 
 @work.post("/<work_id>/ack")
-@writes(Nothing, "environment", idempotent=True, answer=answers.Work)
-def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Work:
+@writes(Nothing, "environment", idempotent=True, response=responses.Work)
+def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> responses.Work:
     """Acknowledge a piece of work: the worker has received it, and will send heartbeats."""
     row = Work.lock(db, environment_id, work_id)
     row.acknowledge(clock.now(db), settings().work_lease_seconds)
-    return answers.Work.of(row)
+    return responses.Work.of(row)
 
 
 @work.post("/<work_id>/heartbeat")
-@writes(Nothing, "environment", idempotent=True, answer=answers.Lease, query=Heartbeat, errors=(412,))
-def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Lease:
+@writes(Nothing, "environment", idempotent=True, response=responses.Lease, query=Heartbeat, errors=(412,))
+def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> responses.Lease:
     """Extend the lease of a piece of work.
 
     The response is a 412 if `expected_last_heartbeat` is not the last heartbeat. Another worker may then hold the work.
@@ -120,10 +120,10 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
     expected = query.expected_last_heartbeat
     last = rfc3339(row.heartbeat_at) if row.heartbeat_at else None
     if last and retry_count() and expected == (rfc3339(row.heartbeat_before) if row.heartbeat_before else FIRST):
-        return answers.Lease.of(row, ttl, extended=True)  # the retry of a heartbeat whose response was lost
+        return responses.Lease.of(row, ttl, extended=True)  # the retry of a heartbeat whose response was lost
     if row.status in {"stopping", "stopped"} or expected in {None, last or FIRST}:
         extended = row.beat(db, clock.now(db), ttl)
-        return answers.Lease.of(row, ttl, extended=extended)
+        return responses.Lease.of(row, ttl, extended=extended)
     lease = {"state": row.status, "last_heartbeat": last, "lease_extended": False, "ttl_seconds": ttl}
     raise Outdated(
         f"expected_last_heartbeat: is not the last heartbeat of {row.id}; another worker may hold the lease.",
@@ -132,8 +132,8 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
 
 
 @work.post("/<work_id>/stop")
-@writes(WorkStop, "environment", once=True, answer=answers.Work)
-def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> answers.Work:
+@writes(WorkStop, "environment", once=True, response=responses.Work)
+def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> responses.Work:
     """Stop a piece of work.
 
     The worker learns of the stop at its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
@@ -142,7 +142,7 @@ def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work
     session = lock(db, _find(db, environment_id, work_id).session_id)
     row = Work.lock(db, environment_id, work_id)
     stop_work(db, session, principal, row, force=bool(body.force))
-    return answers.Work.of(row)
+    return responses.Work.of(row)
 
 
 def _find(db: Db, environment_id: str, work_id: str) -> Work:

@@ -1,17 +1,17 @@
-"""Answers about delegations."""
+"""Responses about delegations."""
 
 from typing import Literal, Self
 
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.responses import Answer, Time
-from models.people import delegation as rows
+from api.door.responses import ResponseModel, Time
+from models.people import delegation
 
 _PERSON = f"user:{IDS['user_id']}"
 
 
-class Delegation(Answer):
+class Delegation(ResponseModel):
     """The right of one person to make the decisions of another person for a time."""
 
     id: str = Field(examples=[IDS["delegation_id"]])
@@ -34,7 +34,7 @@ class Delegation(Answer):
     ended_by: str | None = Field(examples=[None])
 
     @classmethod
-    def of(cls, row: rows.Delegation) -> Self:
+    def of(cls, row: delegation.Delegation) -> Self:
         """Return a delegation."""
         return cls.from_row(
             row,

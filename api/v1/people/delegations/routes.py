@@ -7,7 +7,7 @@ from api.door.paging import Order, Selection, listed
 from api.door.requests import Nothing
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.people.delegations import responses as answers
+from api.v1.people.delegations import responses
 from api.v1.people.delegations.requests import DelegationGive, DelegationList
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -24,8 +24,8 @@ _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 
 
 @delegations.get("")
-@reads(DelegationList, "read or own", answer=Page[answers.Delegation])
-def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.Delegation]:
+@reads(DelegationList, "read or own", response=Page[responses.Delegation])
+def index(db: Db, principal: Principal, query: DelegationList) -> Page[responses.Delegation]:
     """List delegations, newest first.
 
     A person whose role may read only their own approvals gets the delegations from and to themselves.
@@ -35,12 +35,12 @@ def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.D
         matching = matching.where(_OWN, me=principal.id)
     if query.live is not None:
         matching = matching.where(_LIVE if query.live else f"NOT {_LIVE}")
-    return listed(db, matching, NEWEST, query, answers.Delegation.of)
+    return listed(db, matching, NEWEST, query, responses.Delegation.of)
 
 
 @delegations.post("")
-@writes(DelegationGive, "approvals or admin", answer=answers.Delegation)
-def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegation:
+@writes(DelegationGive, "approvals or admin", response=responses.Delegation)
+def give(db: Db, principal: Principal, body: DelegationGive) -> responses.Delegation:
     """Delegate a person's decisions, all or those of one group, to another person for a time.
 
     People delegate their own decisions. An admin, or an API key with the scope `admin`, may name another person as `from`: that
@@ -55,24 +55,24 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegati
         starts_at=body.starts_at,
         ends_at=body.ends_at,
     )
-    return answers.Delegation.of(row)
+    return responses.Delegation.of(row)
 
 
 @delegations.post("/<delegation_id>/accept")
-@writes(Nothing, "approvals", once=True, answer=answers.Delegation)
-def accept(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
+@writes(Nothing, "approvals", once=True, response=responses.Delegation)
+def accept(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> responses.Delegation:
     """Accept a delegation that somebody else gave in the name of the person who is signed in.
 
     Idempotent.
     """
     row = Delegation.find(db, delegation_id, lock=True)
     row.accept(db, principal)
-    return answers.Delegation.of(row)
+    return responses.Delegation.of(row)
 
 
 @delegations.delete("/<delegation_id>")
-@writes(Nothing, "approvals or admin", once=True, answer=answers.Delegation)
-def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
+@writes(Nothing, "approvals or admin", once=True, response=responses.Delegation)
+def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> responses.Delegation:
     """End a delegation before its time.
 
     Both persons and admins may end the delegation. Idempotent.
@@ -81,7 +81,7 @@ def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> ans
     if "admin" not in principal.scopes and principal.id not in {row.from_person_id, row.to_person_id}:
         raise NotFound("delegation", delegation_id)
     row.end(db, principal)
-    return answers.Delegation.of(row)
+    return responses.Delegation.of(row)
 
 
 def _giver(principal: Principal, named: str | None) -> str:

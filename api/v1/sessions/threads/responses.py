@@ -1,8 +1,8 @@
-"""Answers about threads."""
+"""Responses about threads."""
 
 from typing import Literal, Self
 
-from api.door.responses import Answer, Page, SessionId, ThreadId, Time
+from api.door.responses import Page, ResponseModel, SessionId, ThreadId, Time
 from api.v1.agents.responses import SessionAgent
 from api.v1.sessions.responses import STATUSES
 from api.v1.spending.amounts import ActiveUsage, ThreadStats
@@ -10,7 +10,7 @@ from models.database.rows import Db
 from models.session import row as session
 
 
-class Thread(Answer):
+class Thread(ResponseModel):
     """A session's own thread."""
 
     id: ThreadId

@@ -11,7 +11,7 @@ from api.v1.approvals import queue
 from api.v1.events import routes as events
 from api.v1.events.requests import EventList, EventStream
 from api.v1.events.responses import EventPage, StreamFrame
-from api.v1.sessions.threads import responses as answers
+from api.v1.sessions.threads import responses
 from api.v1.sessions.threads.requests import ThreadList
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -25,35 +25,35 @@ threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/t
 
 
 @threads.get("")
-@reads(ThreadList, "read or own", answer=answers.ThreadPage)
-def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> answers.ThreadPage:
+@reads(ThreadList, "read or own", response=responses.ThreadPage)
+def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> responses.ThreadPage:
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = answers.Thread.of(db, queue.find_session(db, principal, session_id))
+    thread = responses.Thread.of(db, queue.find_session(db, principal, session_id))
     is_listed = not query.statuses or thread.status in query.statuses
-    return answers.ThreadPage(data=[thread] if is_listed else [], next_page=None)
+    return responses.ThreadPage(data=[thread] if is_listed else [], next_page=None)
 
 
 @threads.get("/<thread_id>")
-@reads(NoQuery, "read or own", answer=answers.Thread)
-def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> answers.Thread:
+@reads(NoQuery, "read or own", response=responses.Thread)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> responses.Thread:
     """Get a thread of a session."""
-    return answers.Thread.of(db, _find(db, principal, session_id, thread_id))
+    return responses.Thread.of(db, _find(db, principal, session_id, thread_id))
 
 
 @threads.post("/<thread_id>/archive")
-@writes(Nothing, "sessions", once=True, answer=answers.Thread)
-def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> answers.Thread:
+@writes(Nothing, "sessions", once=True, response=responses.Thread)
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> responses.Thread:
     """Archive a thread, which archives its session."""
     session = lock(db, session_id)
     _check(session, thread_id)
     sessions.archive(db, session, principal)
-    return answers.Thread.of(db, session)
+    return responses.Thread.of(db, session)
 
 
 @threads.get("/<thread_id>/events")
-@reads(EventList, "read or own", answer=EventPage)
+@reads(EventList, "read or own", response=EventPage)
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Callable[[], EventPage]:
     """List a thread's events in order."""
     _find(db, principal, session_id, thread_id)

@@ -1,31 +1,31 @@
-"""Answers about spend limits, in the SDK's form."""
+"""Responses about spend limits, in the SDK's form."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from api.door.responses import AgentId, Answer, SpendLimitId, Time, UserId, WorkspaceId
+from api.door.responses import AgentId, ResponseModel, SpendLimitId, Time, UserId, WorkspaceId
 from models.people.person import Person
 from models.pure.pricing.prices import CURRENCY, cents, exact
 from models.session.spending.effective_limit import EffectiveLimit
 from models.workspace import spend_limit
 
 
-class WorkspaceScope(Answer):
+class WorkspaceScope(ResponseModel):
     """All sessions of the workspace."""
 
     type: Literal["workspace"]
     workspace_id: WorkspaceId
 
 
-class AgentScope(Answer):
+class AgentScope(ResponseModel):
     """All sessions of an agent."""
 
     type: Literal["agent"]
     agent_id: AgentId
 
 
-class UserScope(Answer):
+class UserScope(ResponseModel):
     """All sessions of a person."""
 
     type: Literal["user"]
@@ -35,7 +35,7 @@ class UserScope(Answer):
 Scope = Annotated[WorkspaceScope | AgentScope | UserScope, Field(discriminator="type")]
 
 
-class SpendLimit(Answer):
+class SpendLimit(ResponseModel):
     """The most that a scope may spend in each period."""
 
     id: SpendLimitId
@@ -67,7 +67,7 @@ class SpendLimit(Answer):
         )
 
 
-class UserActor(Answer):
+class UserActor(ResponseModel):
     """A person of the workspace."""
 
     type: Literal["user_actor"]
@@ -77,7 +77,7 @@ class UserActor(Answer):
     deleted: Literal[False]
 
 
-class SpendSummary(Answer):
+class SpendSummary(ResponseModel):
     """The limit that applies to a person in a period: the lower one of the person's own limit and the workspace's."""
 
     actor: UserActor
@@ -108,7 +108,7 @@ class SpendSummary(Answer):
         )
 
 
-class SpendLimitDeleted(Answer):
+class SpendLimitDeleted(ResponseModel):
     """The limit is deleted. Sessions that the limit stopped continue within a minute."""
 
     id: SpendLimitId

@@ -6,7 +6,7 @@ from api.door.paging import Order, Selection, listed, page
 from api.door.requests import NoQuery, Nothing
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.spending.spend_limits import responses as answers
+from api.v1.spending.spend_limits import responses
 from api.v1.spending.spend_limits.requests import EffectiveList, SpendLimitList, SpendLimitSet
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -26,31 +26,31 @@ BY_PERSON: Order[Member] = Order("effective_limits", (Member.person_id,))
 
 
 @spend_limits.post("")
-@writes(SpendLimitSet, SCOPE, once=True, answer=answers.SpendLimit)
-def create(db: Db, principal: Principal, body: SpendLimitSet) -> answers.SpendLimit:
+@writes(SpendLimitSet, SCOPE, once=True, response=responses.SpendLimit)
+def create(db: Db, principal: Principal, body: SpendLimitSet) -> responses.SpendLimit:
     """Set the spend limit of the workspace, an agent or a person in a period.
 
     A limit of the same scope and period is replaced. Sessions that wait at a raised limit continue within a minute.
     """
     row = limits.set_limit(db, principal, body.scope_key, body.period, body.dollars)
-    return answers.SpendLimit.of(row)
+    return responses.SpendLimit.of(row)
 
 
 @spend_limits.get("")
-@reads(SpendLimitList, SCOPE, answer=Page[answers.SpendLimit])
-def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[answers.SpendLimit]:
+@reads(SpendLimitList, SCOPE, response=Page[responses.SpendLimit])
+def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[responses.SpendLimit]:
     """List the spend limits of the workspace, newest first."""
     selection = Selection(SpendLimit)
     if query.scope_type:
         selection = selection.where("scope_type = ANY(%(types)s)", types=query.scope_type)
     if query.workspace_id is not None:
         selection = selection.where("scope_type = 'workspace' AND scope_id = %(scope_id)s", scope_id=query.workspace_id)
-    return listed(db, selection, NEWEST, query, answers.SpendLimit.of)
+    return listed(db, selection, NEWEST, query, responses.SpendLimit.of)
 
 
 @spend_limits.get("/effective")
-@reads(EffectiveList, SCOPE, answer=Page[answers.SpendSummary])
-def effective(db: Db, _principal: Principal, query: EffectiveList) -> Page[answers.SpendSummary]:
+@reads(EffectiveList, SCOPE, response=Page[responses.SpendSummary])
+def effective(db: Db, _principal: Principal, query: EffectiveList) -> Page[responses.SpendSummary]:
     """List the limit that applies to each person in each period, and the amount that the person spent.
 
     It is the lower one of the person's own limit and the workspace's. Limits of agents do not count here.
@@ -63,22 +63,24 @@ def effective(db: Db, _principal: Principal, query: EffectiveList) -> Page[answe
     ids = [member.person_id for member in members]
     people = {row.id: row for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
     rows = effective_limit.of_people(db, ids, periods)
-    return Page[answers.SpendSummary](data=[answers.SpendSummary.of(row, people[row.person_id]) for row in rows], next_page=after)
+    return Page[responses.SpendSummary](
+        data=[responses.SpendSummary.of(row, people[row.person_id]) for row in rows], next_page=after
+    )
 
 
 @spend_limits.get("/<spend_limit_id>")
-@reads(NoQuery, SCOPE, answer=answers.SpendLimit)
-def show(db: Db, _principal: Principal, _query: NoQuery, spend_limit_id: str) -> answers.SpendLimit:
+@reads(NoQuery, SCOPE, response=responses.SpendLimit)
+def show(db: Db, _principal: Principal, _query: NoQuery, spend_limit_id: str) -> responses.SpendLimit:
     """Get a spend limit."""
-    return answers.SpendLimit.of(SpendLimit.find(db, spend_limit_id))
+    return responses.SpendLimit.of(SpendLimit.find(db, spend_limit_id))
 
 
 @spend_limits.delete("/<spend_limit_id>")
-@writes(Nothing, SCOPE, once=True, answer=answers.SpendLimitDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, spend_limit_id: str) -> answers.SpendLimitDeleted:
+@writes(Nothing, SCOPE, once=True, response=responses.SpendLimitDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, spend_limit_id: str) -> responses.SpendLimitDeleted:
     """Delete a spend limit.
 
     Sessions that wait at the limit continue within a minute.
     """
     SpendLimit.remove(db, principal, spend_limit_id)
-    return answers.SpendLimitDeleted(id=spend_limit_id, type="spend_limit_deleted")
+    return responses.SpendLimitDeleted(id=spend_limit_id, type="spend_limit_deleted")

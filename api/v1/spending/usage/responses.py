@@ -1,4 +1,4 @@
-"""Answers about usage over time."""
+"""Responses about usage over time."""
 
 from typing import Literal, Self
 

@@ -19,7 +19,7 @@ usage = Blueprint("usage", __name__, url_prefix="/v1/usage")
 
 
 @usage.get("")
-@reads(UsageList, answer=Page[UsageLine])
+@reads(UsageList, response=Page[UsageLine])
 def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
     """Sum up the usage of turns and its cost, by time, agent, person, session, thread, turn, provider or model.
 

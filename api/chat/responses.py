@@ -7,10 +7,10 @@ from pydantic import Field, RootModel
 
 from api.chat.requests import MODEL
 from api.door.examples import IDS
-from api.door.responses import Answer, ApprovalId, EventId, Identified, IdPage, SessionId, Time
+from api.door.responses import ApprovalId, EventId, Identified, IdPage, ResponseModel, SessionId, Time
 from api.v1.approvals.requests import ApprovalKind
 from api.v1.approvals.responses import MadeDecision
-from api.v1.approvals.votes import AnsweredVote
+from api.v1.approvals.votes import CastVote
 from api.v1.sessions.waiting import WaitingForPerson
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -22,14 +22,14 @@ Seconds = Annotated[int, Field(examples=[1769860800])]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
-class CalledFunction(Answer):
+class CalledFunction(ResponseModel):
     """The name of a tool, and its input as JSON."""
 
     name: str = Field(examples=["look_up"])
     arguments: str = Field(examples=['{"order": 1042}'])
 
 
-class ToolCall(Answer):
+class ToolCall(ResponseModel):
     """A call of a tool."""
 
     id: EventId
@@ -43,7 +43,7 @@ class ToolCallDelta(ToolCall):
     index: int
 
 
-class AssistantReply(Answer):
+class AssistantReply(ResponseModel):
     """The agent's message."""
 
     role: Literal["assistant"]
@@ -52,7 +52,7 @@ class AssistantReply(Answer):
     tool_calls: list[ToolCall] | None = None
 
 
-class Choice(Answer):
+class Choice(ResponseModel):
     """The answer. There is always one."""
 
     index: int
@@ -61,14 +61,14 @@ class Choice(Answer):
     logprobs: None
 
 
-class PromptTokens(Answer):
+class PromptTokens(ResponseModel):
     """The part of the prompt's tokens that the model's cache served or stored."""
 
     cached_tokens: int
     cache_write_tokens: int
 
 
-class CompletionUsage(Answer):
+class CompletionUsage(ResponseModel):
     """The tokens of the requests to the model that ended since the last answer."""
 
     prompt_tokens: int
@@ -77,7 +77,7 @@ class CompletionUsage(Answer):
     prompt_tokens_details: PromptTokens
 
 
-class OfAssent(Answer):
+class OfAssent(ResponseModel):
     """The part of an answer that OpenAI's format does not have."""
 
     session_id: SessionId
@@ -86,7 +86,7 @@ class OfAssent(Answer):
     ignored: list[str] | None = Field(None, description="Fields of the request without an effect.")
 
 
-class ChatCompletion(Answer):
+class ChatCompletion(ResponseModel):
     """The agent's answer."""
 
     id: CompletionId
@@ -98,7 +98,7 @@ class ChatCompletion(Answer):
     assent: OfAssent
 
 
-class Delta(Answer):
+class Delta(ResponseModel):
     """More of the answer."""
 
     role: Literal["assistant"] | None = None
@@ -106,7 +106,7 @@ class Delta(Answer):
     tool_calls: list[ToolCallDelta] | None = None
 
 
-class ChunkChoice(Answer):
+class ChunkChoice(ResponseModel):
     """More of the answer."""
 
     index: int
@@ -115,7 +115,7 @@ class ChunkChoice(Answer):
     logprobs: None
 
 
-class ChatChunk(Answer):
+class ChatChunk(ResponseModel):
     """A part of the agent's answer. The first and the last with a choice have `assent`. The stream ends with `[DONE]`."""
 
     id: CompletionId
@@ -127,7 +127,7 @@ class ChatChunk(Answer):
     assent: OfAssent | None = None
 
 
-class ChatErrorDetail(Answer):
+class ChatErrorDetail(ResponseModel):
     """The error. The message names the field, the fault and the remedy."""
 
     message: str = Field(examples=["messages.0.content: must hold more than white space: models refuse it."])
@@ -140,13 +140,13 @@ class ChatErrorDetail(Answer):
     """What happened first, such as the decision of somebody else, and who decided."""
 
 
-class ChatError(Answer):
+class ChatError(ResponseModel):
     """The body of every error."""
 
     error: ChatErrorDetail
 
 
-class ListedModel(Answer):
+class ListedModel(ResponseModel):
     """An agent as a model."""
 
     id: ModelName
@@ -156,14 +156,14 @@ class ListedModel(Answer):
     name: str = Field(examples=["Refunds"])
 
 
-class ModelList(Answer):
+class ModelList(ResponseModel):
     """The workspace's agents as models, newest first."""
 
     object: Literal["list"]
     data: list[ListedModel]
 
 
-class ListedDecision(Answer):
+class ListedDecision(ResponseModel):
     """One question about a call, and its decision."""
 
     approval_id: ApprovalId
@@ -175,7 +175,7 @@ class ListedDecision(Answer):
     decided_by: str | None
     """Who decided: a person or an API key, a grant, or a deadline. With several voters the last one, and `votes` has all."""
     decided_at: Time | None
-    votes: list[AnsweredVote]
+    votes: list[CastVote]
 
     @classmethod
     def of(cls, row: Approval, votes: Sequence[Vote]) -> Self:
@@ -186,11 +186,11 @@ class ListedDecision(Answer):
             approval_id=row.id,
             decision=MadeDecision.stored(**decision) if decision else None,
             decided_input=row.decided_shown,
-            votes=[AnsweredVote.of(vote) for vote in votes],
+            votes=[CastVote.of(vote) for vote in votes],
         )
 
 
-class OfListed(Answer):
+class OfListed(ResponseModel):
     """The part of a message that OpenAI's format does not have."""
 
     approvals: list[ListedDecision]
@@ -215,7 +215,7 @@ class Models(RootModel[ModelList | ModelPage]):
     """A list in OpenAI's form or, for a request with the header `anthropic-version`, in the form of Anthropic's SDK."""
 
 
-class ListedMessage(Answer):
+class ListedMessage(ResponseModel):
     """A message of a session."""
 
     role: Literal["user", "assistant", "tool"]
@@ -225,7 +225,7 @@ class ListedMessage(Answer):
     assent: OfListed | None = None
 
 
-class ListedMessages(Answer):
+class ListedMessages(ResponseModel):
     """Messages in their order. Send `next_page` as `page` to get the next ones."""
 
     object: Literal["list"]
