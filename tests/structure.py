@@ -49,7 +49,7 @@ BOUNDS = {
     "workers.tools.python": (5, 5, 0, 3),
     "workers.tools.sandbox": (4, 2, 0, 2),
     "api": (9, 14, 0, 5),
-    "api.door": (14, 23, 0, 5),
+    "api.door": (15, 27, 0, 6),
     "api.v1": (18, 16, 0, 5),
     "api.v1.agents": (8, 11, 0, 5),
     "api.v1.approvals": (7, 9, 0, 4),
@@ -58,7 +58,7 @@ BOUNDS = {
     "api.v1.policy": (5, 4, 0, 3),
     "api.v1.sessions": (5, 5, 0, 3),
     "api.chat": (11, 32, 0, 10),
-    "api.inbox": (27, 53, 0, 8),
+    "api.inbox": (26, 49, 0, 8),
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 

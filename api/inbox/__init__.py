@@ -9,7 +9,7 @@
     session   a session's conversation
     grants  people  keys  provider_keys  usage  webhooks  audit  halt
 
-A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
+A page is declared by `blueprint`, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
 `live` is the stream that tells open pages to look again.
 """
 

@@ -4,9 +4,10 @@ from typing import Any
 
 from flask import request
 
+from api.door.framed import Page
 from api.inbox import patterns
+from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
-from api.inbox.door import Page, action, page, shows
 from api.inbox.list import agent_name
 from api.v1.approvals import responses
 from api.v1.approvals.queue import find, locked
@@ -42,7 +43,7 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
             options.append(_option(db, approval, spelled, offer))
         except (Invalid, Forbidden) as problem:
             fault = str(problem)
-    return shows(
+    return Page(
         "always.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from api.door import pages, parsing
-from api.inbox.blueprint import inbox
-from api.inbox.door import Page, page, shows
+from api.door.framed import Page
+from api.inbox.blueprint import inbox, page
 from api.v1.audit.requests import AuditList, AuditVerify
 from api.v1.audit.routes import JSON_LINES, listed, verified
 from models.audit import text, verifying
@@ -59,4 +59,4 @@ def _drawn(db: Db, report: Report | None = None, refusal: str = "") -> Page:
     names = Names.of(db, [row.principal for row in rows])
     lines = [(row, names[row.principal], row.details, texts.get((row.chain, row.seq), {})) for row in rows]
     filters.pop("page", None)
-    return shows("audit.html", rows=lines, after=after, filters=filters, query=urlencode(filters), report=report, refusal=refusal)
+    return Page("audit.html", rows=lines, after=after, filters=filters, query=urlencode(filters), report=report, refusal=refusal)

@@ -1,10 +1,14 @@
-"""The inbox's routes, and its page for a failure."""
+"""The inbox's routes: `page` and `action` declare them. Beside them its page for a failure."""
 
 from flask import Blueprint, Response
 
 from api.door import pages
+from api.door.framed import FramedPages
+from api.inbox import viewing
 
 inbox = Blueprint("inbox", __name__, template_folder="templates")
+_pages = FramedPages(inbox, viewing.frame)
+page, action = _pages.page, _pages.action
 
 _TITLES = {401: "Signed out", 403: "Not allowed", 404: "Not found", 409: "Too late", 429: "Too many requests"}
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from flask import request
 
+from api.door.framed import Page, wants
 from api.door.paging import Selection
 from api.inbox import queue
-from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.blueprint import action, page
 from api.inbox.forms import Misfilled
 from api.inbox.list import agent_name, noticed
 from api.inbox.rendering import fields
@@ -91,7 +92,7 @@ def drawn(
     now = clock.now(db)
     waits = approval.status == "pending"
     values = matter(db, session, approval, queue.look(db, approval), revealed=revealed)
-    return shows(
+    return Page(
         "card.html",
         **values,
         questions=questions(approval),

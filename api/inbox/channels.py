@@ -5,8 +5,9 @@ from zoneinfo import available_timezones
 
 from flask import request
 
+from api.door.framed import Page
 from api.door.parsing import validated
-from api.inbox.door import Page, action, page, shows
+from api.inbox.blueprint import action, page
 from api.v1.channels.requests import ChannelCreate, ChannelUpdate
 from api.v1.channels.routes import add, own
 from models.database.rows import Db
@@ -47,7 +48,7 @@ def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = Non
 def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> Page:
     examples = [(service.name, service.example) for service in SERVICES.values()]
     tests = Notification.last_tests(db, [row.id for row in rows])
-    return shows(
+    return Page(
         template,
         rows=rows,
         kinds=kinds,

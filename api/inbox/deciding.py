@@ -10,7 +10,7 @@ from flask import request
 from api.door.pages import local
 from api.door.parsing import validated
 from api.inbox import card, queue
-from api.inbox.door import action
+from api.inbox.blueprint import action
 from api.inbox.forms import Misfilled
 from api.inbox.list import waiting
 from api.inbox.verbs import VERBS

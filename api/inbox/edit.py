@@ -4,9 +4,10 @@ from typing import Any
 
 from flask import request
 
+from api.door.framed import Page, wants
 from api.inbox import card
+from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
-from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
 from api.inbox.rendering import fields
@@ -30,7 +31,7 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     as_json = (request.form.get("as") or wants("as")) == "json"
     parts = card.edited_fields(approval)
-    return shows(
+    return Page(
         "edit.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),

@@ -1,8 +1,9 @@
 """Grants: the list, and revoking a grant."""
 
+from api.door.framed import Page, wants
 from api.door.paging import Selection
 from api.door.paging import page as page_of
-from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.blueprint import action, page
 from api.v1.approvals.queue import only_own
 from api.v1.grants.routes import LIVE, NEWEST, answered
 from models.database.rows import Db
@@ -31,7 +32,7 @@ def grants(db: Db, person: PersonPrincipal) -> Page:
         (row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], not shown.live, shown.not_offered)
         for row, shown in zip(rows, answered(db, rows), strict=True)
     ]
-    return shows("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
+    return Page("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 
 
 @action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants")

@@ -3,7 +3,7 @@
 from flask import request
 
 from api.door.parsing import validated
-from api.inbox.door import action
+from api.inbox.blueprint import action
 from api.v1.halt.requests import HaltStart
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal

@@ -3,8 +3,9 @@
 from flask import request
 
 from api.door import auth
+from api.door.framed import Page
 from api.door.parsing import validated
-from api.inbox.door import Page, action, page, shows
+from api.inbox.blueprint import action, page
 from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyUpdate
 from models.database import clock
 from models.database.rows import Db
@@ -23,7 +24,7 @@ def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret
     rows = db.find(ApiKey, "ORDER BY id DESC LIMIT %(most)s", most=_MOST)
     chosen = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)
     scopes = [scope for scope in SCOPES if scope in person.scopes or scope == "environment"]
-    return shows(
+    return Page(
         "keys.html",
         rows=[(row, row.status(now)) for row in rows],
         names=Names.of(db, [f"user:{row.makers[0]}" for row in rows if row.makers]),

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from api.door.framed import Page, wants
 from api.door.paging import Order, Selection
 from api.door.paging import page as page_of
 from api.door.parsing import ID
 from api.door.requests import EARLIEST, LATEST
 from api.inbox import queue
-from api.inbox.door import Page, page, shows, wants
+from api.inbox.blueprint import page
 from api.v1.approvals import queue as api_queue
 from models.database import clock
 from models.database.rows import Db
@@ -63,7 +64,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     rows, after = page_of(db, selection, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
-    return shows(
+    return Page(
         "list.html",
         tab=tab,
         tabs=TABS if "read" in person.scopes else ("mine",),

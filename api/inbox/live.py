@@ -13,9 +13,9 @@ from flask import Response
 
 from api.door import pages
 from api.door.errors import Denied
+from api.door.framed import wants
 from api.door.routes import EVENT_STREAM
 from api.inbox.blueprint import inbox
-from api.inbox.door import wants
 from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import COMMENT, HEADERS

@@ -5,8 +5,9 @@ from typing import Any
 
 from flask import request
 
+from api.door.framed import Page
 from api.door.parsing import validated
-from api.inbox.door import Page, action, page, shows
+from api.inbox.blueprint import action, page
 from api.v1.people.requests import GroupCreate, InviteCreate, UserUpdate
 from api.v1.people.rights import check_role
 from models.database import clock
@@ -42,7 +43,7 @@ def people(
     makers = makers_of(db, ids)
     names = Names.of(db, {f"user:{maker}" for some in makers.values() for maker in some})
     open_ = "WHERE NOT renews AND deleted_at IS NULL AND accepted_at IS NULL ORDER BY id DESC LIMIT %(most)s"
-    return shows(
+    return Page(
         "people.html",
         members=[(row, persons[row.person_id]) for row in members],
         invitations=[(row, row.status(now)) for row in db.find(Invitation, open_, most=_MOST)],

@@ -2,8 +2,9 @@
 
 from flask import request
 
+from api.door.framed import Page
 from api.door.parsing import validated
-from api.inbox.door import Page, action, page, shows
+from api.inbox.blueprint import action, page
 from api.v1.provider_keys.requests import ProviderKeyCreate
 from models.database.rows import Db
 from models.errors import Refusal
@@ -17,7 +18,7 @@ def provider_keys(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **
     """Show the workspace's own keys."""
     [rows] = db.read(of_workspace())
     names = [entry.name for entry in providers.registry()]
-    return shows("provider_keys.html", rows=rows, names=names, refusal=str(refusal or ""))
+    return Page("provider_keys.html", rows=rows, names=names, refusal=str(refusal or ""))
 
 
 @action("/inbox/provider-keys", "admin", section="provider_keys", again=provider_keys)

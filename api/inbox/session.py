@@ -7,10 +7,10 @@ from flask import Response, request
 
 from api.door import pages, parsing
 from api.door.errors import Denied
+from api.door.framed import Page, wants
 from api.door.paging import Selection
 from api.door.paging import page as page_of
-from api.inbox.blueprint import inbox
-from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.blueprint import action, inbox, page
 from api.inbox.forms import Misfilled, needed
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
@@ -56,7 +56,7 @@ def sessions(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     """Show the sessions that the person may see, newest first, and a form that starts one for people who may."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
     rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
-    return shows(
+    return Page(
         "sessions.html",
         rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows],
         after=after,
@@ -86,7 +86,7 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
     these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
     rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
     waiting = Approval.pending(db, session.id)
-    return shows(
+    return Page(
         "session.html",
         session=session,
         agent=agent_name(db, session),

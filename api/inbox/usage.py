@@ -5,8 +5,9 @@ from typing import Any
 
 from flask import request
 
+from api.door.framed import Page
 from api.door.parsing import validated
-from api.inbox.door import Page, action, page, shows
+from api.inbox.blueprint import action, page
 from api.v1.spending.spend_limits.requests import SpendLimitSet
 from models.database import clock
 from models.database.rows import Db
@@ -39,7 +40,7 @@ def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_pa
     standings = spend_standing.of_workspace(db)
     scope_ids = [standing.limit.scope_id for standing in standings]
     names: dict[str, str] = dict(db.rows(_NAMES, ids=scope_ids + [row.groups["agent_id"] for row in rows]))
-    return shows(
+    return Page(
         "usage.html",
         rows=[_shown(row, names) for row in reversed(rows[:_MOST])],
         is_cut=len(rows) > _MOST,

@@ -4,10 +4,11 @@ from typing import Any
 
 from flask import request
 
+from api.door.framed import Page, wants
 from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.door.parsing import validated
-from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.blueprint import action, page
 from api.v1.webhooks.requests import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
 from api.v1.webhooks.routes import NEWEST_DELIVERY, send_range_again
 from models.database.rows import Db
@@ -27,7 +28,7 @@ def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     """Show the endpoints of the workspace, newest first."""
     rows = db.find(Endpoint, "ORDER BY id DESC")
     chosen = request.form.getlist("enabled_events") or SDK_EVENTS
-    return shows("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(chosen))
+    return Page("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(chosen))
 
 
 @page("/inbox/webhooks/<webhook_id>", "webhooks", "admin")
@@ -47,7 +48,7 @@ def webhook(
     selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=status)
     rows, after = page_of(db, selection, NEWEST_DELIVERY, _PAGE, wants("page"))
     edited = request.form if refusal and request.form.get("do") == "save" else None
-    return shows(
+    return Page(
         "webhook.html",
         endpoint=endpoint,
         values={name: edited.get(name, "") if edited else getattr(endpoint, name) for name in _TEXTS},
