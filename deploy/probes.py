@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -33,10 +34,11 @@ class ShellProbe:
     """Checks during the start whether bubblewrap works here. It may be installed and yet forbidden."""
 
     def __init__(self) -> None:
-        # A process of its own keeps the tools' imports out of this one. `-P`: the current folder may have packages of these names.
+        # A process of its own keeps the tools' imports out of this one. It starts in the folder of Assent's packages, as all do.
         program = "import sys; from workers.tools.sandbox.bubblewrap import shell_problem; sys.exit(shell_problem() is not None)"
         self._process = subprocess.Popen(  # noqa: S603 - no input in it
-            [sys.executable, "-P", "-c", program],
+            [sys.executable, "-c", program],
+            cwd=Path(__file__).parents[1],
             env={**environment_of("tools", os.environ), "ASSENT_SHELL": "bubblewrap"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -14,8 +14,9 @@ from models.settings import Settings
 from models.settings.variables import names_of_settings
 
 ROOT = Path(__file__).parents[1]
-"""The folder of Assent's packages: a checkout, or `site-packages`. Every process starts there, since Python and Celery look for
-modules in the current folder first, and the folder of the person who starts Assent may have other packages of these names."""
+"""The folder of Assent's packages: a checkout, or an installed `assent_server`. Every process starts there, since Python and Celery
+look for modules in the current folder first. Other packages of these names may be installed, or lie in the folder of the person who
+starts Assent."""
 PROCFILE = Path(__file__).with_name("Procfile")
 _PATHS = (Path, Path | None)
 

@@ -19,12 +19,14 @@ from crashes.processes import wait_for
 from local.documents import ROOT
 
 from deploy.folder import free_port
+from models import DISTRIBUTION
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
 PACKAGES = ("api", "deploy", "models", "workers")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
-WHERE = "import importlib, json, sys; print(json.dumps([importlib.import_module(name).__file__ for name in sys.argv[1:]]))"
+TEAM = "team-backend"
+"""A distribution of a team, which owns packages named `models` and `api`."""
 
 
 def build(kind: str, source: Path, target: Path) -> Path:
@@ -38,9 +40,9 @@ def build(kind: str, source: Path, target: Path) -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel, built from the source distribution of this checkout's files."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for name in ("LICENSE", "Procfile", "README.md", "assent.py", "pyproject.toml"):
+    for name in ("LICENSE", "Procfile", "README.md", "assent.py", "pyproject.toml", "setup.py"):
         copy(ROOT / name, source)
-    for name in PACKAGES:
+    for name in ("assent_server", *PACKAGES):
         copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
     with tarfile.open(build("sdist", source, target)) as archive:
         archive.extractall(target, filter="data")
@@ -48,19 +50,45 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("wheel", target / folder, target)
 
 
-@pytest.fixture(scope="module")
-def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command `assent` in an environment with the wheel. Its dependencies come from the development environment."""
-    environment = tmp_path_factory.mktemp("environment") / "env"
+def pip(environment: Path, *words: str | Path) -> None:
+    """Run a command of pip in an environment, without dependencies and without the network."""
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "pip", *words, "--quiet", "--offline", "--python", environment / "bin" / "python"], check=True)
+
+
+def environment_in(folder: Path) -> Path:
+    """Return a new environment, which has the packages of the development environment, but not the checkout."""
+    environment = folder / "env"
     uv = Path(sys.executable).with_name("uv")
     subprocess.run([uv, "venv", "--quiet", "--offline", "--python", sys.executable, environment], check=True)
-    python = environment / "bin" / "python"
-    options = ["--quiet", "--offline", "--no-deps", "--compile-bytecode", "--python", python]
-    subprocess.run([uv, "pip", "install", *options, wheel], check=True)
     (packages,) = environment.glob("lib/python*/site-packages")
     # A path in a .pth file is only appended: the development environment's own .pth files, with the checkout, are not read.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return environment
+
+
+@pytest.fixture(scope="module")
+def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command `assent` in an environment with the wheel."""
+    environment = environment_in(tmp_path_factory.mktemp("environment"))
+    pip(environment, "install", "--no-deps", "--compile-bytecode", wheel)
     return environment / "bin" / "assent"
+
+
+@pytest.fixture(scope="module")
+def team_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of `TEAM`. Each of its packages says whose it is."""
+    file = tmp_path_factory.mktemp("team") / "team_backend-1.0-py3-none-any.whl"
+    metadata = "team_backend-1.0.dist-info"
+    files = {f"{name}/__init__.py": "OWNER = 'the team'" for name in ("api", "models")} | {
+        f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {TEAM}\nVersion: 1.0\n",
+        f"{metadata}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in (*files, f"{metadata}/RECORD"))
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in (files | {f"{metadata}/RECORD": record}).items():
+            archive.writestr(name, text)
+    return file
 
 
 @pytest.fixture
@@ -87,25 +115,49 @@ def up(program: Path, elsewhere: Path) -> Iterator[dict[str, Any]]:
         process.wait(30)
 
 
-def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_packages_in_one_folder(wheel: Path) -> None:
     files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()}
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-        procfile = archive.read("deploy/Procfile")
-    assert names == {name for name in files if "__pycache__" not in name} | {"assent.py"}
+        procfile = archive.read("assent_server/deploy/Procfile")
+    inside = {f"assent_server/{name}" for name in files if "__pycache__" not in name}
+    assert names == inside | {"assent_server/__init__.py", "assent.py"}
     assert procfile == (ROOT / "Procfile").read_bytes()
 
 
-def test_the_wheel_s_own_modules_are_imported(program: Path) -> None:
-    command = [program.with_name("python"), "-c", WHERE, "assent", *PACKAGES]
-    done = subprocess.run(command, cwd="/", env={}, capture_output=True, text=True, check=True)
-    environment = program.parents[1]
-    assert [path for path in json.loads(done.stdout) if not Path(path).is_relative_to(environment)] == []
+def owners(environment: Path) -> str:
+    """Return who owns the packages `api` and `models` that a program of the environment imports."""
+    command = [environment / "bin" / "python", "-c", "import api, models; print(api.OWNER, '/', models.OWNER)"]
+    return subprocess.run(command, cwd="/", env={}, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def says_its_version(program: Path, folder: Path) -> bool:
+    """True if the command `assent` starts in this folder, with no environment at all."""
+    done = subprocess.run([program, "--version"], cwd=folder, env={}, capture_output=True, text=True, check=False)
+    return done.stdout.startswith("assent, version ")
+
+
+@pytest.mark.parametrize("team_first", [True, False])
+def test_a_team_s_packages_of_the_same_names_are_installed_beside_it(
+    wheel: Path, team_wheel: Path, tmp_path: Path, team_first: bool
+) -> None:
+    environment = environment_in(tmp_path)
+    for distribution in (team_wheel, wheel) if team_first else (wheel, team_wheel):
+        pip(environment, "install", "--no-deps", distribution)
+    program = environment / "bin" / "assent"
+    assert (owners(environment), says_its_version(program, tmp_path)) == ("the team / the team", True)
+
+    leaves, stays = (DISTRIBUTION, TEAM) if team_first else (TEAM, DISTRIBUTION)
+    pip(environment, "uninstall", leaves)
+    if stays == TEAM:
+        assert owners(environment) == "the team / the team"
+        assert not program.exists()
+    else:
+        assert says_its_version(program, tmp_path)
 
 
 def test_the_command_says_its_version_in_any_folder(program: Path, elsewhere: Path) -> None:
-    done = subprocess.run([program, "--version"], cwd=elsewhere, env={}, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("assent, version ")
+    assert says_its_version(program, elsewhere)
 
 
 @pytest.mark.slow

@@ -10,7 +10,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parents[3]
-"""The folder of `assent.py` and of Assent's packages."""
+"""The folder of Assent's packages."""
+SDK = next(folder / "assent.py" for folder in (HOME, HOME.parent) if (folder / "assent.py").exists())
+"""The module that toolsets import: beside Assent's packages in a checkout, beside their folder in an installation."""
 
 
 def load(name: str, file: Path) -> None:
@@ -23,6 +25,6 @@ def load(name: str, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    load("assent", HOME / "assent.py")
+    load("assent", SDK)
     load("_assent_runner", HERE / "__init__.py")
     import_module("_assent_runner.serving").main(int(sys.argv[1]), sys.argv[2], HOME)

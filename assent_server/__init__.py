@@ -1,0 +1,29 @@
+"""The folder of an installed Assent, and its commands.
+
+A wheel keeps Assent's packages `api`, `deploy`, `models` and `workers` in this folder, so that a team may install packages of these
+names beside it. Whoever runs Assent's code has the folder `HOME` first on the path: the commands put it there, and every other
+process starts in it. In a checkout, the packages lie beside this folder.
+"""
+
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+HOME = _HERE if (_HERE / "models").is_dir() else _HERE.parent
+"""The folder of Assent's packages."""
+
+
+def main() -> None:
+    """Run the command `assent`."""
+    sys.path.insert(0, str(HOME))
+    from api.cli.main import main as run
+
+    run()
+
+
+def health() -> None:
+    """Run the command `assent-health`."""
+    sys.path.insert(0, str(HOME))
+    from deploy.health import main as run
+
+    run()

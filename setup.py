@@ -1,0 +1,14 @@
+"""Lays the packages of the wheel inside `assent_server`. An editable installation finds them in the checkout, as they lie there."""
+
+import sys
+
+from setuptools import find_namespace_packages, setup
+
+FOLDERS = ("api", "deploy", "models", "workers")
+INSIDE = "" if "editable_wheel" in sys.argv else "assent_server."
+
+packages = find_namespace_packages(include=[pattern for name in FOLDERS for pattern in (name, f"{name}.*")])
+setup(
+    packages=["assent_server", *(INSIDE + package for package in packages)],
+    package_dir={INSIDE + name: name for name in FOLDERS},
+)
