@@ -3,12 +3,13 @@
 import json
 import re
 import shlex
-from importlib.metadata import entry_points
 from itertools import pairwise
 
 import click
 from documents import ROOT
 from request_bodies import check_body
+
+from api.cli.main import main
 
 _ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 
@@ -36,8 +37,7 @@ def check_command(line: str) -> None:
 
 def check_assent(words: list[str]) -> None:
     """Fails if the subcommand does not exist or does not take the options."""
-    (script,) = entry_points(group="console_scripts", name="assent")
-    command: click.Command = script.load()
+    command: click.Command = main
     context = click.Context(command, info_name="assent")
     words = list(words)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
