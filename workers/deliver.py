@@ -7,7 +7,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import httpx2
 from standardwebhooks import Webhook
@@ -19,7 +18,7 @@ from models.database.transactions import transaction
 from models.errors import NotFound
 from models.operate.failing import Row, bounded
 from models.outbox import claims
-from models.outbox.claims import Claimed
+from models.outbox.claims import DueDelivery
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import AT_ONCE, Endpoint
 from models.people.organization import Organization
@@ -39,7 +38,7 @@ class Request:
     payload: str
     headers: dict[str, str]
     is_probe: bool
-    """As in `Claimed`."""
+    """As in `DueDelivery`."""
 
 
 SLOW_AT_ONCE = 10
@@ -63,10 +62,9 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
     ends: Ends = []
     until = time.monotonic() + HOLD_SECONDS
     with ExitStack() as place:
-        may_send = partial(_take_place, place)
         work: tuple[Delivery, Request] | None = None
         with bounded("deliver.send", Row(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
-            work = _work(db, claims.claim(db, delivery_id, may_send, task()), ends)
+            work = _claim(db, claims.due(db, delivery_id), place, ends)
         while work is not None:
             delivery, request = work
             started = time.monotonic()
@@ -86,7 +84,7 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
                 # Another attempt has the delivery, as this one took longer than its lease; or the endpoint was deleted.
                 return [*ends, (LOST, "")]
             ends.append(end)
-            work = _claim_next(delivery, may_send, ends) if ended < until else None
+            work = _claim_next(delivery, place, ends) if ended < until else None
     return ends
 
 
@@ -97,13 +95,13 @@ def _end(delivery: Delivery, reason: str) -> tuple[str, str]:
     return TRIES_AGAIN if delivery.status == "queued" else FAILED, reason
 
 
-def _claim_next(delivery: Delivery, may_send: claims.MaySend, ends: Ends) -> tuple[Delivery, Request] | None:
+def _claim_next(delivery: Delivery, place: ExitStack, ends: Ends) -> tuple[Delivery, Request] | None:
     """Return the next delivery of the same endpoint with its request, or None. In a transaction of its own, because a delivery that
     cannot be claimed must not undo the end of the one before it: its own hint counts that failure.
     """
     try:
         with transaction(delivery.workspace_id) as db:
-            return _work(db, claims.claim_next(db, delivery.endpoint_id, may_send, task()), ends)
+            return _claim(db, claims.next_due(db, delivery.endpoint_id), place, ends)
     except Exception as error:  # noqa: BLE001 - whatever raises, the endpoint's next hint goes on
         log.error("endpoint %s: no next delivery could be claimed (%s)", delivery.endpoint_id, type(error).__name__)
         return None
@@ -122,11 +120,15 @@ def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
     return True
 
 
-def _work(db: Db, claimed: Claimed | None, ends: Ends) -> tuple[Delivery, Request] | None:
-    """Return a claimed delivery with its request. None without a claim, or if there can be no request: this ends the attempt."""
-    if claimed is None:
+def _claim(db: Db, due: DueDelivery | None, place: ExitStack, ends: Ends) -> tuple[Delivery, Request] | None:
+    """Claim a delivery, and return it with its request.
+
+    None without a delivery or a place for this thread, or if there can be no request: this ends the attempt.
+    """
+    if due is None or not _take_place(place, due.endpoint):
         return None
-    delivery, endpoint, is_probe = claimed
+    due.claim(db, task())
+    delivery, endpoint, _, is_probe = due
     now, organization_id = clock.now(db), Organization.id_of(db)
     try:
         return delivery, signed(delivery, endpoint.url, endpoint.secrets(now), organization_id, now, is_probe=is_probe)

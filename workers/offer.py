@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-from models.database.rows import Db
 from models.flow.judge.grants import workspace_policies
-from models.flow.run import folds, history
-from models.flow.run.folds import Folding
-from models.flow.run.history import history_reads
+from models.flow.run import history
+from models.flow.run.folds import Folding, fit
+from models.flow.run.history import history_reads, joined
+from models.flow.run.turns import QueuedTurn
 from models.flow.spend.pricing import window_of
 from models.pure.folding import Part, tokens_of
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
 from models.pure.text import words
-from models.session.row import Session
-from models.session.turn.row import Turn
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
 from models.workspace.provider_key import of_workspace as provider_keys
@@ -27,71 +25,40 @@ from workers.providers import ModelError, ModelRequest, choosing
 from workers.providers.choosing import Candidate
 
 
+@dataclass(frozen=True)
 class Offer:
-    """A session's next request, which `quote` reads while the turn is claimed. Most fields are unset before that."""
+    """A session's next request, with the rows that were read under the lock."""
 
     agent: dict[str, Any]
     policies: dict[str, Any]
     listed: dict[str, Listed]
-    self_hosted: bool
-    messages: list[dict[str, Any]]
     keys: dict[str, ProviderKey]
     """The workspace's own keys by provider."""
+    messages: list[dict[str, Any]]
     charge: Charge
     """The highest charge that the request may cause."""
-
-    def __init__(self, db: Db) -> None:
-        self._db = db
-        self.folding: Folding | None = None
-        """The turns that must be folded first: then the request asks for their summary."""
-        self.tokens = 0
-        """An estimate of the request's input."""
-
-    def quote(self, session: Session, turn: Turn) -> Charge:
-        """Read the request, and return the highest charge that it may cause. Called once, after the turn has read its messages."""
-        self.agent, self.policies = session.agent(self._db), workspace_policies(self._db, session)
-        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
-        *rows, keys = self._db.read(*history_reads(session.id), provider_keys())
-        self.keys = {key.provider: key for key in keys}
-        self.listed, self.self_hosted = listed(self._db, self.agent), session.self_hosted
-        parts = history.parts(self._db, rows)
-        self.messages = history.joined(parts)
-        with suppress(ModelError):  # nobody serves the model: the request says so
-            order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
-            self.charge = charging.quoted(session, self.agent, self.messages, order) or self.charge
-            self._fit(session, turn, parts, order[0])
-        return self.charge
-
-    def _fit(self, session: Session, turn: Turn, parts: Sequence[Part], first: Candidate) -> None:
-        """Shorten the request, or set `folding`, if it would not fit into the window of the model that is tried first."""
-        window = window_of(first.entry, first.model, session.now)
-        tokens = self.charge.usage.context_tokens
-        fitting, self.folding = folds.fit(self._db, session, turn, parts, tokens=tokens, window=window)
-        self.tokens = tokens
-        if fitting is not parts or self.folding:
-            whole, self.messages = self.messages, history.joined(fitting)
-            sent = self.folding.messages if self.folding else self.messages
-            self.tokens = tokens * tokens_of(sent) // max(1, tokens_of(whole))
-
-
-@dataclass(frozen=True)
-class Claimed:
-    """A turn, with the rows that were read under the lock."""
-
-    turn: Turn
-    agent: dict[str, Any]
-    policies: dict[str, Any]
-    listed: dict[str, Listed]
-    messages: list[dict[str, Any]]
-    quote: Charge
     folding: Folding | None = None
-    """The turns that the request summarizes, instead of continuing the conversation."""
+    """The turns that must be folded first: then the request asks for their summary, instead of continuing the conversation."""
     tokens: int = 0
     """An estimate of the request's input."""
-    keys: dict[str, ProviderKey] = field(default_factory=dict)
-    """The workspace's own keys by provider."""
     self_hosted: bool = False
     """True if the client's own worker runs the built-in tools."""
+
+    @classmethod
+    def of(cls, queued: QueuedTurn) -> "Offer":
+        """Read the request of a queued turn."""
+        db, session, turn = queued.db, queued.session, queued.turn
+        agent, policies = session.agent(db), workspace_policies(db, session)
+        *rows, keys = db.read(*history_reads(session.id), provider_keys())
+        tools, parts = listed(db, agent), history.parts(db, rows)
+        charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
+        by_provider = {key.provider: key for key in keys}
+        offer = cls(agent, policies, tools, by_provider, joined(parts), charge, self_hosted=session.self_hosted)
+        with suppress(ModelError):  # nobody serves the model: the request says so
+            order = choosing.candidates(agent["model"], policies.get("model"), turn.kept)
+            charge = charging.quoted(session, agent, offer.messages, order) or charge
+            return _fitted(replace(offer, charge=charge), queued, parts, order[0])
+        return offer
 
     def request(self, tools: AgentTools) -> ModelRequest:
         """Return the request to the model."""
@@ -108,6 +75,18 @@ class Claimed:
             long_wait=tools.asks,
             effort=(self.agent["model"].get("effort") or {}).get("type"),
         )
+
+
+def _fitted(offer: Offer, queued: QueuedTurn, parts: Sequence[Part], first: Candidate) -> Offer:
+    """Return the offer, shortened or with `folding` if it would not fit into the window of the model that is tried first."""
+    db, session, turn, tokens = queued.db, queued.session, queued.turn, offer.charge.usage.context_tokens
+    window = window_of(first.entry, first.model, session.now)
+    fitting, folding = fit(db, session, turn, parts, tokens=tokens, window=window)
+    if fitting is parts and not folding:
+        return replace(offer, tokens=tokens)
+    messages = joined(fitting)
+    tokens = tokens * tokens_of(folding.messages if folding else messages) // max(1, tokens_of(offer.messages))
+    return replace(offer, messages=messages, folding=folding, tokens=tokens)
 
 
 def _guided(system: str | None) -> str:

@@ -2,16 +2,16 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from assent import ToolError
 from models.database.rows import Db, Stale
 from models.database.transactions import transact
 from models.flow.begin import sessions
-from models.flow.run.claims import Hands, Taken, claim_call
-from models.flow.run.rejudging import Unresolved
+from models.flow.run.claims import ClaimedCall, Worker, queued_call
+from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
 from models.operate.failing import Row, bounded
 from models.pure.json.canonical import is_digest
@@ -48,13 +48,12 @@ def run(call_id: str, session_id: str, workspace_id: str) -> str:
     """Make one attempt at one call. A late, repeated or wrong message claims nothing. Returns the outcome."""
     outcome = NOT_CLAIMED
     with bounded("tool.run", Row(ToolCall, call_id, workspace_id, session_id)):
-        judged: dict[str, str | ToolError] = {}
-        claimed = _claim(call_id, session_id, workspace_id, judged)
-        outcome = claimed if isinstance(claimed, str) else f"{claimed.call.name}: {_attempt(claimed, judged)}"
+        claimed = _claim(call_id, session_id, workspace_id)
+        outcome = claimed if isinstance(claimed, str) else f"{claimed.call.name}: {_attempt(claimed)}"
     return outcome[:LONGEST]
 
 
-def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> str:
+def _attempt(claimed: ClaimedCall) -> str:
     """Run a claimed call, and record its end. If the call cannot begin, it is queued again, and the error goes on.
 
     Returns the outcome.
@@ -62,7 +61,7 @@ def _attempt(claimed: Taken, judged: dict[str, str | ToolError]) -> str:
     call = claimed.call
     with leases.hold(call.id, call.fence) as lease:
         try:
-            ready = _prepare(claimed, _context(claimed, judged, lease))
+            ready = _prepare(claimed, _context(claimed, lease))
         except Exception:
             _put_back(call, lease)
             raise
@@ -98,37 +97,45 @@ def list_changed(address: str) -> None:
 sources.listen(list_changed)
 
 
-def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | str:
-    """Return the claimed call, or the outcome without one. If the claim needs facts about the session's files, read the files and
-    claim again.
-
-    Adds the places to which the paths in the call's input lead to `judged`.
-    """
+def _claim(call_id: str, session_id: str, workspace_id: str) -> ClaimedCall | str:
+    """Return the claimed call, or the outcome without one. If the claim needs facts about the session's files, look, and claim
+    again."""
     if not leases.ready():
         return BUSY
     storage_id = workdir.storage_id(settings().workdir_root)
-    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, task=task())
-    claimed = _claim_once(call_id, session_id, workspace_id, hands)
+
+    def claim(db: Db, files: Files) -> ClaimedCall | Unresolved | None:
+        queued = queued_call(db, session_id, call_id)
+        return queued.claim(_worker_for(queued.call, storage_id), files) if queued else None
+
+    claimed = transact(workspace_id, lambda db: claim(db, UNSEEN))
     if isinstance(claimed, Unresolved):
-        judged |= _resolved(session_id, claimed.paths)  # without an open transaction: the files may be on a slow disk
-        places = {path: None if isinstance(place, ToolError) else place for path, place in judged.items()}
-        git_may_run = _git_may_run(session_id, claimed.git_line) if claimed.git_line else None
-        hands = replace(hands, places=places, git_may_run=git_may_run)
-        claimed = _claim_once(call_id, session_id, workspace_id, hands)
-    return claimed if isinstance(claimed, Taken) else NOT_CLAIMED  # if the rules changed meanwhile, a later hint claims the call
+        files = _look(session_id, claimed)  # without an open transaction: the files may be on a slow disk
+        claimed = transact(workspace_id, lambda db: claim(db, files))
+    if isinstance(claimed, ClaimedCall):
+        return claimed
+    return NOT_CLAIMED  # also if the rules changed while this worker looked: a later hint claims the call
 
 
-def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
-    return transact(workspace_id, lambda db: claim_call(db, session_id, call_id, hands))
+def _worker_for(call: ToolCall, storage_id: str) -> Worker:
+    """Return what this worker has for a call."""
+    return Worker(
+        name=leases.worker(),
+        storage_id=storage_id,
+        has_toolset=call.address is None or sources.has(call.address),
+        entry=sources.entry_of(call.address, call.tool or call.name),
+        task=task(),
+    )
 
 
-def _git_may_run(session_id: str, command: str) -> bool:
-    return git_look.may_run_programs(workdir.session_root(session_id) / "files", command)
+def _look(session_id: str, unresolved: Unresolved) -> Files:
+    """Look at the session's files for a claim."""
+    files, git_line = workdir.session_root(session_id) / "files", unresolved.git_line
+    return Files(_resolved(files, unresolved.paths), git_look.may_run_programs(files, git_line) if git_line else None)
 
 
-def _resolved(session_id: str, texts: Iterable[str]) -> dict[str, str | ToolError]:
+def _resolved(files: Path, texts: Iterable[str]) -> dict[str, str | ToolError]:
     """Return the place in the session's files, or the error, for each path."""
-    files = workdir.session_root(session_id) / "files"
     places: dict[str, str | ToolError] = {}
     for path in texts:
         try:
@@ -138,7 +145,7 @@ def _resolved(session_id: str, texts: Iterable[str]) -> dict[str, str | ToolErro
     return places
 
 
-def _context(claimed: Taken, judged: dict[str, str | ToolError], lease: Lease) -> ToolContext:
+def _context(claimed: ClaimedCall, lease: Lease) -> ToolContext:
     call, question, answers = claimed.call, claimed.input.question or {}, claimed.input.answers
     return ToolContext(
         call_id=call.id,
@@ -149,7 +156,7 @@ def _context(claimed: Taken, judged: dict[str, str | ToolError], lease: Lease) -
         seconds=settings().tool_seconds,
         attempt=call.attempt,
         answers=Answers(answers, question.get("state")) if answers else None,
-        judged=judged,
+        judged=claimed.places,
         stored=partial(StoredResult.read, call.workspace_id, call.session_id),
         cancelled=lease.cancelled,
     )
@@ -162,7 +169,7 @@ class _Ready(NamedTuple):
     context: ToolContext
 
 
-def _prepare(claimed: Taken, context: ToolContext) -> _Ready | Outcome:
+def _prepare(claimed: ClaimedCall, context: ToolContext) -> _Ready | Outcome:
     """Return the tool that can begin, or the result of a call that must not. The input must have the hash that was judged, shown
     and decided.
 
@@ -175,8 +182,8 @@ def _prepare(claimed: Taken, context: ToolContext) -> _Ready | Outcome:
         problem = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return Outcome(text(problem), is_error=True)
     # A toolset's function may follow the paths by itself, so they are resolved once more right before the call.
-    places = {path: place for path, place in context.judged.items() if not isinstance(place, ToolError)}
-    if call.address and _resolved(call.session_id, places) != places:
+    places = {path: place for path, place in context.judged.items() if isinstance(place, str)}
+    if call.address and _resolved(context.workdir, places) != places:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
     return _Ready(tool, context)

@@ -2,8 +2,9 @@
 
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery.signals import celeryd_after_setup
 
@@ -12,7 +13,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.run import folds, turns
 from models.flow.run.folds import Folding
-from models.flow.run.turns import checkpoint, claim_turn, fail_turn
+from models.flow.run.turns import ReplyToStore, TurnFailure, checkpoint, fail_turn, queued_turn
 from models.operate.failing import Row, bounded
 from models.pure.folding import MOST_FOLDS
 from models.pure.json.storable import storable
@@ -27,7 +28,7 @@ from workers.agent_tools import AgentTools
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.offer import Claimed, Offer
+from workers.offer import Offer
 from workers.outcome import (
     BUSY,
     FAILURES,
@@ -68,6 +69,13 @@ def load_provider(instance: Any, **_: Any) -> None:
         charging.load()
 
 
+class Claimed(NamedTuple):
+    """A turn that this worker has claimed, and its request."""
+
+    turn: Turn
+    offer: Offer
+
+
 @app.task(name="turn.run", throws=FAILURES)
 def run(turn_id: str, session_id: str, workspace_id: str) -> str:
     """Make one attempt at one turn. Returns the outcome. Raises FAILURES or Retry for Flower: the row says what happens next."""
@@ -81,32 +89,33 @@ def attempt(turn_id: str, session_id: str, workspace_id: str) -> Outcome:
         return claimed
     turn = claimed.turn
     with leases.hold(turn.id, turn.fence) as lease:
-        if claimed.folding and turn.folds >= MOST_FOLDS:
-            error_type = "compaction_limit_reached_error"
-            return _fail(turn, lease, error_type, words.folded_too_often(turn.folds), retryable=False) or LOST
+        if claimed.offer.folding and turn.folds >= MOST_FOLDS:
+            failure = TurnFailure("compaction_limit_reached_error", words.folded_too_often(turn.folds), retryable=False)
+            return _fail(turn, lease, failure) or LOST
         return _work(claimed, lease)
 
 
 def _work(claimed: Claimed, lease: Lease) -> Outcome:
     """Ask the model, and store its reply or its error."""
-    turn, began = claimed.turn, claimed.turn.started_at or datetime.now(UTC)
+    turn, offer = claimed
+    began = turn.started_at or datetime.now(UTC)
     message_id = ids.new("sevt")
     try:
-        listed = server_tools.looked_up(turn.workspace_id, claimed.agent, claimed.listed)
-        tools = AgentTools.of(claimed.agent, claimed.policies, listed, self_hosted=claimed.self_hosted)
-        answer = _ask(claimed, claimed.request(tools), message_id, lease)
+        listed = server_tools.looked_up(turn.workspace_id, offer.agent, offer.listed)
+        tools = AgentTools.of(offer.agent, offer.policies, listed, self_hosted=offer.self_hosted)
+        answer = _ask(claimed, offer.request(tools), message_id, lease)
     except Unwanted as end:
-        _correct(turn, charging.spent(claimed.quote, end.spent, began))
+        _correct(turn, charging.spent(offer.charge, end.spent, began))
         return LOST
     except server_tools.ServerAway as away:
-        return _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server) or LOST
+        return _fail(turn, lease, TurnFailure(away.type, str(away), retryable=away.passes, server=away.server)) or LOST
     except Unanswered as unanswered:
-        charges = charging.spent(claimed.quote, unanswered.spent, began)
-        served = None if claimed.folding else unanswered.served
-        return _fail_by_model(turn, lease, unanswered.error, charges, served, folding=claimed.folding is not None)
-    charges = charging.charged(claimed.quote, answer, began)
-    if claimed.folding:
-        return _fold(turn, lease, claimed.folding, answer, charges)
+        charges = charging.spent(offer.charge, unanswered.spent, began)
+        served = None if offer.folding else unanswered.served
+        return _fail_by_model(turn, lease, unanswered.error, charges, served, folding=offer.folding is not None)
+    charges = charging.charged(offer.charge, answer, began)
+    if offer.folding:
+        return _fold(turn, lease, offer.folding, answer, charges)
     return _checkpoint(turn, lease, tools, answer, message_id, charges)
 
 
@@ -115,30 +124,20 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcom
         return BUSY
     claimed: Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
-        offer = Offer(db)
-        turn = claim_turn(db, session_id, turn_id, leases.worker(), offer.quote, task())
-        if turn is not None:
-            claimed = Claimed(
-                turn=turn,
-                agent=offer.agent,
-                policies=offer.policies,
-                listed=offer.listed,
-                messages=offer.messages,
-                quote=offer.charge,
-                folding=offer.folding,
-                tokens=offer.tokens,
-                keys=offer.keys,
-                self_hosted=offer.self_hosted,
-            )
+        if queued := queued_turn(db, session_id, turn_id):
+            offer = Offer.of(queued)
+            if turn := queued.claim(leases.worker(), offer.charge, task()):
+                claimed = Claimed(turn, offer)
     return claimed
 
 
 def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
     """Return the reply of the agent's model, or of an alternative. The session's readers get the text while the model writes."""
-    pusher = _Pusher(claimed.turn.session_id, message_id, lease)
+    turn, offer = claimed
+    pusher = _Pusher(turn.session_id, message_id, lease)
     try:
-        order = choosing.candidates(claimed.agent["model"], claimed.policies.get("model"), claimed.turn.kept)
-        answer = choosing.ask(order, request, claimed.keys, pusher.check if request.folds else pusher.on_text)
+        order = choosing.candidates(offer.agent["model"], offer.policies.get("model"), turn.kept)
+        answer = choosing.ask(order, request, offer.keys, pusher.check if request.folds else pusher.on_text)
         _check_answerable(answer)
         return answer
     except ModelError as error:
@@ -166,23 +165,20 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
 
     def verb(db: Db, session: Session) -> None:
         nonlocal outcome
-        step = checkpoint(
-            db,
-            session,
-            Turn.held(db, turn.id, turn.fence),
-            content=content,
-            stop_reason=storable(reply.stop_reason),
-            stop_details=storable(reply.stop_details),
-            charges=charges,
-            proposals=proposals,
-            message_id=message_id,
-            served=answer.served,
-        )
+        step = checkpoint(db, session, Turn.held(db, turn.id, turn.fence), to_store)
         calls = counted((call.status, "" if call.status == "refused" else call.name) for call in step.calls)
         outcome = failed(step.error) if step.error else calls or f"replied: {plain(reply.stop_reason)}"
 
     try:
-        content, proposals = storable(reply.content), tools.proposals(reply.content)
+        to_store = ReplyToStore(
+            content=storable(reply.content),
+            stop_reason=storable(reply.stop_reason),
+            stop_details=storable(reply.stop_details),
+            charges=charges,
+            proposals=tools.proposals(reply.content),
+            message_id=message_id,
+            served=answer.served,
+        )
         if keep(turn.workspace_id, turn.session_id, lease, verb):
             return outcome
         _correct(turn, charges)
@@ -208,29 +204,37 @@ def _fail_by_model(
     turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, folding: bool = False
 ) -> Outcome:
     """End or retry the turn after a model's error. `folding`: the request was for a summary, so the prompt is not at fault."""
-    leave_out = not folding and error.kind in ("unacceptable", "too_long")
-    kind, message, shorten = _ERROR_TYPES[error.kind], str(error), False
+    message, shorten = str(error), False
     if error.kind == "too_long":
         shorten = not folding and turn.overlong_after is None
         message = message if shorten else words.too_long(message)
-    more = {"retry_after": error.retry_after, "leave_out": leave_out, "charges": charges, "served": served, "shorten": shorten}
-    outcome = _fail(turn, lease, kind, message, error.code, retryable=error.retryable, **more)
+    failure = TurnFailure(
+        _ERROR_TYPES[error.kind],
+        message,
+        error.retryable,
+        retry_after=error.retry_after,
+        leave_out=not folding and error.kind in ("unacceptable", "too_long"),
+        charges=charges,
+        served=served,
+        shorten=shorten,
+    )
+    outcome = _fail(turn, lease, failure, error.code)
     if outcome is None:
         _correct(turn, charges)
     return outcome or LOST
 
 
-def _fail(
-    turn: Turn, lease: Lease, kind: str, message: str, code: str = "", *, retryable: bool = True, **more: Any
-) -> Outcome | None:
-    """End or retry the turn. Returns None if this worker has lost the turn. `code`: the error's short name; else `kind`."""
+def _fail(turn: Turn, lease: Lease, failure: TurnFailure, code: str = "") -> Outcome | None:
+    """End or retry the turn. Returns None if this worker has lost the turn. `code`: the error's short name; else its kind."""
     outcome: Outcome | None = None
+    failure = replace(failure, message=storable(failure.message))
 
     def verb(db: Db, session: Session) -> None:
         nonlocal outcome
         held = Turn.held(db, turn.id, turn.fence)
-        fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
-        outcome = tries_again(code or kind) if held.status == "queued" else failed(code or kind)
+        fail_turn(db, session, held, failure)
+        name = code or failure.kind
+        outcome = tries_again(name) if held.status == "queued" else failed(name)
 
     return outcome if keep(turn.workspace_id, turn.session_id, lease, verb) else None
 

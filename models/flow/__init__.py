@@ -1,5 +1,5 @@
-"""The verbs that move more than one row of a session. Each takes a locked session, and leaves its rows consistent. The two claims,
-`claim_turn` and `claim_call`, take the session's id and lock the session themselves.
+"""The verbs that move more than one row of a session. Each takes a locked session, and leaves its rows consistent. A
+worker that claims locks the session by `queued_turn` or `queued_call`.
 
     lock       the lock, with the rows that nearly every verb reads
     begin/     what clients cause

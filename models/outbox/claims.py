@@ -1,6 +1,5 @@
 """Claims: a worker takes the lease on the next delivery. No endpoint holds up another."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -17,32 +16,34 @@ CANCELLED_AT_ONCE = 200
 """Deliveries of a disabled endpoint that one transaction cancels."""
 
 
-class Claimed(NamedTuple):
-    """A delivery whose lease the caller holds, and its endpoint."""
+class DueDelivery(NamedTuple):
+    """A delivery that is due, locked with its endpoint, which may get it now."""
 
     delivery: Delivery
     endpoint: Endpoint
+    now: datetime
     is_probe: bool
     """True if the endpoint gets no other delivery until this attempt shows that the endpoint answers."""
 
+    def claim(self, db: Db, task: str | None = None) -> None:
+        """Take the lease. `task`: the worker's task, for Flower."""
+        row = self.delivery
+        db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=self.now + LEASE, task=task)
 
-MaySend = Callable[[Endpoint], bool]
-"""Returns True if the process has room for a request to this endpoint. Called once per claim, before the lease is taken."""
 
+def due(db: Db, delivery_id: str) -> DueDelivery | None:
+    """Return a delivery for a worker to claim. None if it is not due, or its endpoint is busy, paused or disabled.
 
-def claim(db: Db, delivery_id: str, may_send: MaySend = lambda _endpoint: True, task: str | None = None) -> Claimed | None:
-    """Take the lease on a due delivery and return it. None if it is not due, or its endpoint is busy, paused or disabled.
-
-    `claim_next` comes to a delivery of a busy endpoint later. `task`: the worker's task, for Flower.
+    `next_due` comes to a delivery of a busy endpoint later.
     """
     row = db.first(Delivery, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=delivery_id)
-    return _take(db, row, may_send, task) if row is not None else None
+    return _with_endpoint(db, row) if row is not None else None
 
 
-def claim_next(db: Db, endpoint_id: str, may_send: MaySend, task: str | None = None) -> Claimed | None:
-    """Take the lease on this endpoint's delivery that has been due longest, and return it. None as for `claim`."""
+def next_due(db: Db, endpoint_id: str) -> DueDelivery | None:
+    """Return this endpoint's delivery that has been due longest, for a worker to claim. None as for `due`."""
     rows = _next_due(db, endpoint_id, 1)
-    return _take(db, rows[0], may_send, task) if rows else None
+    return _with_endpoint(db, rows[0]) if rows else None
 
 
 def hint_next(db: Db, endpoint_id: str, count: int = 1) -> None:
@@ -57,8 +58,8 @@ def _next_due(db: Db, endpoint_id: str, count: int) -> list[Delivery]:
     return db.find(Delivery, f"{where} FOR NO KEY UPDATE SKIP LOCKED", id=endpoint_id, count=count)
 
 
-def _take(db: Db, row: Delivery, may_send: MaySend, task: str | None) -> Claimed | None:
-    """Take the lease on a queued, locked row. The endpoint's lock makes the count of running deliveries exact."""
+def _with_endpoint(db: Db, row: Delivery) -> DueDelivery | None:
+    """Lock the endpoint of a queued, locked row. The endpoint's lock makes the count of running deliveries exact."""
     locked = select(Endpoint, "WHERE id = %(id)s FOR NO KEY UPDATE", id=row.endpoint_id)
     # A lease with less time left belongs to a dead worker: the request has timed out.
     least_left = LEASE - timedelta(seconds=settings().webhook_seconds + 5)
@@ -74,10 +75,9 @@ def _take(db: Db, row: Delivery, may_send: MaySend, task: str | None) -> Claimed
         _cancel(db, endpoint.id, now)
         return None
     most, is_paused = endpoint.most_at_once(now), endpoint.paused_until is not None and endpoint.paused_until > now
-    if row.due_at > now or is_paused or count >= most or not may_send(endpoint):
+    if row.due_at > now or is_paused or count >= most:
         return None
-    db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=now + LEASE, task=task)
-    return Claimed(row, endpoint, is_probe=most == 1)
+    return DueDelivery(row, endpoint, now, is_probe=most == 1)
 
 
 def _cancel(db: Db, endpoint_id: str, now: datetime) -> None:

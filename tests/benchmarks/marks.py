@@ -10,11 +10,11 @@ from typing import Any
 
 from models.database.rows import Db
 from models.database.transactions import on_commit, outbox
-from models.flow.run.claims import claim_call
-from models.flow.run.turns import checkpoint, claim_turn
+from models.flow.run.claims import QueuedCall
+from models.flow.run.turns import QueuedTurn
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
-from workers import enqueue, tool, turn
+from workers import enqueue, turn
 
 _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)
 
@@ -24,11 +24,11 @@ def say(mark: str, session_id: str, call_id: str = "-") -> None:
     os.write(_PIPE, f"{mark} {session_id} {call_id} {time.monotonic_ns()}\n".encode())
 
 
-def _claimed(verb: Any, mark: str) -> Any:
-    def marked(db: Db, session_id: str, *args: Any, **kwargs: Any) -> Any:
-        claimed = verb(db, session_id, *args, **kwargs)
+def _claimed(claim: Any, mark: str) -> Any:
+    def marked(queued: Any, *args: Any) -> Any:
+        claimed = claim(queued, *args)
         if claimed is not None:
-            outbox(db).mark = (mark, session_id, getattr(claimed, "call", claimed).id)
+            outbox(queued.db).mark = (mark, queued.session.id, getattr(claimed, "call", claimed).id)
         return claimed
 
     return marked
@@ -51,11 +51,7 @@ def _send(box: Any) -> None:
     enqueue.send(box)
 
 
-for _module, _name, _marked in (
-    (turn, "checkpoint", _kept(checkpoint)),
-    (turn, "claim_turn", _claimed(claim_turn, "C")),
-    (tool, "claim_call", _claimed(claim_call, "T")),
-):
-    assert hasattr(_module, _name), f"{_module.__name__} has no {_name}: without this mark a benchmark waits for ever"
-    setattr(_module, _name, _marked)
+turn.checkpoint = _kept(turn.checkpoint)
+QueuedTurn.claim = _claimed(QueuedTurn.claim, "C")
+QueuedCall.claim = _claimed(QueuedCall.claim, "T")
 on_commit(_send)

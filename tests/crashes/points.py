@@ -22,6 +22,7 @@ from models.flow.decide import deadlines
 from models.flow.judge import grants
 from models.flow.lock import lock
 from models.flow.run import claims, folds, results, turns
+from models.flow.run.claims import QueuedCall
 from models.flow.run.rejudging import Unresolved
 from models.flow.spend import limits
 from models.operate import due, queued, removals, retention
@@ -56,12 +57,11 @@ def _keep_listing(workspace_id: str, url: str, ask: Callable[[], Any], keep: Cal
     keep(workspace_id, url, ask_and_name)
 
 
-def _claimed(*args: Any, claim: Callable[..., Any] = claims.claim_call) -> Any:
-    doing.set("claim_call")
-    result = claim(*args)
-    if isinstance(result, Unresolved):
+def _claimed(*args: Any, claim: Callable[..., Any] = QueuedCall.claim) -> Any:
+    claimed = claim(*args)
+    if isinstance(claimed, Unresolved):
         doing.set(READS)  # the worker looks where the paths lead, and then claims the call
-    return result
+    return claimed
 
 
 def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_for) -> Any:
@@ -82,7 +82,7 @@ def _replace(module: ModuleType, verb: str, replacement: Callable[..., Any]) -> 
 _CALLED_BY_THEIR_OWN_MODULE = frozenset({"expire_due", "lose_call"})
 """Their callers there have names of their own."""
 for _module, _verbs in {
-    turns: ("claim_turn", "checkpoint", "correct_usage", "fail_turn", "rescue_turn"),
+    turns: ("checkpoint", "correct_usage", "fail_turn", "rescue_turn"),
     folds: ("fold",),
     results: ("finish_call", "lose_call", "rescue_call", "expire_calls"),
     deadlines: ("expire_due", "remind_due"),
@@ -94,7 +94,9 @@ for _module, _verbs in {
 }.items():
     for _verb in _verbs:
         _replace(_module, _verb, name(_verb)(getattr(_module, _verb)))
-_replace(claims, "claim_call", _claimed)
+_replace(turns, "queued_turn", name("claim_turn")(turns.queued_turn))
+_replace(claims, "queued_call", name("claim_call")(claims.queued_call))
+QueuedCall.claim = _claimed  # type: ignore[method-assign]
 for _verb in ("renew", "look"):
     setattr(leases, _verb, name(READS)(getattr(leases, _verb)))
 # Each writing request stores its response last. Verbs before that have names of their own, which end here.

@@ -9,7 +9,7 @@ from doors.waiting import approval_of, by_event, decide, running
 from rows.stage import Stage, call, entry, say
 
 from models.flow.run.results import Outcome, finish_call, lose_call
-from models.flow.run.turns import fail_turn
+from models.flow.run.turns import TurnFailure, fail_turn
 from models.pure.json.canonical import digest
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
@@ -108,7 +108,7 @@ def test_a_server_that_cannot_be_reached_is_named(
     assert turn
     stage.locked(
         session_id,
-        lambda db, session: fail_turn(db, session, turn, kind=kind, message="No.", retryable=False, server="bills"),
+        lambda db, session: fail_turn(db, session, turn, TurnFailure(kind, "No.", retryable=False, server="bills")),
     )
     [event] = events(caller, strict, session_id, "session.error")
     assert event["error"] == {

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rows.stage import Stage, call, entry
 
 from models.database.transactions import transaction
-from models.flow.run.claims import Taken
+from models.flow.run.claims import ClaimedCall
 from models.flow.run.results import Outcome
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
@@ -97,8 +97,8 @@ def test_a_worker_with_the_limit_refuses_the_call_also_if_others_announced_the_t
     assert claimed is not None
     monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
     settings.cache_clear()
-    taken = Taken(claimed, stage.get(CallInput, claimed.id), entry("refund"), "policy")
-    outcome = tasks._prepare(taken, tasks._context(taken, {}, Lease(claimed.id, claimed.fence)))
+    taken = ClaimedCall(claimed, stage.get(CallInput, claimed.id), entry("refund"), "policy", {})
+    outcome = tasks._prepare(taken, tasks._context(taken, Lease(claimed.id, claimed.fence)))
     assert isinstance(outcome, Outcome)
     assert outcome.is_error
     assert "has no tool 'mcp__shop__refund'" in outcome.content[0]["text"]

@@ -3,10 +3,10 @@
 from typing import Any
 
 from rows.stage import Stage, call, entry
+from rows.tasks import claim_delivery
 
 from models.database.transactions import transaction
 from models.flow.run.results import lose_call
-from models.outbox import claims
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.outbox.webhook_events import EVENTS
@@ -57,7 +57,7 @@ def endpoint_with_deliveries(stage: Stage, url: str = "https://hooks.example.com
         rows = [Delivery.test(db, endpoint, event_type) for event_type in ("session.created", "session.idled", "agent.created")]
     for row, status, error in ((rows[0], 204, None), (rows[1], 503, "The response was 503.")):
         with transaction(stage.workspace_id) as db:
-            claimed = claims.claim(db, row.id)
+            claimed = claim_delivery(db, row.id)
             assert claimed
-            claimed.delivery.finish(db, status=status, error=error, seconds=0.04)
+            claimed.finish(db, status=status, error=error, seconds=0.04)
     return endpoint.id

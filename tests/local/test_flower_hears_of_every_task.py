@@ -13,13 +13,13 @@ import pytest
 from crashes.processes import WORKER, patched_early, running, wait_for
 from own_database import Clock, DatabaseUrls
 from rows.stage import QUOTE, Stage
+from rows.tasks import claim_delivery
 
 from models.database.transactions import transaction
-from models.flow.run.turns import claim_turn
+from models.flow.run.turns import queued_turn
 from models.notices import recipients as notifying
 from models.notices.channel import Channel
 from models.notices.notification import Notification
-from models.outbox import claims
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from workers.celery import app
@@ -67,11 +67,13 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     stage.message(session_id)
     turn_id = stage.read(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        assert claim_turn(db, session_id, turn_id, "a worker that dies", lambda *_: QUOTE, "a-lost-turn turns@gone")
+        queued = queued_turn(db, session_id, turn_id)
+        assert queued
+        assert queued.claim("a worker that dies", QUOTE, "a-lost-turn turns@gone")
         endpoint, _ = Endpoint.create(
             db, stage.principal, url="https://example.com", enabled_events=["session.created"], name="", description=""
         )
-        assert claims.claim(db, Delivery.test(db, endpoint, "session.created").id, task="a-lost-delivery deliver@gone")
+        assert claim_delivery(db, Delivery.test(db, endpoint, "session.created").id, task="a-lost-delivery deliver@gone")
         channel = Channel.create(db, stage.principal, person_id=None, kind="operator", address="ops")
         assert notifying.prepare(db, Notification.test(db, channel).id, "a-lost-notification deliver@gone")
     clock.advance(100_000)

@@ -9,7 +9,7 @@ from outbox.conftest import NewEndpoint, answers, deliveries, endpoint_now
 from outbox.receiver import Receiver, receiving
 from own_database import Clock
 from rows.stage import Stage
-from rows.tasks import work
+from rows.tasks import claim_delivery, work
 
 from models.database import clock as database_clock
 from models.database.transactions import Hint, transaction
@@ -42,9 +42,9 @@ def fail(stage: Stage, endpoint: Endpoint) -> None:
     """Record a failed attempt at a delivery for this endpoint."""
     [delivery_id] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
-        claimed = claims.claim(db, delivery_id)
+        claimed = claim_delivery(db, delivery_id)
         assert claimed
-        claimed.delivery.finish(db, status=500, error="The response was 500.", seconds=1)
+        claimed.finish(db, status=500, error="The response was 500.", seconds=1)
 
 
 def test_an_endpoint_that_answers_gets_all_events_while_another_hangs(
@@ -89,8 +89,8 @@ def test_a_new_endpoint_is_sent_one_event_and_the_others_as_soon_as_it_answers(
     monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
     first, *others = new_deliveries(stage, new_endpoint(receiver.url), AT_ONCE + 5)
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, first)
-        assert not claims.claim(db, others[0])
+        assert claim_delivery(db, first)
+        assert not claim_delivery(db, others[0])
         db.roll_back()
     hints.clear()
     work(deliver.send, first, stage.workspace_id)
@@ -120,7 +120,7 @@ def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).fail(database_clock.now(db))
     with transaction(stage.workspace_id) as db:
-        assert not claims.claim(db, first)
+        assert not claim_delivery(db, first)
     assert queued.delivery_hints() == [], "for half as long as it has been failing"
     clock.advance(51)
     assert len(queued.delivery_hints()) == 1, "a failing endpoint is sent one"
@@ -131,17 +131,17 @@ def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(
     assert queued.delivery_hints() == []
     [test] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, test)
+        assert claim_delivery(db, test)
 
 
 def test_a_dead_worker_s_attempt_keeps_no_other_back(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
     first, second = new_deliveries(stage, new_endpoint("https://example.com/hook"), 2)
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, first)
-        assert not claims.claim(db, second)
+        assert claim_delivery(db, first)
+        assert not claim_delivery(db, second)
     clock.advance(settings().webhook_seconds + 6)
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, second)
+        assert claim_delivery(db, second)
 
 
 def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
@@ -158,11 +158,11 @@ def test_a_failing_endpoint_is_sent_one_at_a_time_until_it_answers(stage: Stage,
     fail(stage, endpoint)
     first, *others = new_deliveries(stage, endpoint, AT_ONCE)
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, first)
-        assert not claims.claim(db, others[0])
+        assert claim_delivery(db, first)
+        assert not claim_delivery(db, others[0])
     with transaction(stage.workspace_id) as db:
         db.get_one(Delivery, first, lock=True).finish(db, status=200, error=None, seconds=1)
-        assert all(claims.claim(db, delivery_id) for delivery_id in others)
+        assert all(claim_delivery(db, delivery_id) for delivery_id in others)
     assert endpoint_now(stage, endpoint).failing_since is None
 
 
@@ -221,7 +221,7 @@ def test_a_dead_worker_is_not_the_endpoint_s_fault(stage: Stage, new_endpoint: N
     endpoint = new_endpoint("https://example.com/hook")
     [delivery_id] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, delivery_id)
+        assert claim_delivery(db, delivery_id)
     clock.advance(100)
     sweeps.rescue()
     assert deliveries(stage)[0].attempts[0]["error"] == "The worker died."

@@ -13,12 +13,11 @@ from outbox.receiver import Receiver
 from own_database import Clock
 from pydantic import TypeAdapter
 from rows.stage import Stage, call
-from rows.tasks import work
+from rows.tasks import claim_delivery, work
 from standardwebhooks import Webhook
 
 from models.database.transactions import transaction
 from models.operate import queued
-from models.outbox import claims
 from models.outbox.delivery import PAUSES, Delivery
 from models.outbox.endpoint import ROTATION, Endpoint
 from models.outbox.webhook_events import OWN_EVENTS, SDK_EVENTS
@@ -189,7 +188,7 @@ def test_sweeps_hint_again_at_queued_deliveries_and_take_back_those_of_dead_work
     clock.advance(settings().rehint_seconds + 1)
     assert [hint.args for hint in queued.delivery_hints()] == [(delivery.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
-        assert claims.claim(db, delivery.id)
+        assert claim_delivery(db, delivery.id)
     clock.advance(100)
     sweeps.rescue()
     [delivery] = deliveries(stage)
@@ -214,7 +213,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
         sweeps.rescue()
         clock.advance(10)
         with transaction(stage.workspace_id) as db:
-            claimed = claims.claim(db, delivery.id)
+            claimed = claim_delivery(db, delivery.id)
         receiver.may_answer.set()
         zombie.result(30)
     assert claimed

@@ -11,13 +11,12 @@ from outbox.notified import changes, channel, fan_out, notifications, notify
 from outbox.receiver import Receiver
 from people import member
 from rows.stage import Stage
-from rows.tasks import work
+from rows.tasks import claim_delivery, work
 from rows.voting import ask, vote
 
 from models.database.exchange import Connection
 from models.database.transactions import transaction
 from models.notices import recipients as verbs
-from models.outbox import claims
 from models.outbox.delivery import Delivery
 from models.session.approval.row import Approval
 from workers import notifying
@@ -78,7 +77,7 @@ def test_a_decision_waits_for_no_worker_that_holds_an_endpoint(stage: Stage, new
     approval = ask(stage, stage.session())
     with transaction(stage.workspace_id) as db:
         [row, *_others] = db.find(Delivery, "WHERE endpoint_id = %(id)s ORDER BY id", id=endpoint.id)
-        assert claims.claim(db, row.id)
+        assert claim_delivery(db, row.id)
         db.value("SELECT 1")  # sends what is queued: the locks are held now
         stage.decide(approval, result="deny")
     assert stage.get(Approval, approval.id).status == "denied"

@@ -6,7 +6,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.run.folds import Folding
 from models.flow.run.folds import fold as store
-from models.flow.run.turns import claim_turn
+from models.flow.run.turns import queued_turn
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.row import Session
@@ -25,8 +25,10 @@ def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
     """Claim the session's turn as a worker does. Returns the turn, if it may begin, and the request that it offers."""
     turn_id = stage.get(Session, session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        request = Offer(db)
-        return claim_turn(db, session_id, turn_id, "worker", request.quote), request
+        queued = queued_turn(db, session_id, turn_id)
+        assert queued, "there is a turn to claim"
+        request = Offer.of(queued)
+        return queued.claim("worker", request.charge), request
 
 
 def offer(stage: Stage, session_id: str) -> tuple[Turn, Offer]:

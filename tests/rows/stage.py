@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -18,11 +17,11 @@ from models.flow.begin.messages import receive
 from models.flow.decide import decisions
 from models.flow.decide.deadlines import expire_due
 from models.flow.lock import lock
-from models.flow.run import claims, history, results, turns
-from models.flow.run.claims import Hands, Taken
-from models.flow.run.rejudging import Unresolved
+from models.flow.run import history, results
+from models.flow.run.claims import ClaimedCall, Worker, queued_call
+from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, rescue_call
-from models.flow.run.turns import checkpoint, fail_turn, rescue_turn
+from models.flow.run.turns import ReplyToStore, TurnFailure, checkpoint, fail_turn, queued_turn, rescue_turn
 from models.pure.json.storable import storable
 from models.pure.naming import OURS
 from models.pure.pricing.charges import Charge
@@ -233,7 +232,8 @@ class Stage:
     def claim_turn(self, session_id: str, turn_id: str) -> Turn | None:
         """Claim this turn, as `claim` does."""
         with transaction(self.workspace_id) as db:
-            return turns.claim_turn(db, session_id, turn_id, "worker", lambda _session, _turn: self.quote)
+            queued = queued_turn(db, session_id, turn_id)
+            return queued.claim("worker", self.quote) if queued else None
 
     def begin(self, session_id: str) -> Turn:
         """Claim the current turn, which is free to claim."""
@@ -261,10 +261,7 @@ class Stage:
         why = stop_reason or ("tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn")
 
         def verb(db: Db, session: Session) -> list[ToolCall]:
-            checkpoint(
-                db,
-                session,
-                Turn.held(db, held.id, held.fence),
+            reply = ReplyToStore(
                 content=storable(blocks),
                 stop_reason=why,
                 stop_details=None,
@@ -272,6 +269,7 @@ class Stage:
                 proposals=self.tools(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
+            checkpoint(db, session, Turn.held(db, held.id, held.fence), reply)
             return db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
 
         return self.locked(session_id, verb)
@@ -295,18 +293,30 @@ class Stage:
         `has` says which addresses the worker serves, `links` where symbolic links lead, and `git_may_run` whether git would run
         programs in the session's files.
         """
-        hands = Hands("worker", storage_id, has, entry_of)
-        while True:
-            taken = self.take(tool_call.session_id, tool_call.id, hands)
-            if not isinstance(taken, Unresolved):
-                return taken.call if taken else None
-            places = {path: (links or {}).get(path, path) for path in taken.paths}
-            hands = replace(hands, places=places, git_may_run=git_may_run if taken.git_line else None)
+        claimed = self.take(tool_call.session_id, tool_call.id, storage_id=storage_id, has=has)
+        while isinstance(claimed, Unresolved):
+            places = {path: (links or {}).get(path, path) for path in claimed.paths}
+            files = Files(places, git_may_run if claimed.git_line else None)
+            claimed = self.take(tool_call.session_id, tool_call.id, files, storage_id=storage_id, has=has)
+        return claimed.call if claimed else None
 
-    def take(self, session_id: str, call_id: str, hands: Hands) -> Taken | Unresolved | None:
-        """Claim a tool call once, under the lock of this session."""
+    def take(
+        self,
+        session_id: str,
+        call_id: str,
+        files: Files = UNSEEN,
+        *,
+        storage_id: str = "stor_1",
+        has: Callable[[str], bool] = lambda _address: True,
+    ) -> ClaimedCall | Unresolved | None:
+        """Claim a tool call once, under the lock of this session, as a worker that saw so much of the files."""
         with transaction(self.workspace_id) as db:
-            return claims.claim_call(db, session_id, call_id, hands)
+            queued = queued_call(db, session_id, call_id)
+            if queued is None:
+                return None
+            address, tool = queued.call.address, queued.call.tool or queued.call.name
+            has_toolset = address is None or has(address)
+            return queued.claim(Worker("worker", storage_id, has_toolset, entry_of(address, tool)), files)
 
     def begin_call(self, tool_call: ToolCall) -> ToolCall:
         """Claim a tool call, which is free to claim."""
@@ -332,7 +342,7 @@ class Stage:
 
         def verb(db: Db, session: Session) -> None:
             held = Turn.held(db, turn.id, turn.fence)
-            fail_turn(db, session, held, kind="model_overloaded_error", message="Overloaded", retryable=retryable, **more)
+            fail_turn(db, session, held, TurnFailure("model_overloaded_error", "Overloaded", retryable, **more))
 
         self.locked(turn.session_id, verb)
 

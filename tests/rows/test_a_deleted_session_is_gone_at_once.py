@@ -6,13 +6,13 @@ from own_database import Clock, DatabaseUrls
 from people import member
 from psycopg import sql
 from rows.stage import Stage, call, say
+from rows.tasks import claim_delivery
 
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow.begin import sessions
 from models.notices.link import Link, issue
 from models.operate import due, removals
-from models.outbox.claims import claim
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.outbox.removal import Removal
@@ -116,7 +116,7 @@ def test_the_deliveries_of_a_deleted_endpoint_are_sent_to_nobody_and_removed(
     with transaction(stage.workspace_id) as db:
         deliveries = db.find(Delivery, "WHERE endpoint_id = %(id)s", id=gone.id)
         assert len(deliveries) == 3
-        assert claim(db, deliveries[0].id) is None
+        assert claim_delivery(db, deliveries[0].id) is None
     sweeps.remove_deleted()
     with transaction(stage.workspace_id) as db:
         assert {row.endpoint_id for row in db.find(Delivery)} == {kept.id}

@@ -6,8 +6,8 @@ from rows.stage import Stage
 from models.pure.text import words
 from models.workspace.row import Workspace
 from models.workspace.toolset import listed
+from workers.offer import Offer
 from workers.providers import ModelRequest
-from workers.turn import Claimed
 
 
 def request_of(stage: Stage, session_id: str) -> ModelRequest:
@@ -16,9 +16,8 @@ def request_of(stage: Stage, session_id: str) -> ModelRequest:
     def verb(db, session):  # type: ignore[no-untyped-def]
         policies = Workspace.policies(db)
         agent = session.agent(db)
-        rows = {"agent": agent, "policies": policies, "listed": listed(db, agent)}
-        claimed = Claimed(turn=None, **rows, messages=[], quote=stage.quote)  # type: ignore[arg-type]
-        return claimed.request(stage.tools(db, session))
+        offer = Offer(agent, policies, listed(db, agent), keys={}, messages=[], charge=stage.quote)
+        return offer.request(stage.tools(db, session))
 
     request: ModelRequest = stage.locked(session_id, verb)
     return request

@@ -1,7 +1,6 @@
 """Files of a git directory can make git run programs: writing there asks, and git commands ask from then on."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from rows.stage import Stage, call, rules
 
 from models.database.transactions import transaction
 from models.flow.judge.explanations import explain
-from models.flow.run.claims import Hands, Taken
-from models.flow.run.rejudging import Unresolved
+from models.flow.run.claims import ClaimedCall
+from models.flow.run.rejudging import Files, Unresolved
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from workers import tool as task
@@ -20,7 +19,6 @@ from workers.tools.sandbox import workdir
 
 STATUS = call(command="git status")
 CONFIG: dict[str, Any] = {"file_path": "src/.git/config", "content": "[core]\n\tfsmonitor = ./x\n"}
-HANDS = Hands("worker", "stor_1", lambda _address: True)
 SHELL = rules(("allow", "bash(cd *)"), ("allow", "bash(git status *)"), ("allow", "bash(ls *)"), ("allow", "bash(cp *)"))
 
 
@@ -107,12 +105,11 @@ def test_files_that_a_worker_finds_before_git_runs_count_as_written(stage: Stage
 def test_a_git_command_is_claimed_only_after_the_worker_looked_at_the_files(stage: Stage, session: str) -> None:
     stage.message(session)
     [ordinary, status] = stage.reply(session, call(command="ls"), call(command="cd src && git status"))
-    assert isinstance(stage.take(session, ordinary.id, HANDS), Taken)
-    unresolved = stage.take(session, status.id, HANDS)
+    assert isinstance(stage.take(session, ordinary.id), ClaimedCall)
+    unresolved = stage.take(session, status.id)
     assert unresolved == Unresolved(git_line="cd src && git status")
     assert stage.get(ToolCall, status.id).status == "queued"
-    hands = replace(HANDS, git_may_run=False)
-    assert isinstance(stage.take(session, status.id, hands), Taken)
+    assert isinstance(stage.take(session, status.id, Files(git_may_run=False)), ClaimedCall)
 
 
 def test_a_worker_looks_at_the_files_without_the_session_s_lock(
@@ -182,8 +179,7 @@ def test_a_link_into_a_git_directory_is_asked(stage: Stage, policy: Any) -> None
     session = stage.session(bash=SHELL, write=policy)
     tool_call = stage.propose(session, call("write", file_path="src/l/x", content=""))
     assert tool_call.status == "queued"
-    unresolved = stage.take(session, tool_call.id, HANDS)
+    unresolved = stage.take(session, tool_call.id)
     assert isinstance(unresolved, Unresolved)
-    hands = replace(HANDS, places={"src/l/x": ".git/x"})
-    assert stage.take(session, tool_call.id, hands) is None
+    assert stage.take(session, tool_call.id, Files({"src/l/x": ".git/x"})) is None
     assert stage.get(ToolCall, tool_call.id).status == "asked"

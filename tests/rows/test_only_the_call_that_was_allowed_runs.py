@@ -10,12 +10,10 @@ from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.judge.grants import release_waiting
-from models.flow.run.claims import Hands, Taken
-from models.flow.run.turns import claim_turn
+from models.flow.run.claims import ClaimedCall
+from models.flow.run.turns import queued_turn
 from models.pure.json.canonical import digest
 from models.session.tool_call.row import ToolCall
-
-HANDS = Hands("worker", "stor_1", lambda _address: True)
 
 
 def test_of_three_calls_only_the_allowed_one_runs(stage: Stage) -> None:
@@ -90,16 +88,16 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
         stage.message(session)
     turn = stage.read(theirs).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        assert claim_turn(db, ours, turn, "worker", lambda _session, _turn: stage.quote) is None
+        assert queued_turn(db, ours, turn) is None
     [tool_call] = stage.reply(ours, call())
-    assert stage.take(theirs, tool_call.id, HANDS) is None
+    assert stage.take(theirs, tool_call.id) is None
     assert stage.claim_call(tool_call)
 
 
 def allowed_by(stage: Stage, tool_call: ToolCall) -> str | None:
     """Claim a call. Returns who allowed it, or None if it is not free to claim."""
-    taken = stage.take(tool_call.session_id, tool_call.id, HANDS)
-    return taken.by if isinstance(taken, Taken) else None
+    taken = stage.take(tool_call.session_id, tool_call.id)
+    return taken.by if isinstance(taken, ClaimedCall) else None
 
 
 def test_a_claim_names_the_last_one_to_allow_the_call(stage: Stage) -> None:

@@ -69,7 +69,7 @@ class ToolContext:
     """Answers to the question of an earlier attempt."""
     stored: Callable[[str], bytes | None] = lambda _call_id: None
     """The stored result of an earlier call of this session that was too long for the model; None if there is none."""
-    judged: "Mapping[str, str | ToolError]" = field(default_factory=dict)
+    judged: "Mapping[str, str | Exception]" = field(default_factory=dict)
     """The targets of the input's paths when the policy judged the call (`paths.Judged`). The paths must still lead there."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """The worker sets it, from any thread, to cancel the call."""

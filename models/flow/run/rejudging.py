@@ -23,8 +23,22 @@ from models.session.tool_call.row import ToolCall
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 
-Places = Mapping[str, str | None]
-"""Where paths lead, by their text: relative to the workdir and without links. None: outside the workdir, or nowhere."""
+Places = Mapping[str, str | Exception]
+"""Where paths lead, by their text: relative to the workdir and without links. An error: outside the workdir, or nowhere."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a worker saw of a session's files, for one call."""
+
+    places: Places = field(default_factory=dict)
+    """Where the paths lead that an earlier claim returned as Unresolved."""
+    git_may_run: bool | None = None
+    """True if git could run a program that a repository in the files names. None: the worker has not looked."""
+
+
+UNSEEN = Files()
+"""The worker has not looked."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ def judge_again(db: Db, session: Session, rules: SessionPolicies, call: ToolCall
     paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():
         return Unresolved(frozenset(unknown))
-    leads_to = {at: place for at, path in paths.items() if (place := places[path]) is not None and _elsewhere(path, place)}
+    leads_to = {at: place for at, path in paths.items() if isinstance(place := places[path], str) and _elsewhere(path, place)}
     if not leads_to:
         return Rejudged(written)
     resolved, shown = deepcopy(call_input.input), deepcopy(call_input.shown)

@@ -1,7 +1,7 @@
 """A turn's claim, checkpoint, retry and failure."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from models.audit.principal import Principal, system
@@ -30,8 +30,45 @@ from models.session.turn.usage import TurnUsage
 from models.settings import settings
 from models.workspace.halt import OPEN_HALT, is_halted
 
-Quote = Callable[[Session, Turn], Charge]
-"""Returns the highest charge that the next request may cause. Called once, after the turn has read its messages."""
+
+@dataclass(frozen=True)
+class ReplyToStore:
+    """A model's reply to a turn, as the worker read it."""
+
+    content: list[dict[str, Any]]
+    stop_reason: str
+    stop_details: dict[str, Any] | None
+    charges: Sequence[Charge]
+    """The charges of the attempt's requests; the last one is the reply's."""
+    proposals: list[Proposal]
+    """The reply's calls in order."""
+    message_id: str
+    """The id under which the reply's text was already streamed."""
+    served: Served | None = None
+    """The model that answered."""
+
+
+@dataclass(frozen=True)
+class TurnFailure:
+    """An error that ended a turn's attempt."""
+
+    kind: str
+    """The type of the error for clients."""
+    message: str
+    retryable: bool
+    """False if a retry is useless."""
+    retry_after: float | None = None
+    """Seconds that the model asked to wait."""
+    leave_out: bool = False
+    """True if the prompt is at fault, so that later turns leave it out."""
+    server: str | None = None
+    """The MCP server that failed, if no model did."""
+    charges: Sequence[Charge] = ()
+    """The charges of the attempt's requests; none if no model began to answer."""
+    served: Served | None = None
+    """The model that had begun to answer."""
+    shorten: bool = False
+    """True if the request was too long for the model, so that it is sent again once older turns are folded."""
 
 
 class Step(NamedTuple):
@@ -43,11 +80,40 @@ class Step(NamedTuple):
     """The type of the `session.error` with which the reply ended the run."""
 
 
-def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote, task: str | None = None) -> Turn | None:
-    """Lock the session, and claim a queued turn that is due.
+@dataclass(frozen=True)
+class QueuedTurn:
+    """A queued turn that is due and has read its messages, under the lock of its session."""
 
-    Returns None if the turn is claimed, cancelled, not due, gone or of another session, if the workspace is halted, or if the
-    budget or a spend limit does not allow the request. Raises NotFound if there is no such session.
+    db: Db
+    session: Session
+    turn: Turn
+    spend_limits: list[Any]
+
+    def claim(self, worker: str, charge: Charge, task: str | None = None) -> Turn | None:
+        """Claim the turn. `charge` is the highest charge that its request may cause.
+
+        Returns None if the budget or a spend limit does not allow the request.
+        """
+        db, session, turn = self.db, self.session, self.turn
+        standings = spend_standing.locked(db, session, self.spend_limits)
+        session.unread = 0  # after the last read, which would send this change by itself
+        if not budgets.admits(db, session, turn, charge):
+            budgets.reach(db, session, turn, charge)
+            return None
+        if limits.hold_back(db, session, turn, charge, standings):
+            return None
+        session.run_again(db)
+        turn.claim(db, session, worker, charge, task)
+        spend_standing.reserve(standings, charge)
+        session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
+        return turn
+
+
+def queued_turn(db: Db, session_id: str, turn_id: str) -> QueuedTurn | None:
+    """Lock the session, and return a queued turn that is due, for a worker to quote and to claim. It has read its messages.
+
+    Returns None if the turn is claimed, cancelled, not due, gone or of another session, or if the workspace is halted. Raises
+    NotFound if there is no such session.
     """
     session, (_, halts, _, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, *spend_standing.applying(session_id))
     turn = db.get(Turn, turn_id)
@@ -55,39 +121,15 @@ def claim_turn(db: Db, session_id: str, turn_id: str, worker: str, quote: Quote,
     if halts or turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
         return None
     turn.mark_queue(db, session, turn.id)
-    charge = quote(session, turn)
-    standings = spend_standing.locked(db, session, spend_limits)
-    session.unread = 0  # after the last read, which would send this change by itself
-    if not budgets.admits(db, session, turn, charge):
-        budgets.reach(db, session, turn, charge)
-        return None
-    if limits.hold_back(db, session, turn, charge, standings):
-        return None
-    session.run_again(db)
-    turn.claim(db, session, worker, charge, task)
-    spend_standing.reserve(standings, charge)
-    session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
-    return turn
+    return QueuedTurn(db, session, turn, spend_limits)
 
 
-def checkpoint(
-    db: Db,
-    session: Session,
-    turn: Turn,
-    *,
-    content: list[dict[str, Any]],
-    stop_reason: str,
-    stop_details: dict[str, Any] | None,
-    charges: Sequence[Charge],
-    proposals: list[Proposal],
-    message_id: str,
-    served: Served | None = None,
-) -> Step:
-    """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
+def checkpoint(db: Db, session: Session, turn: Turn, reply: ReplyToStore) -> Step:
+    """Store a reply and its calls in one transaction. Returns the step.
 
-    `proposals` are its calls in order. `served`: the model that answered. Returns the step. Raises Stale, and stores nothing, if
-    the turn ended or another worker took it.
+    Raises Stale, and stores nothing, if the turn ended or another worker took it.
     """
+    content, stop_reason, proposals = reply.content, reply.stop_reason, reply.proposals
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
     if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
         move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
@@ -96,22 +138,22 @@ def checkpoint(
         proposals = []
     content = _with_our_ids(content, proposals)
     verdicts = judge_proposals(db, session, proposals) if isinstance(move, Calls) else []
-    if served:
-        turn.serve(session, db, served, _actor(session))
-    usage = charges[-1].usage
+    if reply.served:
+        turn.serve(session, db, reply.served, _actor(session))
+    usage = reply.charges[-1].usage
     turn.checkpoint(db, session, content, stop_reason)
     session.calls = []
     session.context_tokens = usage.context_tokens + usage.output_tokens
     session.context_at = session.now
-    TurnUsage.record(db, session, turn, charges)
-    _say(db, session, content, message_id)
+    TurnUsage.record(db, session, turn, reply.charges)
+    _say(db, session, content, reply.message_id)
     turn.end_span(db, session, usage, is_error=False)
     if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
             why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
             _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
         calls = list(session.calls)
-        _finish(db, session, move, stop_details)
+        _finish(db, session, move, reply.stop_details)
         return Step(calls, move.error[0] if move.error else None)
     for position, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True)):
         _propose(db, session, turn, position, proposal, verdict)
@@ -121,46 +163,28 @@ def checkpoint(
     return Step(calls, None)
 
 
-def fail_turn(
-    db: Db,
-    session: Session,
-    turn: Turn,
-    *,
-    kind: str,
-    message: str,
-    retryable: bool,
-    retry_after: float | None = None,
-    leave_out: bool = False,
-    server: str | None = None,
-    charges: Sequence[Charge] = (),
-    served: Served | None = None,
-    shorten: bool = False,
-) -> None:
-    """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
-
-    `charges`: those of the attempt's requests; none if no model began to answer.
-    `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
-    the MCP server that failed, if no model did. `served`: the model that had begun to answer. `shorten`: the request was too long
-    for the model, so it is sent again once older turns are folded.
-    """
-    if served:
-        turn.serve(session, db, served, _actor(session))
+def fail_turn(db: Db, session: Session, turn: Turn, failure: TurnFailure) -> None:
+    """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed."""
+    charges = failure.charges
+    if failure.served:
+        turn.serve(session, db, failure.served, _actor(session))
     TurnUsage.record(db, session, turn, charges)
     turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
     refusals = int(turn.overlong_after is not None)
-    again = shorten or (retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
-    status = "retrying" if again else "exhausted" if retryable else "terminal"
-    _emit_error(db, session, kind, message, status, **({"mcp_server_name": server} if server else {}))
-    session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
+    again = failure.shorten or (failure.retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
+    status = "retrying" if again else "exhausted" if failure.retryable else "terminal"
+    server = {"mcp_server_name": failure.server} if failure.server else {}
+    _emit_error(db, session, failure.kind, failure.message, status, **server)
+    session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=failure.kind, retry=again)
     if again:
-        if shorten:
+        if failure.shorten:
             turn.shorten(db, session)
         else:
-            turn.retry(db, session, retry_after=retry_after)
+            turn.retry(db, session, retry_after=failure.retry_after)
         session.become("rescheduling")
         session.emit(db, "session.status_rescheduled", {})
         return
-    turn.fail(db, session, "unacceptable" if leave_out else None)
+    turn.fail(db, session, "unacceptable" if failure.leave_out else None)
     session.report_usage(db)
     rest(db, session, {"type": "retries_exhausted"})
 

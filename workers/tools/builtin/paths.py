@@ -46,7 +46,7 @@ class Place:
         return mode
 
 
-Judged = Mapping[str, "str | ToolError"]
+Judged = Mapping[str, "str | Exception"]
 """By path: the result of `resolve` when the policy judged the call, or the error."""
 
 
@@ -60,7 +60,7 @@ def located(workdir: Path, path: str, judged: Judged | None = None, *, make_fold
     shown = escape_controls(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
         target = (judged or {}).get(path)
-        if isinstance(target, ToolError):
+        if isinstance(target, Exception):
             raise target
         walk = _Walk(workdir, shown, follows=target is None)
         stack.callback(walk.close)
