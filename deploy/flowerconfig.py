@@ -39,7 +39,7 @@ def format_task(task: Any) -> Any:
     if task.kwargs:
         task.kwargs = ", ".join(re.findall(r": '([^']*)'", task.kwargs))
     if task.exception:
-        words = re.fullmatch(r"(?:Failed|LeftForLater)\((.*)\)", task.exception)
+        words = re.match(r"(?:Retry\(Retry\(\.\.\.\), )?(?:Failed|LeftForLater)\(('[^']*'|\"[^\"]*\")\)", task.exception)
         task.result = words[1] if words else task.exception
         if words:  # the page of a task would show the outcome twice, and where it was raised
             task.exception = task.traceback = None

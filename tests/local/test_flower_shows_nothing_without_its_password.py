@@ -44,7 +44,7 @@ def test_the_page_of_tasks_names_tool_agent_session_and_outcome(flower: httpx2.C
     ends = {
         "task-succeeded": {"result": "'bash: done'"},
         "task-failed": {"exception": "Failed('failed: 400 invalid_request_error')"},
-        "task-retried": {"exception": "Failed('tries again: 529')"},
+        "task-retried": {"exception": "Retry(Retry(...), Failed('tries again: 529'), None)"},
     }
     with app.connection(redis_url) as connection, app.events.Dispatcher(connection, hostname="tools@here") as events:
         for end, fields in ends.items():
