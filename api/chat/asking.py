@@ -59,7 +59,7 @@ def awaits(db: Db, principal: Principal, session: Session, how: How) -> bool:
 def may_answer(principal: Principal, approval: Approval) -> bool:
     """True if the principal alone can decide the approval by allowing or denying a call."""
     needs_others = Quorum.of(approval.quorum).needs_people
-    return approval.kind == "tool_call" and "approvals" in principal.scopes and not needs_others
+    return approval.traits.asks_to_run and "approvals" in principal.scopes and not needs_others
 
 
 def sentence(approval: Approval) -> str:

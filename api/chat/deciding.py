@@ -89,7 +89,7 @@ def event(db: Db, session: Session, message: ToolMessage, field: str) -> dict[st
     assert call_id, "is_answer has checked the id"
     approval_id, sha256 = call_id.groups()
     approval = db.get(Approval, approval_id)
-    if approval is None or approval.session_id != session.id or approval.kind != "tool_call":
+    if approval is None or approval.session_id != session.id or not approval.traits.asks_to_run:
         remedy = f"answer the calls of {APPROVAL_TOOL} in its last answer."
         raise Invalid(f"{field}.tool_call_id", f"session {session.id} never asked by {message.tool_call_id!r}: {remedy}")
     answer = _answer(message.content, f"{field}.content")

@@ -28,7 +28,7 @@ from models.session.row import Session
 def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
     """Show the patterns for a grant, each with the calls that it covers and the number of waiting calls that it releases."""
     approval, match = find(db, person, approval_id), request.values.get("match")
-    if approval.kind != "tool_call":
+    if not approval.traits.asks_to_run:
         raise NotFound("grant", "of a call that has begun")
     session = db.get_one(Session, approval.session_id)
     offer = offer_now(db, session, approval)

@@ -121,7 +121,7 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     return {
         "approval": approval,
         "offer": offer,
-        "covers": policy.covers(rule_for(approval, offer.widest)) if approval.kind == "tool_call" else "",
+        "covers": policy.covers(rule_for(approval, offer.widest)) if approval.traits.asks_to_run else "",
         "shown": shown,
         "headline": sentences.headline(approval, agent),
         "agent": agent,

@@ -117,7 +117,7 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
             session=sessions[row.session_id].title or "",
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
             may_allow=face.is_whole and row.offer.has("once"),
-            may_decide=row.kind in ("tool_call", "budget") and row.id in may,
+            may_decide=not row.traits.why_no_click and row.id in may,
             votes=sentences.votes(row, votes[row.id]),
         )
         for row in rows

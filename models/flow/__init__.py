@@ -15,7 +15,8 @@ worker that claims locks the session by `queued_turn` or `queued_call`.
         results       the end of an attempt: a result, a question, or a lost worker
     decide/    what decisions cause, and what happens if nobody decides
         decisions     one decision per approval; `edits` checks and stores an edited input
-        questions     people's answers to a tool's question
+        kinds/        what the decisions do, by the kind of approval
+        questions     answers to a tool's question that name no request
         chat_words    decisions by chat words
         links         decisions by the links of messages
         deadlines     `on_timeout`, and reminders

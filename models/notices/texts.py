@@ -92,7 +92,7 @@ def _question(db: Db, approval: Approval, offer: Offer) -> tuple[str, tuple[Resu
 
 def evidence(db: Db, approval: Approval) -> str:
     """Return the facts to decide the call by: its command, its change of a file as a diff, its questions, or its input as JSON."""
-    if approval.kind == "question":
+    if approval.questions is not None:
         text = "\n".join(str(question["message"]) for question in (approval.shown("questions") or {}).values())
     else:
         arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
@@ -118,7 +118,7 @@ def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) 
 def _is_plain(approval: Approval) -> bool:
     """True if one person decides the approval by yes or no, even a person who started the run."""
     quorum = Quorum.of(approval.quorum)
-    return approval.kind in {"tool_call", "budget"} and quorum.required == 1 and not quorum.four_eyes
+    return not approval.traits.why_no_click and quorum.required == 1 and not quorum.four_eyes
 
 
 def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:

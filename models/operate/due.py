@@ -13,6 +13,7 @@ from models.database.failure import steps_back
 from models.database.transactions import transaction
 from models.flow.spend import limits
 from models.operate.removals import LATE
+from models.session.approval.kinds import budget, tool_call
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 
@@ -127,7 +128,7 @@ def workspaces_at_limits() -> list[str]:
 
 _AT_LIMITS = f"""
     SELECT DISTINCT workspace_id FROM approval
-    WHERE status = 'pending' AND kind = 'budget' AND tool = %(tool)s AND workspace_id <> ALL ({HALTED})
+    WHERE status = 'pending' AND {budget.KIND.sql} AND tool = %(tool)s AND workspace_id <> ALL ({HALTED})
 """  # noqa: S608
 
 
@@ -174,7 +175,7 @@ def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
 
 
 # By index: a grant of a session finds the session's calls, a grant of an agent the agent's approvals.
-_WAITING_FOR = """
+_WAITING_FOR = f"""
     SELECT turn.session_id, turn.workspace_id FROM approval_grant given
     JOIN turn ON turn.session_id = given.session_id AND turn.workspace_id = given.workspace_id JOIN tool_call ON turn_id = turn.id
     WHERE given.id = %(grant)s AND turn.session_id > %(behind)s AND tool_call.status = 'asked'
@@ -182,9 +183,9 @@ _WAITING_FOR = """
     SELECT approval.session_id, approval.workspace_id FROM approval JOIN approval_grant given
     ON given.session_id IS NULL AND given.agent_id = approval.agent_id AND given.tool = approval.tool
     WHERE given.id = %(grant)s AND approval.workspace_id = given.workspace_id AND approval.session_id > %(behind)s
-    AND approval.status = 'pending' AND approval.kind = 'tool_call'
+    AND approval.status = 'pending' AND approval.{tool_call.KIND.sql}
     ORDER BY session_id LIMIT %(limit)s
-"""
+"""  # noqa: S608
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:

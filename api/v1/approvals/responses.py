@@ -55,7 +55,7 @@ class Covers(ResponseModel):
     @classmethod
     def of(cls, row: approval.Approval, offer: Offer) -> "Covers | None":
         """Return the calls that a grant would cover. None if no grant is offered, as for other kinds of approvals than calls."""
-        if row.kind != "tool_call" or not offer.scopes:
+        if not row.traits.asks_to_run or not offer.scopes:
             return None
         every = policy.covers(rule_for(row, "tool")) if offer.widest == "tool" else None
         return cls(tool=every, exact=policy.covers(rule_for(row, "exact")))

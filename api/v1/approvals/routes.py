@@ -121,7 +121,7 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     the tool offers no such grant.
     """
     approval = queue.find(db, principal, approval_id)
-    if approval.kind != "tool_call":
+    if not approval.traits.asks_to_run:
         raise Invalid("scope", "only an approval of the kind tool_call can create a grant; send a decision without scope.")
     offer = offer_now(db, db.get_one(Session, approval.session_id), approval)
     rule = rule_for(approval, body.match or offer.widest)

@@ -119,8 +119,8 @@ def _decided_approval(approvals: list[Approval], decision: Decision) -> Approval
     A repeated decision is for the approval that it decided first. It never decides a later approval of an unknown outcome, nor a
     question that it does not answer. A call whose grant was revoked is asked about again: its last approval is the pending one.
     """
-    to_run = [approval for approval in approvals if approval.kind == "tool_call"]
-    questions = [approval for approval in approvals if approval.kind == "question"]
+    to_run = [approval for approval in approvals if approval.traits.asks_to_run]
+    questions = [approval for approval in approvals if approval.questions is not None]
     if decision.answers is not None:
         for question in questions:
             if question.status != "pending" and question.decision == named(question, decision).stored:

@@ -103,7 +103,7 @@ def say(db: Db, session: Session, kind: str, words: str, approval_ids: list[str]
 
 def by_words(approval: Approval) -> bool:
     """True if chat words may decide the approval at all: it is about a call that has not begun, and needs no signed-in people."""
-    return approval.kind == "tool_call" and not Quorum.of(approval.quorum).needs_people
+    return approval.traits.asks_to_run and not Quorum.of(approval.quorum).needs_people
 
 
 def allowed_by_words(approval: Approval) -> bool:
@@ -124,7 +124,7 @@ def covered(approvals: list[Approval], pending: list[Approval]) -> dict[str, str
 
 def _heading(pending: list[Approval]) -> str:
     waits = f"{counted(len(pending), 'call')} {'waits' if len(pending) == 1 else 'wait'} for a decision:"
-    return waits if all(approval.kind == "tool_call" for approval in pending) else "A decision is needed:"
+    return waits if all(approval.traits.asks_to_run for approval in pending) else "A decision is needed:"
 
 
 def _entry(approval: Approval) -> str:
@@ -136,7 +136,7 @@ def _entry(approval: Approval) -> str:
 
 
 def _why_not(approval: Approval) -> str:
-    if approval.kind != "tool_call":
+    if not approval.traits.asks_to_run:
         return "No word decides this. Decide it here:"
     if not by_words(approval):
         return "Only people who sign in decide this. Decide it here:"

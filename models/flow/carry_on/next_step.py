@@ -18,7 +18,7 @@ from models.session.approval.row import Approval
 from models.session.row import Session
 from models.session.tool_call.echoes import NO_ECHOES
 from models.session.tool_call.result import text
-from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.session.turn.usage import TurnUsage
 from models.session.work import Work
@@ -41,11 +41,11 @@ def carry_on(db: Db, session: Session) -> None:
         return
     needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
-        asks_for_budget = all(call.kind == BUDGET for call in needing)
+        asks_for_budget = all(call.asks_for_money for call in needing)
         tools = {"type": "requires_action", "event_ids": [call.id for call in needing]}
         wait(db, session, BUDGET_REACHED if asks_for_budget else tools)
         return
-    if any(call.kind == BUDGET and call.status != "answered" for call in calls):
+    if any(call.asks_for_money and call.status != "answered" for call in calls):
         rest(db, session, BUDGET_REACHED)
         return
     session.run_again(db)
@@ -113,16 +113,15 @@ def end_unreported(db: Db, session: Session, turn: Turn) -> None:
 
 
 def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:
-    asks = False
+    say = words.cancelled
     if call.status in {"asked", "unknown"}:
         for approval in Approval.of_call(db, call.id):
             if approval.status == "pending":
-                asks = approval.kind == "question"
+                say = approval.traits.interrupted
                 approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
     elif call.status in {"asked", "queued", "held", "with_client"}:
-        say = words.cancelled_asking if asks else words.cancelled
         call.settle(db, session, "cancelled", text(say()), is_error=True, echoes=NO_ECHOES)
     elif call.status == "running" and call.cancel_requested_at is None:
         call.cancel_requested_at = session.now

@@ -139,7 +139,7 @@ def _choice(db: Db, session: Session, word: chat.Word, approvals: list[Approval]
         approval.tighten(db, rules.quorum(approval.tool, approval.level))
     by_word = [approval for approval in waiting if by_words(approval)]
     if not by_word:
-        one = next((approval for approval in waiting if approval.kind == "tool_call"), None)
+        one = next((approval for approval in waiting if approval.traits.asks_to_run), None)
         return f"words in a chat do not decide {one.tool}. {described(db, one)}" if one else "no word decides what waits."
     if word.result == "deny":
         return by_word

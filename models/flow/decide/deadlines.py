@@ -68,17 +68,13 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
     """Apply `on_timeout` to one approval. `ends`: the run ends, so nothing is allowed."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _may_allow(db, session, approval, call):
+    if approval.traits.asks_to_run and approval.on_timeout == "allow" and not ends and _may_allow(db, session, approval, call):
         approval.close(db, session, by, "allowed", Decision("allow"))
         call.release(db, session)
         return
     approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
-    if approval.kind == "question":
-        call.settle(db, session, "expired", text(words.question_expired(seconds)), is_error=True)
-    elif approval.kind == "unknown_outcome":
-        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
-    else:
-        call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
+    status, say = approval.traits.silence
+    call.settle(db, session, status, text(say(seconds)), is_error=True)
 
 
 def _may_allow(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:

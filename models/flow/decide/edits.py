@@ -17,7 +17,7 @@ from models.session.approval.row import Approval
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.proposal import MAX_INPUT_BYTES
-from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.tool_call.row import ToolCall
 
 
 def take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ def _edited(
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(session_policies(db, session), call, call_input, instead=edited) if call.kind != BUDGET else None
+    verdict = verdict_on(session_policies(db, session), call, call_input, instead=edited) if approval.traits.asks_to_run else None
     if verdict and verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
     shown = masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)

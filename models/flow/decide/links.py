@@ -41,10 +41,8 @@ def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     agent = session.agent(db)
     configured = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent)).quorum(approval.tool, approval.level)
     quorum = Quorum.of(approval.quorum).and_also(configured)
-    if approval.kind == "question":
-        return "The tool asks for answers."
-    if approval.kind == "unknown_outcome":
-        return "Nobody knows whether the call took effect."
+    if why := approval.traits.why_no_click:
+        return why
     if quorum.required > 1:
         return f"{quorum.required} people must allow this call."
     return "Whoever started the run may not decide this call." if quorum.four_eyes else ""

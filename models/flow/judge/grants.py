@@ -67,7 +67,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
         session = Session.try_lock(db, session_id)
         if session is None:
             return None
-        pending = [approval for approval in Approval.pending(db, session_id) if approval.kind == "tool_call"]
+        pending = [approval for approval in Approval.pending(db, session_id) if approval.traits.asks_to_run]
         late = overdue(db, pending, session.now)
         waiting = [approval for approval in pending if approval not in late]
         rules = session_policies(db, session)
@@ -145,7 +145,7 @@ def ask_instead(
     if session.on_ask == "deny":
         refuse(db, session, call, words.unasked(rule or call.rule), words.cannot_approve())
         return
-    before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
+    before = [approval for approval in Approval.of_call(db, call.id) if approval.traits.asks_to_run]
     call.ask_again(db, rule or call.rule)
     rules, call_input = session_policies(db, session), CallInput.of(db, call.id)
     if before:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from models.database.rows import Db
 from models.session.approval.grant import Grant
+from models.session.approval.kinds import tool_call
 
 Then = Literal[
     "allowed_by_policy",
@@ -40,10 +41,10 @@ _CALLS = """
     AND NOT (proposed_input IS NOT NULL AND permission = 'allow') ORDER BY id DESC LIMIT %(limit)s
 """
 """Leaves out calls with faulty inputs, and the copies of calls whose input a person edited."""
-_ASKED = """
-    SELECT tool_call_id, status, decided_by FROM approval WHERE tool_call_id = ANY(%(calls)s) AND kind = 'tool_call'
+_ASKED = f"""
+    SELECT tool_call_id, status, decided_by FROM approval WHERE tool_call_id = ANY(%(calls)s) AND {tool_call.KIND.sql}
     ORDER BY created_at, id
-"""
+"""  # noqa: S608 - a condition of our own
 
 
 class PastCall(NamedTuple):

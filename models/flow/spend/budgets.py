@@ -24,8 +24,9 @@ from models.pure.pricing.prices import dollars_of
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.row import Session
+from models.session.tool_call.columns import BUDGET
 from models.session.tool_call.result import text
-from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import providers
 
@@ -142,7 +143,7 @@ def resume(db: Db, session: Session, principal: Principal, why: str = "The budge
     if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
         return
     for call in ToolCall.of_turn(db, session):
-        if call.kind == BUDGET and call.status == "asked":
+        if call.asks_for_money and call.status == "asked":
             for approval in Approval.of_call(db, call.id):
                 if approval.status == "pending":
                     note = Decision("deny", deny_message=why)

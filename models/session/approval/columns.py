@@ -14,6 +14,8 @@ from models.pure import masking
 from models.pure.offer import EVERYTHING, Offer
 from models.pure.quorum import Quorum
 from models.session.approval.approver_set import ANYBODY
+from models.session.approval.kinds import KINDS
+from models.session.approval.kinds.kind import Kind
 
 
 class ApprovalColumns:
@@ -24,7 +26,7 @@ class ApprovalColumns:
     session_id: Mapped[str]
     tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"))
     kind: Mapped[str]
-    """`tool_call`: may the call run? `unknown_outcome`: the call began; how did it end? `question`: the tool asks people."""
+    """One of `KINDS`."""
     status: Mapped[str] = mapped_column(default="pending")
     tool: Mapped[str]
     prompt: Mapped[str]
@@ -80,6 +82,11 @@ class ApprovalColumns:
     event_id: Mapped[str | None]
     """Id of the decision's event, a `user.tool_confirmation`."""
 
+    @property
+    def traits(self) -> Kind:
+        """What holds for all approvals of this kind."""
+        return KINDS[self.kind]
+
     def age(self) -> tuple[datetime, str]:
         """Return the key that sorts approvals, oldest first."""
         return self.created_at, self.id
@@ -99,7 +106,7 @@ class ApprovalColumns:
     @property
     def offer(self) -> Offer:
         """The answers that people may give. `tighten` narrows the offer. Settings narrow the answers about a tool's call alone."""
-        return Quorum.of(self.quorum).offer if self.kind == "tool_call" else EVERYTHING
+        return Quorum.of(self.quorum).offer if self.traits.asks_to_run else EVERYTHING
 
     def excludes(self, people: Iterable[str]) -> bool:
         """True if the call needs four eyes, and one of these people asked for it."""
@@ -117,9 +124,7 @@ class ApprovalColumns:
 
     def lets_run(self, input_sha256: str) -> bool:
         """True if a call with this input may run: the approval allows the call, or a rerun after an unknown outcome."""
-        allowed = self.kind == "tool_call" and self.status == "allowed"
-        rerun = self.kind == "unknown_outcome" and self.status == "answered" and (self.decision or {}).get("outcome") == "rerun"
-        return (allowed or rerun) and self.runs == input_sha256
+        return self.traits.lets_run(self.status, self.decision or {}) and self.runs == input_sha256
 
     def shown(self, field: str) -> Any:
         """Return a field as people see it: the secrets of the inputs are masked. `field` is one of those of `shown_fields`."""

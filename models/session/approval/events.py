@@ -67,7 +67,7 @@ def requirements(db: Db, approval: ApprovalColumns) -> Body:
 
 def answers(approval: ApprovalColumns) -> Body:
     """Return the answers that people may give, as events and responses have them."""
-    if approval.kind != "tool_call":
+    if not approval.traits.asks_to_run:
         return {"options": None, "not_offered": {}, "default_scope": None, "widest_match": None}
     offer = approval.offer
     grants = {"default_scope": offer.scope, "widest_match": offer.widest if offer.scopes else None}

@@ -15,7 +15,6 @@ from models.pure.shell import in_directory
 from models.pure.text.visible import visible, visible_lines
 from models.session.approval import sentences
 from models.session.approval.row import Approval
-from models.session.tool_call.row import BUDGET
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,10 @@ class Face:
     def of(cls, approval: Approval, room: Room) -> "Face":
         """Return the face of an approval in a room."""
         title, snippet = sentences.title(approval)
-        if approval.kind == BUDGET:
+        if approval.traits.takes_edits and not approval.traits.asks_to_run:  # its prompt says the whole input
             return cls(title, "", title == visible_lines(approval.prompt))
         # A longer input has no whole face, so it is not masked here: masking costs time.
-        if approval.kind != "tool_call" or len(approval.input) > _JSON * room.characters:
+        if not approval.traits.asks_to_run or len(approval.input) > _JSON * room.characters:
             return cls(title, snippet, is_whole=False)
         masked = approval.masked
         text = visible_lines(_text(approval, masked.shown))

@@ -15,7 +15,7 @@ from models.workspace.toolset import listed
 
 def offer_now(db: Db, session: Session, approval: Approval) -> Offer:
     """Return the offer that a decision would find: the approval's own, narrowed by the settings of now."""
-    if approval.kind != "tool_call":
+    if not approval.traits.asks_to_run:
         return approval.offer
     agent = session.agent(db)
     policies = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent))

@@ -23,9 +23,10 @@ from models.session.approval.approver_set import ApproverSet
 from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import WRITTEN, Decision
 from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
+from models.session.approval.kinds import budget, tool_call
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.tool_call.row import ToolCall
 
 _PENDING = "status = 'pending'"
 
@@ -40,8 +41,8 @@ class Approval(ApprovalColumns, Base):
         sa.Index("approval_of_session", "session_id"),
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
-        sa.Index("approval_at_cap", "tool", "workspace_id", postgresql_where=sa.text(f"{_PENDING} AND kind = '{BUDGET}'")),
-        sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
+        sa.Index("approval_at_cap", "tool", "workspace_id", postgresql_where=sa.text(f"{_PENDING} AND {budget.KIND.sql}")),
+        sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND {tool_call.KIND.sql}")),
         # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),
         sa.Index("approval_queue", "workspace_id", "expires_at", postgresql_where=sa.text(_PENDING)),
@@ -154,7 +155,7 @@ class Approval(ApprovalColumns, Base):
         texts = {"questions": self.questions, "leads_to": self.leads_to, "attempt_told": self.attempt_told}
         self._show(masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or ()), **texts)
         db.insert(self)
-        if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
+        if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
         session.emit(db, "approval.requested", approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
@@ -172,7 +173,7 @@ class Approval(ApprovalColumns, Base):
         self._show(echoes, decision=decision.stored)
         shown = (self.shown_fields or {}).get("decision", decision.stored)
         event_id = ids.new("sevt")
-        if self.kind != BUDGET and not (goes_on and confirmation.is_withheld(db, self, decision)):
+        if self.traits.is_confirmed and not (goes_on and confirmation.is_withheld(db, self, decision)):
             body = confirmation.body(self, shown, str(principal), goes_on=goes_on)
             session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(

@@ -45,10 +45,8 @@ _OUTCOMES = {
 
 def headline(approval: Approval, agent: str) -> str:
     """Return the card's question, as a sentence."""
-    if approval.kind == "unknown_outcome":
-        return f"{agent} ran {approval.tool}, and nobody knows whether the call took effect"
-    if approval.kind == "question":
-        return f"{approval.tool} asks something before it goes on"
+    if headline := approval.traits.headline:
+        return headline.format(agent=agent, tool=approval.tool)
     return f"{agent} {_WISHES[approval.tool][1]}" if is_standard(approval) else approval.prompt
 
 
@@ -67,11 +65,7 @@ def is_standard(approval: Approval) -> bool:
 
 def afterwards(approval: Approval) -> str:
     """Return the effect of the deadline, as a sentence."""
-    if approval.kind == "tool_call":
-        return _AFTERWARDS[approval.on_timeout]
-    if approval.kind == "budget":
-        return "If nobody decides, the session rests."
-    return "If nobody decides, the call is given up."
+    return approval.traits.afterwards or _AFTERWARDS[approval.on_timeout]
 
 
 def votes(approval: Approval, cast: Sequence[Vote]) -> str:

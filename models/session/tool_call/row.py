@@ -29,8 +29,6 @@ from models.workspace.halt import is_halted
 CACHED = "cache IS NOT NULL AND status = 'done'"
 """The condition of the index of calls whose results may answer equal calls."""
 _WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
-BUDGET = "budget"
-"""The kind of call that only asks people to raise a session's budget. No tool runs, and neither clients nor the model see it."""
 
 
 class ToolCall(ToolCallColumns, Leased, Base):
@@ -191,7 +189,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
         Attempt.end(db, self.id, self.attempt, session.now, outcome)
 
     def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:
-        if self.kind == BUDGET:
+        if self.asks_for_money:
             return
         kind, body = call_events.result(self, result, echoes)
         if self.cached_from:

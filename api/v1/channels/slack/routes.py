@@ -128,7 +128,7 @@ def _decide(db: Db, click: Click) -> None:
             return
         by = Names.of(db, [approval.decided_by])[approval.decided_by]
         raise Conflict(f"Your click changed nothing. {sentences.outcome(approval, by, clock.now(db))}.")
-    if approval.kind not in {"tool_call", "budget"}:
+    if approval.traits.why_no_click:
         raise Forbidden("This question needs more than a click: answer it in Assent.")
     if click.button.input_sha256 != approval.runs:
         raise Conflict("Nothing was decided: the input has changed since this message was sent. Look at it in Assent.")

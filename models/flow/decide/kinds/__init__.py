@@ -1,0 +1,20 @@
+"""What the decisions on an approval do, one file per kind: each closes the approval, and settles or releases its call."""
+
+from collections.abc import Callable
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.flow.decide.kinds import budget, question, tool_call, unknown_outcome
+from models.session.approval.decision import Decision
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+
+Verb = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
+CARRY_OUT: dict[str, Verb] = {
+    "tool_call": tool_call.carry_out,
+    "question": question.carry_out,
+    "unknown_outcome": unknown_outcome.carry_out,
+    "budget": budget.carry_out,
+}
+"""By the column `Approval.kind`: the verb that carries a decision out and returns the id of its event."""

@@ -1,0 +1,25 @@
+"""May the session spend more? Nothing runs, so clients are told of the budget alone."""
+
+from models.errors import Invalid
+from models.session.approval.decision import Decision
+from models.session.approval.kinds.kind import Kind, Requests, refuse_answers, refuse_outcome
+
+
+def check(decision: Decision, _requests: Requests) -> None:
+    """Raise Invalid for fields that only a tool's call can have."""
+    if decision.respond:
+        raise Invalid("respond", "is for a tool's call; this approval raises a budget: decide it by result allow or deny.")
+    if decision.scope != "once":
+        raise Invalid("scope", "is for a tool's call; this approval raises a budget: send once.")
+    refuse_answers(decision)
+    refuse_outcome(decision)
+
+
+KIND = Kind(
+    "budget",
+    check,
+    takes_edits=True,
+    is_confirmed=False,
+    tag="budget",
+    afterwards="If nobody decides, the session rests.",
+)
