@@ -1,6 +1,8 @@
 """The package works without a checkout: its source distribution builds a wheel, which runs everything in any folder."""
 
+import contextlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +18,13 @@ import httpx2
 import psutil
 import pytest
 from crashes.processes import wait_for
+from local.deployed import compose, image_environment, new_variables
 from local.documents import ROOT
+from own_database import DatabaseUrls
 
 from deploy.folder import free_port
 from models import DISTRIBUTION
+from models.settings.variables import PROCESSES
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
@@ -160,7 +165,6 @@ def test_the_command_says_its_version_in_any_folder(program: Path, elsewhere: Pa
     assert says_its_version(program, elsewhere)
 
 
-@pytest.mark.slow
 def test_a_call_is_asked_about_allowed_and_run(up: dict[str, Any], program: Path, elsewhere: Path) -> None:
     python, packages = str(program.with_name("python")), program.parents[1]
     for name in ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower"):
@@ -177,3 +181,61 @@ def test_a_call_is_asked_about_allowed_and_run(up: dict[str, Any], program: Path
     assert result["content"][0]["text"].startswith(f"stdout:\n{elsewhere}/.assent/workdirs/")
     assert events[-1]["type"] == "session.status_idle"
     assert events[-1]["stop_reason"] == {"type": "end_turn"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_all_that_compose_starts_runs_for_an_unknown_user_who_can_write_nowhere_else(
+    program: Path, database_urls: DatabaseUrls, clean_redis: str, tmp_path: Path
+) -> None:
+    """Each command of Compose, with the environment of its image and its service, and then its probes. Only addresses differ."""
+    if not shutil.which("bwrap"):
+        pytest.skip("needs bubblewrap, which plays the container")
+    services = compose(new_variables() | {"ANTHROPIC_API_KEY": "none"})
+    addresses = {"DATABASE_URL": database_urls.app, "DATABASE_SYSTEM_URL": database_urls.system, "REDIS_URL": clean_redis}
+    addresses |= {"DATABASE_OWNER_URL": database_urls.owner}
+    ports = {"PORT": str(free_port()), "FLOWER_PORT": str(free_port())}
+
+    def log(name: str) -> Path:
+        return tmp_path / f"{name}.log"
+
+    def start(name: str, words: list[str]) -> subprocess.Popen[str]:
+        """Run a command in the place of the container of this service. An address counts only if the service has it."""
+        variables = services[name].get("environment", {})
+        env = image_environment() | variables | {key: value for key, value in addresses.items() if key in variables} | ports
+        env["PATH"] = f"{program.parent}:/usr/local/bin:/usr/bin:/bin"
+        for folder in ("tmp", "lib"):
+            (tmp_path / name / folder).mkdir(parents=True, exist_ok=True)
+        box = ["bwrap", "--die-with-parent", "--unshare-user", "--uid", "12345", "--gid", "0"]
+        box += ["--ro-bind", "/", "/", "--dev", "/dev"]
+        box += ["--bind", str(tmp_path / name / "tmp"), "/tmp", "--ro-bind", str(program.parents[1]), str(program.parents[1])]
+        box += ["--tmpfs", "/var/lib", "--bind", str(tmp_path / name / "lib"), "/var/lib/assent"]
+        box += ["--dir", "/var/lib/assent/audit", "--chdir", "/var/lib/assent", "--", *words]
+        with log(name).open("a") as output:
+            return subprocess.Popen(box, env=env, stdout=output, stderr=output, text=True)
+
+    def answer(name: str, *words: str) -> int:
+        return start(name, list(words)).wait(60)
+
+    def has_begun(name: str) -> bool:
+        """True if it is worth while to start the probe, whose own start costs more than a look."""
+        if name != "web":
+            return (tmp_path / name / "tmp" / "probes" / f"{name}.ready").exists()
+        with contextlib.suppress(httpx2.HTTPError):
+            return httpx2.get(f"http://127.0.0.1:{ports['PORT']}/healthz", trust_env=False).is_success
+        return False
+
+    assert answer("migrate", "assent", *services["migrate"]["command"]) == 0, log("migrate").read_text()
+    for name in PROCESSES:
+        process = start(name, ["assent", *services[name]["command"]])
+        try:
+            wait_for(f"{name} begins", lambda name=name, process=process: has_begun(name) or process.poll() is not None, 120)
+            assert process.poll() is None, log(name).read_text()[-3000:]
+            assert answer(name, "assent-health", "ready", name) == 0
+            assert answer(name, *services[name]["healthcheck"]["test"][1:]) == 0
+            (own,) = psutil.Process(process.pid).children()
+            own.terminate()
+            assert process.wait(60) in (0, 143), log(name).read_text()[-3000:]
+        finally:
+            process.kill()
+            process.wait()
