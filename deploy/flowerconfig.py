@@ -7,12 +7,14 @@ import os
 import re
 import sys
 from ast import literal_eval
+from logging import WARNING, StreamHandler, basicConfig  # Tornado would read a name `logging` as its option
 from typing import Any
 
 from flower.views import BaseHandler
 from flower.views.tasks import TASK_COLUMNS
 from tornado.ioloop import PeriodicCallback
 
+from models.operate import log_lines
 from models.settings.variables import refuse_needless
 from workers import liveness
 
@@ -21,6 +23,10 @@ if ":" not in os.environ.get("FLOWER_BASIC_AUTH", ""):
 
 refuse_needless("flower")
 liveness.begin("flower")
+_output = StreamHandler()
+if log_lines.is_json():
+    log_lines.use([_output], dict)
+    basicConfig(handlers=[_output], level=WARNING)
 for _show in (liveness.alive, liveness.ready):
     PeriodicCallback(_show, 1000).start()  # in the loop that serves the pages
 basic_auth = [os.environ["FLOWER_BASIC_AUTH"]]

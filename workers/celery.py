@@ -5,7 +5,15 @@ import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import beat_init, celeryd_after_setup, celeryd_init, worker_process_init, worker_ready
+from celery.signals import (
+    after_setup_logger,
+    after_setup_task_logger,
+    beat_init,
+    celeryd_after_setup,
+    celeryd_init,
+    worker_process_init,
+    worker_ready,
+)
 from gevent.monkey import is_module_patched
 from kombu.entity import Exchange, Queue
 from kombu.utils import functional
@@ -14,7 +22,7 @@ from models.database.roles import check_start
 from models.operate import garbage_collection
 from models.settings import settings
 from models.settings.variables import refuse_needless
-from workers import liveness
+from workers import liveness, log_lines
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
 from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
@@ -108,6 +116,10 @@ def check_patched_early(**_: Any) -> None:
 def pause_garbage_collection(**_: Any) -> None:
     """Collect no garbage while the worker loads its tasks. `started` ends the pause."""
     garbage_collection.pause()
+
+
+after_setup_logger.connect(log_lines.use)
+after_setup_task_logger.connect(log_lines.use)
 
 
 @worker_ready.connect

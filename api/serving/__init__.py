@@ -12,13 +12,14 @@ from contextlib import suppress
 from typing import Any
 
 import gevent
+from flask import g, has_request_context
 from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
 from models.database import ids
 from models.errors import Refusal
-from models.operate import garbage_collection
+from models.operate import garbage_collection, log_lines
 from models.people import issuer
 from models.settings import settings
 from models.settings.variables import refuse_needless
@@ -151,13 +152,28 @@ def _message(status: int, exc: Exception) -> str:
     return f"This server cannot read this HTTP request: {str(exc)[:200]}."
 
 
-def on_starting(_arbiter: Any) -> None:
+def on_starting(arbiter: Any) -> None:
     """gunicorn's hook before the first fork. A check in the workers would make gunicorn restart them for ever."""
+    use_log_lines(arbiter.log)
     refuse_needless("web")
     try:
         issuer.check()
     except issuer.Misconfigured as error:
         raise SystemExit(f"assent: {error}") from None
+
+
+def use_log_lines(log: Any) -> None:
+    """Have gunicorn's logger and all others write lines of one form, to the same place."""
+    if log_lines.is_json():
+        handlers = log.error_log.handlers
+        log_lines.use(handlers, _ids)
+        logging.basicConfig(handlers=handlers, level=log.error_log.level)
+
+
+def _ids() -> dict[str, str]:
+    """Return the id of the request that is answered here. Nothing of its path: a path may hold a secret."""
+    request_id = g.get("request_id") if has_request_context() else None
+    return {"request_id": request_id} if request_id else {}
 
 
 def post_fork(_arbiter: Any, _worker: Any) -> None:

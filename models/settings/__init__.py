@@ -46,6 +46,8 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     providers: Path | None = None
     """The registry of model providers, a JSON file: see docs/providers.md. Without it, Anthropic serves every model."""
     environment: Literal["production", "development"] = "production"
+    log_format: Literal["json", "text"] | None = None
+    """The lines of the log. Unset: JSON in production, text in development."""
     probe_folder: Path | None = None
     """The folder in which workers, beat and Flower renew a file each while they are alive, for `assent-health`."""
 
