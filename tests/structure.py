@@ -50,7 +50,7 @@ BOUNDS = {
     "workers.tools.mcp": (10, 27, 0, 6),
     "workers.tools.python": (5, 5, 0, 3),
     "workers.tools.sandbox": (4, 2, 0, 2),
-    "api": (9, 14, 0, 5),
+    "api": (9, 13, 0, 5),
     "api.door": (15, 27, 0, 6),
     "api.v1": (18, 16, 0, 5),
     "api.v1.agents": (8, 11, 0, 5),
