@@ -7,8 +7,10 @@ from setuptools import find_namespace_packages, setup
 FOLDERS = ("api", "deploy", "models", "workers")
 INSIDE = "" if "editable_wheel" in sys.argv else "assent_server."
 
-packages = find_namespace_packages(include=[pattern for name in FOLDERS for pattern in (name, f"{name}.*")])
+packages = find_namespace_packages(
+    include=[pattern for name in FOLDERS for pattern in (name, f"{name}.*")], exclude=["deploy.assent_server"]
+)
 setup(
     packages=["assent_server", *(INSIDE + package for package in packages)],
-    package_dir={INSIDE + name: name for name in FOLDERS},
+    package_dir={"assent_server": "deploy/assent_server"} | {INSIDE + name: name for name in FOLDERS},
 )

@@ -47,7 +47,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for name in ("LICENSE", "Procfile", "README.md", "assent.py", "pyproject.toml", "setup.py"):
         copy(ROOT / name, source)
-    for name in ("assent_server", *PACKAGES):
+    for name in PACKAGES:
         copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
     with tarfile.open(build("sdist", source, target)) as archive:
         archive.extractall(target, filter="data")
@@ -125,8 +125,8 @@ def test_the_wheel_holds_every_file_of_the_packages_in_one_folder(wheel: Path) -
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         procfile = archive.read("assent_server/deploy/Procfile")
-    inside = {f"assent_server/{name}" for name in files if "__pycache__" not in name}
-    assert names == inside | {"assent_server/__init__.py", "assent.py"}
+    inside = {f"assent_server/{name.removeprefix('deploy/assent_server/')}" for name in files if "__pycache__" not in name}
+    assert names == inside | {"assent.py"}
     assert procfile == (ROOT / "Procfile").read_bytes()
 
 

@@ -2,14 +2,14 @@
 
 A wheel keeps Assent's packages `api`, `deploy`, `models` and `workers` in this folder, so that a team may install packages of these
 names beside it. Whoever runs Assent's code has the folder `HOME` first on the path: the commands put it there, and every other
-process starts in it. In a checkout, the packages lie beside this folder.
+process starts in it. In a checkout, the folder is the checkout.
 """
 
 import sys
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
-HOME = _HERE if (_HERE / "models").is_dir() else _HERE.parent
+HOME = _HERE if (_HERE / "models").is_dir() else _HERE.parents[1]
 """The folder of Assent's packages."""
 
 
