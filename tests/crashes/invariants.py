@@ -34,6 +34,7 @@ _USAGE = f"""
     UNION ALL SELECT coalesce(sum(requests), 0), {_SUMS} FROM daily_usage
 """
 """One statement, so that both sums are of the same moment."""
+_VERSION = "SELECT xmin::text, xmax::text FROM session WHERE id = %(session)s"
 NEXT = {"type": "text", "text": "And now?"}
 
 
@@ -61,6 +62,8 @@ class Seen:
     """Requests, tokens and cost of all attempts of the workspace."""
     daily: tuple[Any, ...]
     """The same, of its days."""
+    version: tuple[Any, ...]
+    """What `version` returns until somebody else locks the session."""
 
     def of(self, kind: str) -> list[Event]:
         """The events of one type."""
@@ -116,7 +119,15 @@ def look(workspace_id: str, session_id: str) -> Seen:
             history(db, session_id),
             rows(TurnUsage, "at, attempt"),
             *db.rows(_USAGE),
+            *db.rows(_VERSION, session=session_id),
         )
+
+
+def version(workspace_id: str, session_id: str) -> tuple[Any, ...]:
+    """Return a value that each lock of the session changes, and so each write of its rows. Costs much less than `look`."""
+    with transaction(workspace_id) as db:
+        [row] = db.rows(_VERSION, session=session_id)
+        return row
 
 
 def check_invariants(workspace_id: str, session_id: str) -> Seen:

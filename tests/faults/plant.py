@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx2
 import psutil
-from crashes.invariants import Seen, check_invariants, look
-from crashes.journey import EFFECT, spell
-from crashes.processes import LOOK_PACE, wait_for
+from crashes.invariants import Seen, check_invariants, look, version
+from crashes.journey import EFFECT, spell, wait_a_beat
+from crashes.processes import wait_for
 from doors.served import message
 from faults.own_redis import OwnRedis
 from faults.proxy import Proxy
@@ -124,7 +124,7 @@ class Crowd:
         for session_id in sessions or self.sessions:
             while not condition(seen := look(self.stage.workspace_id, session_id)):
                 assert time.monotonic() < deadline, f"stuck: {spell(seen)}"
-                time.sleep(LOOK_PACE)
+                wait_a_beat(lambda seen=seen: version(self.stage.workspace_id, seen.session.id) != seen.version)
         return [check_invariants(self.stage.workspace_id, session_id) for session_id in sessions or self.sessions]
 
     def finished(self, seconds: float) -> list[Seen]:

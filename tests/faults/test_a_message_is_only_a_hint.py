@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crashes.invariants import Seen, check_invariants, look
-from crashes.journey import EFFECT, spell, sweep_here
+from crashes.invariants import Seen, check_invariants, look, version
+from crashes.journey import EFFECT, spell, sweep_here, wait_a_beat
 from crashes.processes import LOOK_PACE, wait_for
 from faults.carrier import Carrier, Message, five_times, three_of_ten_lost
 from own_database import Clock
@@ -38,7 +38,7 @@ def until(stage: Stage, session_id: str, condition: Callable[[Seen], object]) ->
     deadline = time.monotonic() + 25
     while not condition(seen := check_invariants(stage.workspace_id, session_id)):
         assert time.monotonic() < deadline, spell(seen)
-        time.sleep(LOOK_PACE)
+        wait_a_beat(lambda seen=seen: version(stage.workspace_id, session_id) != seen.version)
     return seen
 
 
