@@ -71,12 +71,14 @@ def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_f
 
 
 def _replace(module: ModuleType, verb: str, replacement: Callable[..., Any]) -> None:
-    """Replace a verb in the workers and the API, which import it by its name or with its module."""
+    """Replace a verb in the workers and the API, which import it by its name, with its module, or into a table."""
     original = getattr(module, verb)
     callers = [each for each_name, each in sys.modules.items() if each_name.startswith(("api.", "workers."))]
     for caller in callers if verb in _CALLED_BY_THEIR_OWN_MODULE else [*callers, module]:
         for attribute in [attribute for attribute, value in vars(caller).items() if value is original]:
             setattr(caller, attribute, replacement)
+        for table in [value for value in vars(caller).values() if isinstance(value, dict)]:
+            table |= {key: replacement for key, value in table.items() if value is original}
 
 
 _CALLED_BY_THEIR_OWN_MODULE = frozenset({"expire_due", "lose_call"})
