@@ -76,8 +76,12 @@ def dispatch() -> str:
     While more rows wait than a queue takes, the sweep goes on as soon as workers have taken hints, until the next sweep is due.
     """
     until = time.monotonic() + settings().sweep_seconds
-    first = [*_send_hints(), _fill("deliver", queued.notification_hints)]  # once: a worker goes on with the others that are due
-    sent, more = sum(batch.sent for batch in first), any(batch.more for batch in first[:-1])
+    first = _send_hints()
+    once = [
+        _fill("deliver", queued.change_hints),
+        _fill("deliver", partial(queued.hints, Notification)),
+    ]  # their workers go on alone
+    sent, more = sum(batch.sent for batch in (*first, *once)), any(batch.more for batch in first)
     while more and time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
         batches = _send_hints()
@@ -95,7 +99,7 @@ class _Batch(NamedTuple):
 
 def _send_hints() -> list[_Batch]:
     """Send a batch of hints of turns, calls and deliveries to each queue."""
-    batches = [_fill("turns", partial(queued.hints, Turn)), _fill("deliver", queued.delivery_hints)]
+    batches = [_fill("turns", partial(queued.hints, Turn)), _fill("deliver", partial(queued.hints, Delivery))]
     return batches + [_fill(queue or "tools", partial(queued.hints, ToolCall, queue=queue)) for queue in queued.queues()]
 
 
@@ -114,12 +118,11 @@ def _fill(queue: str, hints: Callable[..., list[Hint]]) -> _Batch:
 @app.task(name="sweep.rescue", base=Sweep)
 def rescue() -> str:
     """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
-    rows = [Row(table, row.id, row.workspace_id, row.session_id) for table in _IN_SESSIONS for row in due.lapsed(table)]
-    rows += [Row(Delivery, row.id, row.workspace_id) for row in due.lapsed_deliveries()]
-    rows += [Row(Notification, row.id, row.workspace_id) for row in due.lapsed_notifications()]
+    rows = [Row(table, row.id, row.workspace_id, row.session_id) for table in _LEASED for row in due.lapsed(table)]
     return did("took back", sum(map(_rescue, rows)))
 
 
+_LEASED: tuple[type[Leased], ...] = (Turn, ToolCall, Delivery, Notification)
 _IN_SESSIONS: dict[Any, Callable[[Db, Session, str], None]] = {Turn: rescue_turn, ToolCall: rescue_call}
 """The verb that takes back a row of a locked session, by its table."""
 

@@ -182,32 +182,29 @@ class Notification(Leased, Base):
 
     def queue_again(self, db: Db, due_at: datetime, now: datetime) -> None:
         """Queue the message with all attempts again, also if it is queued. The row is locked and not running."""
-        values = {"attempt": 0, "due_at": due_at, "hinted_at": now, "ended_at": None}
         if self.status == "queued":
-            for name, value in values.items():
-                setattr(self, name, value)
+            self.attempt, self.due_at, self.hinted_at, self.ended_at = 0, due_at, now, None
         else:
-            db.move(self, "queued", **values)
+            self.requeue(db, due_at, hinted_at=now, attempt=0, ended_at=None)
 
     def cancel(self, db: Db, now: datetime) -> None:
         """End the notification without sending its current stage."""
-        db.move(self, "cancelled", ended_at=now, lease_until=None)
+        self.end_lease(db, "cancelled", ended_at=now)
 
     def claim(self, db: Db, now: datetime, task: str | None = None) -> None:
         """Take the lease. `task`: the worker's task, for Flower."""
-        after = {"fence": self.fence + 1, "attempt": self.attempt + 1, "lease_until": now + LEASE, "task": task}
-        db.move(self, "running", **after)
+        self.take_lease(db, now + LEASE, task)
 
     def succeed(self, db: Db, stage: str, seq: int, receipt: Receipt) -> None:
         """Record that the message of this stage was sent. A later stage that came meanwhile is due at once."""
         now = clock.now(db)
-        after: dict[str, Any] = {"sent_stage": stage, "receipt": receipt, "error": "", "lease_until": None}
+        after: dict[str, Any] = {"sent_stage": stage, "receipt": receipt, "error": ""}
         channel = Channel.find(db, self.channel_id, lock=True)
         channel.sent_at, channel.error = now, ""
         if self.seq > seq:
-            db.move(self, "queued", attempt=0, due_at=now, hinted_at=None, **after)
+            self.requeue(db, now, attempt=0, **after)
         else:
-            db.move(self, "done", ended_at=now, **after)
+            self.end_lease(db, "done", ended_at=now, **after)
 
     def fail(self, db: Db, error: str, *, retry_after: float | None = None) -> None:
         """Record a failed attempt: due again after a pause, or failed after the last attempt."""
@@ -215,14 +212,14 @@ class Notification(Leased, Base):
         channel = Channel.find(db, self.channel_id, lock=True)
         channel.error = error[:300]
         if self.attempt >= ATTEMPTS or self.stage == "test":
-            db.move(self, "failed", error=error[:300], lease_until=None, ended_at=now)
+            self.end_lease(db, "failed", error=error[:300], ended_at=now)
             return
         pause = timedelta(seconds=backoff(self.attempt, FIRST_PAUSE, LONGEST_PAUSE, retry_after))
-        db.move(self, "queued", error=error[:300], lease_until=None, due_at=now + pause, hinted_at=None)
+        self.requeue(db, now + pause, error=error[:300])
 
     def refuse(self, db: Db, reason: str) -> None:
         """Fail the notification because the channel's address no longer exists, and disable the channel."""
-        db.move(self, "failed", error=reason[:300], lease_until=None, ended_at=clock.now(db))
+        self.end_lease(db, "failed", error=reason[:300], ended_at=clock.now(db))
         Channel.find(db, self.channel_id, lock=True).disable(db, system("deliver.notify", self.workspace_id), reason)
 
     @classmethod
@@ -230,8 +227,8 @@ class Notification(Leased, Base):
         """Fail a notification that no worker can claim, or that cannot be taken back. A later stage queues it again."""
         row = db.get(cls, notification_id, lock=True)
         now = clock.now(db)
-        if row is not None and (row.status == "queued" or row.is_lapsed(now)):
-            db.move(row, "failed", error=f"It could not be begun: {why}."[:300], lease_until=None, ended_at=now)
+        if row is not None and row.is_unheld(now):
+            row.end_lease(db, "failed", error=f"It could not be begun: {why}."[:300], ended_at=now)
 
     def lose(self, db: Db) -> None:
         """Queue a notification whose worker died. The attempt counts."""

@@ -114,7 +114,7 @@ def _is_postponed(row: Notification, channel: Channel, now: datetime) -> bool:
     hours = channel.quiet_hours
     quiet_until = hours.end_after(now) if hours else None
     if quiet_until is not None:
-        row.due_at, row.hinted_at = quiet_until, None
+        row.postpone(quiet_until)
     return quiet_until is not None
 
 

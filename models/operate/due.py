@@ -10,6 +10,8 @@ from datetime import datetime
 
 from models.database.clock import STARTED
 from models.database.failure import steps_back
+from models.database.leased import Leased
+from models.database.tables import table_of
 from models.database.transactions import transaction
 from models.flow.spend import limits
 from models.operate.removals import LATE
@@ -45,25 +47,6 @@ _REMOVALS = f"""
     SELECT subject_id, subject_id, workspace_id FROM removal WHERE (emptied_at IS NULL OR created_at < {STARTED} - %(late)s)
     AND NOT {steps_back("remove_deleted", "removal.subject_id")} ORDER BY created_at LIMIT %(limit)s
 """  # noqa: S608
-
-
-def lapsed_deliveries(limit: int | None = None) -> list[Due]:
-    """Return the deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
-    return _lapsed_alone("delivery", limit)
-
-
-def lapsed_notifications(limit: int | None = None) -> list[Due]:
-    """Return the notifications whose worker died. `session_id` is the notification's own id, likewise."""
-    return _lapsed_alone("notification", limit)
-
-
-def _lapsed_alone(table: str, limit: int | None) -> list[Due]:
-    select = f"""
-        SELECT id, id, workspace_id FROM {table} WHERE status = 'running' AND lease_until <= {STARTED}
-        AND NOT {steps_back("rescue", f"{table}.id")} ORDER BY lease_until LIMIT %(limit)s
-    """  # noqa: S608
-    with transaction(role="system") as db:
-        return [Due(*row) for row in db.rows(select, limit=limit or BATCH)]
 
 
 def held_calls(limit: int | None = None) -> list[Due]:
@@ -110,9 +93,19 @@ _STOPPED_BY = f"""
 """  # noqa: S608
 
 
-def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
-    """Return the rows whose worker no longer renews its lease."""
-    return _find(table.__tablename__, "rescue", "status = 'running'", "lease_until", limit)
+def lapsed(table: type[Leased], limit: int | None = None) -> list[Due]:
+    """Return the rows whose worker no longer renews its lease. Messages lock no session: their `session_id` is empty."""
+    if table in _OF_SESSIONS:
+        return _find(table_of(table).name, "rescue", "status = 'running'", "lease_until", limit)
+    with transaction(role="system") as db:
+        return [Due(*row) for row in db.rows(_LAPSED_MESSAGES.format(table=table_of(table).name), limit=limit or BATCH)]
+
+
+_OF_SESSIONS = (Turn, ToolCall)
+_LAPSED_MESSAGES = f"""
+    SELECT id, '', workspace_id FROM {{table}} WHERE status = 'running' AND lease_until <= {STARTED}
+    AND NOT {steps_back("rescue", "{table}.id")} ORDER BY lease_until LIMIT %(limit)s
+"""  # noqa: S608 - names of our own
 
 
 def overdue_approvals(limit: int | None = None) -> list[Due]:

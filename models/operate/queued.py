@@ -4,11 +4,17 @@ The functions run as `assent_system`, in the sweeps' process alone. Claiming a r
 hints, and of turns, calls and deliveries the same number of each workspace or endpoint. Each reads few rows, however many wait.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from models.database.clock import STARTED
+from models.database.leased import Leased
 from models.database.transactions import Hint, transaction
+from models.notices.notification import Notification
 from models.operate.due import BATCH, HALTED
+from models.outbox.delivery import Delivery
 from models.outbox.endpoint import AT_ONCE as DELIVERIES_AT_ONCE
 from models.session.hints import AT_ONCE, CALLS, CLAIMABLE, HELD_BACK, IN_QUEUE, QUEUED, RETURNED, front, hint_of, stamp
 from models.session.tool_call.row import ToolCall
@@ -25,40 +31,28 @@ def queues() -> list[str | None]:
         return [None, *sorted(names)]
 
 
-def hints(
-    table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None, is_empty: bool = False
-) -> list[Hint]:
-    """Stamp and return the hints of the rows at the front of each workspace that have none, or whose hint seems to be lost.
+def hints(table: type[Leased], limit: int = BATCH, *, queue: str | None = None, is_empty: bool = False) -> list[Hint]:
+    """Stamp and return the hints of the rows at the front of each line that have none, or whose hint seems to be lost.
 
-    A hint seems to be lost after `rehint_seconds` if the queue `is_empty`, else after the longer of this time and half the row's
-    age. For calls, `queue` selects their queue, and calls that were held back are hinted too.
+    The lines are those of the workspaces, and for deliveries those of the endpoints: a failing endpoint gets one hint, and none
+    during its pause. A hint seems to be lost after `rehint_seconds` if the queue `is_empty`, else after the longer of this time and
+    half the row's age. For calls, `queue` selects their queue, and calls that were held back are hinted too.
     """
     values = _values(limit, is_empty=is_empty) | {"queue": queue}
-    named = queue is not None
     with transaction(role="system") as db:
-        if table is Turn:
-            return [hint_of("turn.run", row) for row in db.rows(_HINT_TURNS, **values)]
+        if table is not ToolCall:
+            statement, hint = _HINT[table]
+            return [hint(row) for row in db.rows(statement, **values)]
+        named = queue is not None
         # The hint of a call that was held back is not lost: a worker took it.
         held_back = db.rows(_HINT_HELD_BACK[named], **values | {"is_empty": False})
         return [hint_of("tool.run", row, queue) for row in (*db.rows(_HINT_CALLS[named], **values), *held_back)]
 
 
-def delivery_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
-    """Stamp and return the hints of deliveries, at most `endpoint.AT_ONCE` of each endpoint. `is_empty`: as for `hints`.
-
-    A failing endpoint gets one hint, and none during its pause.
-    """
+def change_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
+    """Stamp and return the hints of changes of approvals, which become notifications. `is_empty`: as for `hints`."""
     with transaction(role="system") as db:
-        rows = db.rows(_HINT_DELIVERIES, **_values(limit, is_empty=is_empty))
-        return [Hint("deliver.send", row) for row in rows]
-
-
-def notification_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
-    """Stamp and return the hints of notifications, and of changes of approvals, which become notifications: so many of each."""
-    values = _values(limit, is_empty=is_empty)
-    with transaction(role="system") as db:
-        changes, notifications = db.rows(_HINT_CHANGES, **values), db.rows(_HINT_NOTIFICATIONS, **values)
-    return [*(Hint("deliver.fan_out", row) for row in changes), *(Hint("deliver.notify", row) for row in notifications)]
+        return [Hint("deliver.fan_out", row) for row in db.rows(_HINT_CHANGES, **_values(limit, is_empty=is_empty))]
 
 
 def _values(limit: int, *, is_empty: bool) -> dict[str, object]:
@@ -121,7 +115,7 @@ _IS_OPEN = f"""
 """
 _IF_FAILING_ONE = f"CASE WHEN endpoint.failing_since IS NULL THEN {DELIVERIES_AT_ONCE} ELSE 1 END"
 _BEGINS = f"workspace_id <> ALL ({HALTED})"
-_HINT_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=RETURNED["turn.run"])
+_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=RETURNED["turn.run"])
 _HINT_CALLS = {
     named: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=RETURNED["tool.run"])
     for named, calls in CALLS.items()
@@ -130,9 +124,14 @@ _HINT_HELD_BACK = {
     named: _oldest("tool_call", f"{HELD_BACK} AND {in_queue} AND {_BEGINS}", order="queue, due_at", returning=RETURNED["tool.run"])
     for named, in_queue in IN_QUEUE.items()
 }
-_HINT_DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, joined=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)
+_DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, joined=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)
 _HINT_CHANGES = _oldest("approval_change", "true", returning=_OF_WORKSPACE)
-_HINT_NOTIFICATIONS = _oldest("notification", QUEUED, returning=_OF_WORKSPACE)
+_NOTIFICATIONS = _oldest("notification", QUEUED, returning=_OF_WORKSPACE)
+_HINT: dict[type[Leased], tuple[str, Callable[[tuple[Any, ...]], Hint]]] = {
+    Turn: (_TURNS, partial(hint_of, "turn.run")),
+    Delivery: (_DELIVERIES, partial(Hint, "deliver.send")),
+    Notification: (_NOTIFICATIONS, partial(Hint, "deliver.notify")),
+}
 _QUEUES = [
     f"{_lines('tool_call', 'queue', waiting)} SELECT line FROM step WHERE line IS NOT NULL"  # noqa: S608
     for waiting in (CLAIMABLE, HELD_BACK)

@@ -27,8 +27,7 @@ class DueDelivery(NamedTuple):
 
     def claim(self, db: Db, task: str | None = None) -> None:
         """Take the lease. `task`: the worker's task, for Flower."""
-        row = self.delivery
-        db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=self.now + LEASE, task=task)
+        self.delivery.take_lease(db, self.now + LEASE, task)
 
 
 def due(db: Db, delivery_id: str) -> DueDelivery | None:

@@ -163,19 +163,19 @@ class Delivery(Leased, Base):
         """Fail a delivery that no worker can claim, or that cannot be taken back. A person can have it sent again."""
         row = db.get(cls, delivery_id, lock=True)
         now = clock.now(db)
-        if row is not None and (row.status == "queued" or row.is_lapsed(now)):
+        if row is not None and row.is_unheld(now):
             attempt = {"at": rfc3339(now), "status": None, "error": f"It could not be begun: {why}.", "seconds": 0}
-            db.move(row, "failed", attempts=[*row.attempts, attempt], lease_until=None, ended_at=now)
+            row.end_lease(db, "failed", attempts=[*row.attempts, attempt], ended_at=now)
 
     def _record(self, db: Db, now: datetime, status: int | None, error: str | None, seconds: float) -> None:
         attempt = {"at": rfc3339(now), "status": status, "error": error, "seconds": round(seconds, 3)}
-        after: dict[str, Any] = {"attempts": [*self.attempts, attempt], "lease_until": None}
+        attempts = [*self.attempts, attempt]
         if error is None:
-            db.move(self, "done", ended_at=now, **after)
+            self.end_lease(db, "done", attempts=attempts, ended_at=now)
         elif status == 410 or self.attempt > len(PAUSES):
-            db.move(self, "failed", ended_at=now, **after)
+            self.end_lease(db, "failed", attempts=attempts, ended_at=now)
         else:
-            db.move(self, "queued", due_at=now + jitter(PAUSES[self.attempt - 1]), hinted_at=None, **after)
+            self.requeue(db, now + jitter(PAUSES[self.attempt - 1]), attempts=attempts)
 
     def send_again(self, db: Db, *, has_hint: bool = True) -> None:
         """Queue an ended delivery under the same `webhook-id`, with all its attempts again. Raises Invalid for one that waits.
@@ -185,7 +185,7 @@ class Delivery(Leased, Base):
         if self.status in {"queued", "running"}:
             raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent without being asked again.")
         now = clock.now(db)
-        db.move(self, "queued", attempt=0, due_at=now, hinted_at=now if has_hint else None, ended_at=None)
+        self.requeue(db, now, hinted_at=now if has_hint else None, attempt=0, ended_at=None)
         outbox(db).hints += [self.hint] * has_hint
 
     def payload(self, organization_id: str) -> str:

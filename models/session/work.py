@@ -12,6 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import ids
 from models.database.clock import STARTED
+from models.database.leased import Lapsing
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, NotFound
@@ -30,10 +31,11 @@ _OFFERABLE = f"""
 """  # noqa: S608 - names of our own
 
 
-class Work(Base):
+class Work(Lapsing, Base):
     """One session to serve. The states are in `models.pure.states.WORK`."""
 
     __tablename__ = "work"
+    HELD = ("starting", "active", "stopping")
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
@@ -104,7 +106,7 @@ class Work(Base):
             return self.due_at <= now
         if self.status == "starting" and self.acknowledged_at is None and self.offered_at:
             return self.offered_at <= now - timedelta(seconds=reclaim_seconds)
-        return self.status != "stopped" and self.lease_until is not None and self.lease_until <= now
+        return self.is_lapsed(now)
 
     def offer(self, db: Db, now: datetime, worker: str, ttl: float) -> None:
         """Offer the work to a worker that polled. A worker that had it before learns of the loss by its next heartbeat."""

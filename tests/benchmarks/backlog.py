@@ -158,6 +158,7 @@ _NOTIFICATIONS = """
 
 def queries() -> dict[str, float]:
     """Return the milliseconds of each hint query. Each is the median of queries that hint, and of ones that find all hinted."""
+    from models.notices.notification import Notification
     from models.operate import due, queued
     from models.session.tool_call.row import ToolCall
     from models.session.turn.row import Turn
@@ -165,7 +166,7 @@ def queries() -> dict[str, float]:
     looks: dict[str, Callable[[], object]] = {
         "turns": lambda: queued.hints(Turn),
         "calls": lambda: (queued.queues(), queued.hints(ToolCall)),
-        "notifications": queued.notification_hints,
+        "notifications": lambda: (queued.change_hints(), queued.hints(Notification)),
         "rescue of turns": lambda: due.lapsed(Turn),
     }
     return {name: 1000 * statistics.median(timed(look) for _ in range(9)) for name, look in looks.items()}

@@ -29,6 +29,7 @@ from models.operate import due, queued, removals, retention
 from models.session.approval.evidence import Evidence
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.session.work import Work
 from models.settings.providers import registry as providers_registry
 from models.workspace import key_lookup, toolset
@@ -43,7 +44,8 @@ READS = "a look"
 
 
 def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **more: Any) -> Any:
-    doing.set("dispatch_calls" if table is ToolCall else "dispatch_turns")
+    if table in {ToolCall, Turn}:
+        doing.set("dispatch_calls" if table is ToolCall else "dispatch_turns")
     return hints(table, *args, **more)
 
 

@@ -121,14 +121,14 @@ def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(
         db.get_one(Endpoint, endpoint.id, lock=True).fail(database_clock.now(db))
     with transaction(stage.workspace_id) as db:
         assert not claim_delivery(db, first)
-    assert queued.delivery_hints() == [], "for half as long as it has been failing"
+    assert queued.hints(Delivery) == [], "for half as long as it has been failing"
     clock.advance(51)
-    assert len(queued.delivery_hints()) == 1, "a failing endpoint is sent one"
+    assert len(queued.hints(Delivery)) == 1, "a failing endpoint is sent one"
     clock.advance(3600)
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).fail(database_clock.now(db))
     clock.advance(LONGEST_PAUSE.total_seconds() - 1)
-    assert queued.delivery_hints() == []
+    assert queued.hints(Delivery) == []
     [test] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
         assert claim_delivery(db, test)
@@ -148,7 +148,7 @@ def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoi
     dead = set(new_deliveries(stage, new_endpoint("https://example.com/dead"), due.BATCH + 100))
     [late] = new_deliveries(stage, new_endpoint("https://example.com/living"), 1)
     clock.advance(3600)
-    sent = {hint.args[0] for hint in queued.delivery_hints()}
+    sent = {hint.args[0] for hint in queued.hints(Delivery)}
     assert late in sent
     assert len(sent & dead) == AT_ONCE
 
@@ -173,7 +173,7 @@ def test_events_for_a_failing_endpoint_fill_no_queue(stage: Stage, new_endpoint:
     stage.session()
     waiting = deliveries(stage)[-1]
     assert [hint for hint in hints if hint.task == "deliver.send"] == []
-    assert [hint.args for hint in queued.delivery_hints()] == [(waiting.id, stage.workspace_id)], "the next sweep begins"
+    assert [hint.args for hint in queued.hints(Delivery)] == [(waiting.id, stage.workspace_id)], "the next sweep begins"
 
 
 def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_endpoint: NewEndpoint) -> None:

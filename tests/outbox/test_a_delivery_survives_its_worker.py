@@ -21,6 +21,7 @@ from deploy.folder import free_port
 from models.database import transactions
 from models.database.transactions import transaction
 from models.operate import queued
+from models.outbox.delivery import Delivery
 from models.settings import settings
 from workers import deliver, enqueue, sweeps
 
@@ -69,7 +70,7 @@ def test_without_redis_an_event_is_queued_and_delivered_by_the_sweep(
     [delivery] = deliveries(stage)
     assert delivery.status == "queued"
     clock.advance(settings().rehint_seconds + 1)
-    for hint in queued.delivery_hints():
+    for hint in queued.hints(Delivery):
         work(deliver.send, *hint.args)
     assert deliveries(stage)[0].status == "done"
 

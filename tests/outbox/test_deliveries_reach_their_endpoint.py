@@ -184,9 +184,9 @@ def test_sweeps_hint_again_at_queued_deliveries_and_take_back_those_of_dead_work
     new_endpoint(receiver.url, "session.created")
     stage.session()
     [delivery] = deliveries(stage)
-    assert queued.delivery_hints() == []
+    assert queued.hints(Delivery) == []
     clock.advance(settings().rehint_seconds + 1)
-    assert [hint.args for hint in queued.delivery_hints()] == [(delivery.id, stage.workspace_id)]
+    assert [hint.args for hint in queued.hints(Delivery)] == [(delivery.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
         assert claim_delivery(db, delivery.id)
     clock.advance(100)

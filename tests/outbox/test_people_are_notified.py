@@ -262,14 +262,14 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, ops: Receiver) -> None
 def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_notification_too(stage: Stage, ops: Receiver, clock: Clock) -> None:
     channel(stage)
     ask(stage, stage.session())
-    assert queued.notification_hints() == []
+    assert queued.change_hints() == []
     clock.advance(settings().rehint_seconds + 1)
-    [hint] = queued.notification_hints()
+    [hint] = queued.change_hints()
     assert hint.task == "deliver.fan_out"
     fan_out(stage)
     clock.advance(settings().rehint_seconds + 1)
     [row] = notifications(stage)
-    assert queued.notification_hints() == [Notification.hint_of(row.id, stage.workspace_id)]
+    assert queued.hints(Notification) == [Notification.hint_of(row.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
         Notification.due(db, row.id)
         db.get_one(Notification, row.id).claim(db, row.created_at)

@@ -11,6 +11,7 @@ from rows.stage import Stage, call, entry
 
 from models.database import transactions
 from models.database.transactions import Hint, transaction
+from models.notices.notification import Notification
 from models.operate import due, queued
 from models.operate.failing import LeftForLater, Row, bounded
 from models.session.hints import AT_ONCE
@@ -183,7 +184,7 @@ def test_due_notifications_and_changes_are_hinted_in_batches(stage: Stage, datab
         for insert in (_CHANGES, _NOTIFICATIONS):
             db.execute(insert, (stage.workspace_id, due.BATCH + 5))
     for changes, notifications in ((due.BATCH, due.BATCH), (5, 5), (0, 0)):
-        tasks = Counter(hint.task for hint in queued.notification_hints())
+        tasks = Counter(hint.task for hint in (*queued.change_hints(), *queued.hints(Notification)))
         assert (tasks["deliver.fan_out"], tasks["deliver.notify"]) == (changes, notifications)
 
 
@@ -193,7 +194,7 @@ def test_a_locked_notification_delays_no_other_one(stage: Stage, database_urls: 
         db.execute(_NOTIFICATIONS, (stage.workspace_id, 2))
     with transaction(stage.workspace_id) as locked:
         locked.rows("SELECT FROM notification WHERE id = 'ntfn_1' FOR UPDATE")
-        assert [hint.args[0] for hint in queued.notification_hints()] == ["ntfn_2"]
+        assert [hint.args[0] for hint in queued.hints(Notification)] == ["ntfn_2"]
 
 
 _CHANNEL = """

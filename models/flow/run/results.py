@@ -114,7 +114,7 @@ def give_up_call(db: Db, session_id: str, call_id: str, why: str) -> None:
     """Give an error result to a call that no worker can claim, or that cannot be taken back. Does not read the call's input."""
     session = lock_alone(db, session_id)
     call = db.get(ToolCall, call_id)
-    if call is None or call.session_id != session.id or not (call.status == "queued" or call.is_lapsed(session.now)):
+    if call is None or call.session_id != session.id or not call.is_unheld(session.now):
         return
     session.note(_actor(session), "tool_call.given_up", call.id, attempt=call.attempt)
     if call.status == "queued":

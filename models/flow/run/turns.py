@@ -213,7 +213,7 @@ def give_up_turn(db: Db, session_id: str, turn_id: str, why: str) -> None:
     """
     session = lock_alone(db, session_id)
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or not (turn.status == "queued" or turn.is_lapsed(session.now)):
+    if turn is None or turn.session_id != session.id or not turn.is_unheld(session.now):
         return
     if turn.status == "queued":
         turn.read_queue(db, session, turn.id)

@@ -60,7 +60,7 @@ def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: S
             return True
     if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):
         return False
-    turn.due_at, turn.hinted_at = session.now + timedelta(seconds=AGAIN_SECONDS), None
+    turn.postpone(session.now + timedelta(seconds=AGAIN_SECONDS))
     return True
 
 

@@ -93,7 +93,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
-        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
+        self.requeue(db, session.now, hinted_at=session.now, **changes)
         hint_queued(db, self.hint(session))
 
     def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
@@ -114,14 +114,11 @@ class ToolCall(ToolCallColumns, Leased, Base):
     def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool, task: str | None) -> None:
         """Take the lease and insert the attempt's row. `idempotent`: whether the tool still is."""
         self.mark_session(db, session)
-        db.move(
-            self,
-            "running",
-            fence=self.fence + 1,
-            attempt=self.attempt + 1,
-            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
+        self.take_lease(
+            db,
+            session.now + timedelta(seconds=settings().lease_seconds),
+            task,
             worker=worker,
-            task=task,
             held_back=None,
             idempotent=idempotent,
         )
@@ -153,7 +150,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
         echoes = echoes_of(db, self) if echoes is None else echoes
         if self.status == "running":
             self.end_attempt(db, session, status)
-        db.move(self, status, is_error=is_error, settled_at=session.now, lease_until=None, **changes)
+        self.end_lease(db, status, is_error=is_error, settled_at=session.now, **changes)
         result = CallResult.put(db, self, content, structured)
         self.announce(db, session)
         if not by_client:
@@ -170,19 +167,19 @@ class ToolCall(ToolCallColumns, Leased, Base):
     def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
         """End this attempt with the tool's questions. The next attempt brings the answers."""
         self.end_attempt(db, session, "asked")
-        db.move(self, "asked", lease_until=None)
+        self.end_lease(db, "asked")
         call_input = CallInput.of(db, self.id)
         call_input.question, call_input.answers = question, None
 
     def put_back(self, db: Db, session: Session) -> None:
         """Queue the call again, because the attempt did not begin. Sends no hint: the caller says when the next attempt is due."""
         self.end_attempt(db, session, "not_begun")
-        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None)
+        self.requeue(db, session.now, hinted_at=session.now)
 
     def become_unknown(self, db: Db, session: Session) -> None:
         """Set the status `unknown`: the call began, and nobody knows how it ended."""
         self.end_attempt(db, session, "unknown")
-        db.move(self, "unknown", lease_until=None)
+        self.end_lease(db, "unknown")
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Record the end of the present attempt."""

@@ -155,14 +155,11 @@ class Turn(Leased, Base):
 
     def claim(self, db: Db, session: Session, worker: str, quote: Charge, task: str | None) -> None:
         """Take the lease. `quote` is the highest charge that the attempt may cause."""
-        db.move(
-            self,
-            "running",
-            fence=self.fence + 1,
-            attempt=self.attempt + 1,
-            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
+        self.take_lease(
+            db,
+            session.now + timedelta(seconds=settings().lease_seconds),
+            task,
             worker=worker,
-            task=task,
             started_at=session.now,
             quote=quote.stored | ({"person": session.spender} if session.spender else {}),
             span_id=session.emit(db, "span.model_request_start", {}).id,
@@ -251,4 +248,4 @@ class Turn(Leased, Base):
         """Move to a status without a lease. If an attempt was under way, spend limits no longer reserve its cost."""
         if self.status == "running" and self.quote:
             spend_sums.release(db, session.agent_id, self.quote, session.now)
-        db.move(self, status, lease_until=None, **changes)
+        self.end_lease(db, status, **changes)
