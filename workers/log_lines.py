@@ -40,7 +40,7 @@ class OnlyWhatActed(logging.Filter):
 
 
 def use(logger: logging.Logger, **_: Any) -> None:
-    """Configure the log of a worker or beat, after Celery has."""
+    """Configure the log of a worker or beat, after Celery has. At the level `debug` no line is dropped."""
     log_lines.use(logger.handlers, ids)
-    for handler in logger.handlers:
+    for handler in [] if logger.isEnabledFor(logging.DEBUG) else logger.handlers:
         handler.addFilter(OnlyWhatActed())

@@ -11,7 +11,19 @@ from doors.served import message
 from faults.plant import SCRIPT, Crowd, Plant
 from own_database import Clock
 
-BEAT = [sys.executable, "-m", "celery", "--quiet", "-A", "workers", "beat", "--scheduler", "workers.sweeps:Scheduler", "-l", "info"]
+BEAT = [
+    sys.executable,
+    "-m",
+    "celery",
+    "--quiet",
+    "-A",
+    "workers",
+    "beat",
+    "--scheduler",
+    "workers.sweeps:Scheduler",
+    "-l",
+    "debug",
+]
 TEN_MINUTES = 600
 
 

@@ -15,7 +15,7 @@ from api.serving import use_log_lines
 from models.operate import log_lines
 from models.settings import settings
 from workers.celery import app
-from workers.log_lines import OnlyWhatActed, ids
+from workers.log_lines import OnlyWhatActed, ids, use
 
 
 @pytest.fixture
@@ -94,6 +94,15 @@ def test_a_request_s_line_names_the_request(production: None, capsys: pytest.Cap
     first, second = (json.loads(text) for text in capsys.readouterr().err.splitlines())
     assert (first["request_id"], first["message"]) == ("req_1", "slow")
     assert (second["logger"], second["message"]) == ("gunicorn.error", "Booting")
+
+
+@pytest.mark.parametrize(("level", "filters"), [(logging.INFO, 1), (logging.DEBUG, 0)])
+def test_at_the_level_debug_no_line_is_dropped(level: int, filters: int) -> None:
+    logger = logging.getLogger(f"test.{level}")
+    logger.setLevel(level)
+    logger.addHandler(logging.StreamHandler())
+    use(logger)
+    assert len(logger.handlers[0].filters) == filters
 
 
 @pytest.mark.parametrize(
