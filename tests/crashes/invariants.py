@@ -19,9 +19,10 @@ from models.session.approval.row import Approval
 from models.session.event import Event
 from models.session.row import Session
 from models.session.tool_call.attempt import Attempt
+from models.session.tool_call.columns import BUDGET
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
-from models.session.tool_call.row import BUDGET, ToolCall
+from models.session.tool_call.row import ToolCall
 from models.session.turn.reply import Reply
 from models.session.turn.row import Turn
 from models.session.turn.usage import TurnUsage
