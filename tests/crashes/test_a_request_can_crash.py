@@ -7,7 +7,7 @@ from audit.tampering import verified
 from crashes.boundaries import of
 from crashes.journey import EFFECT, Journey
 from crashes.likeness import masked, rows
-from crashes.requests import REQUESTS, SAME_DOOR, RequestParts, request_for, writing
+from crashes.writing_requests import REQUESTS, SAME_DOOR, RequestParts, request_for, writing
 from flask import Flask
 from rows.stage import Stage
 from werkzeug.test import TestResponse

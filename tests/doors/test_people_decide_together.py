@@ -145,7 +145,7 @@ def test_settings_that_no_people_could_meet_are_refused(caller: Caller, stage: S
         bad(caller.post("/v1/agents", json=body), 400, *words)
 
     bash = "tools.0.configs.bash.approval"
-    refused(f"{bash}.approvers: group:grp_none is not a group", approvers=["group:grp_none"])
+    refused(f"{bash}.approvers: group:grp_none is neither a group", approvers=["group:grp_none"])
     refused(f"{bash}: 0 people are in", approvers=[f"group:{legal}"])
     refused(f"{bash}: 2 people are in", "3 must approve", approvers=[f"group:{finance}"], required_approvals=3)
     legally = {"approval": {"approvers": [f"group:{finance}"]}}

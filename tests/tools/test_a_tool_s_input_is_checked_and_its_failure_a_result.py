@@ -36,12 +36,13 @@ def test_the_six_built_in_tools_have_their_effects():
     }
 
 
-def test_the_six_built_in_tools_take_the_fields_of_the_agent_toolset():
+def test_the_six_built_in_tools_take_the_fields_of_the_agent_toolset_and_bash_a_directory_too():
     from anthropic.types import beta
 
     for known in AGENT_TOOLSET.values():
         theirs = getattr(beta, f"BetaManagedAgentsAgentToolset20260401{known.name.title()}Input").model_json_schema()
-        assert set(known.input_schema["properties"]) == set(theirs["properties"])
+        ours = {"working_directory"} if known.name == "bash" else set()
+        assert set(known.input_schema["properties"]) == set(theirs["properties"]) | ours
         assert set(known.input_schema.get("required", [])) == set(theirs.get("required", []))
 
 
