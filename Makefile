@@ -48,7 +48,7 @@ lock: setup
 
 # Pictures of the inbox and of Flower for the documents, into docs/images.
 screenshots: setup
-	@$(BIN)/python -m pytest -n 0 tests/inbox/screenshots.py tests/local/screenshots.py
+	@$(BIN)/python -m pytest -n 0 tests/inbox/screenshots.py tests/local/flower_screenshots.py
 
 # In an environment of its own: what it needs makes the import of jsonschema, in each of our processes, two seconds longer.
 sbom: setup

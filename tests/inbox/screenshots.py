@@ -124,4 +124,4 @@ def _picture(
     visitor = visit("admin", somebody=anna, phone=device == "phone", color_scheme=theme, **size)
     for name, path in paths.items():
         visitor.open(path)
-        visitor.page.screenshot(path=IMAGES / f"{name}-{device}-{theme}.png")
+        visitor.page.screenshot(path=IMAGES / f"{name}-{device}-{theme}.png", animations="disabled")  # buttons are full
