@@ -43,10 +43,10 @@ def hints(table: type[Leased], limit: int = BATCH, *, queue: str | None = None, 
         if table is not ToolCall:
             statement, hint = _HINT[table]
             return [hint(row) for row in db.rows(statement, **values)]
-        named = queue is not None
+        of_one_queue = queue is not None
         # The hint of a call that was held back is not lost: a worker took it.
-        held_back = db.rows(_HINT_HELD_BACK[named], **values | {"is_empty": False})
-        return [hint_of("tool.run", row, queue) for row in (*db.rows(_HINT_CALLS[named], **values), *held_back)]
+        held_back = db.rows(_HINT_HELD_BACK[of_one_queue], **values | {"is_empty": False})
+        return [hint_of("tool.run", row, queue) for row in (*db.rows(_HINT_CALLS[of_one_queue], **values), *held_back)]
 
 
 def change_hints(limit: int = BATCH, *, is_empty: bool = False) -> list[Hint]:
@@ -117,12 +117,14 @@ _IF_FAILING_ONE = f"CASE WHEN endpoint.failing_since IS NULL THEN {DELIVERIES_AT
 _BEGINS = f"workspace_id <> ALL ({HALTED})"
 _TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=RETURNED["turn.run"])
 _HINT_CALLS = {
-    named: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=RETURNED["tool.run"])
-    for named, calls in CALLS.items()
+    of_one_queue: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=RETURNED["tool.run"])
+    for of_one_queue, calls in CALLS.items()
 }
 _HINT_HELD_BACK = {
-    named: _oldest("tool_call", f"{HELD_BACK} AND {in_queue} AND {_BEGINS}", order="queue, due_at", returning=RETURNED["tool.run"])
-    for named, in_queue in IN_QUEUE.items()
+    of_one_queue: _oldest(
+        "tool_call", f"{HELD_BACK} AND {in_queue} AND {_BEGINS}", order="queue, due_at", returning=RETURNED["tool.run"]
+    )
+    for of_one_queue, in_queue in IN_QUEUE.items()
 }
 _DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, joined=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)
 _HINT_CHANGES = _oldest("approval_change", "true", returning=_OF_WORKSPACE)

@@ -40,8 +40,8 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> res
     payloads = [plain(event) for event in body.events]
     queue.check_session(db, principal, session_id)
     session = lock(db, session_id)
-    stored = receive(db, session, principal, payloads)
-    return responses.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in stored])
+    events = receive(db, session, principal, payloads)
+    return responses.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in events])
 
 
 @events.get("")

@@ -69,12 +69,12 @@ def check(db: Db, session: Session, principal: Principal, approval: Approval, de
 
 def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decision) -> str:
     """Return the event id of the decision that this one repeats. Raises Conflict for a different decision."""
-    seen = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
+    hash_fits = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
     same = approval.decision == decision.stored and approval.status not in {"expired", "cancelled"}
     if not same and approval.by_person:  # a vote that another person's vote made the decision
         winning = votes.for_choice(db, approval, approval.decision or {})
         same = any(vote.person_id == principal.id and vote.decision == decision.stored for vote in winning)
-    if same and seen and approval.by_person and approval.event_id:
+    if same and hash_fits and approval.by_person and approval.event_id:
         return approval.event_id
     raise taken(approval)
 

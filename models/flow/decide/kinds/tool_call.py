@@ -45,9 +45,9 @@ def _allow(db: Db, session: Session, principal: Principal, approval: Approval, c
 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
-    seen = call.announced and call.kind == "self_hosted"
-    event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
-    if seen:
+    client_has_call = call.announced and call.kind == "self_hosted"
+    event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not client_has_call)
+    if client_has_call:
         call_edits.replace(db, session, call, edited, shown, approval.started_by)
     else:
         call_edits.edit(db, call, edited, approval.started_by)
