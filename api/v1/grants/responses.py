@@ -43,8 +43,7 @@ class Grant(ResponseModel):
     @classmethod
     def of(cls, row: grant.Grant, now: datetime, offer: Offer) -> Self:
         """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
-        ended = row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
-        live = not ended and (row.max_uses is None or row.uses < row.max_uses)
+        live = row.is_live(now)
         return cls.from_row(row, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None)
 
 

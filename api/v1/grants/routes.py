@@ -17,7 +17,7 @@ from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
 from models.pure.policy import Granted, Rule
 from models.session.approval.deadline import OVERDUE
-from models.session.approval.grant import Grant, is_exact
+from models.session.approval.grant import Grant, is_exact, live_sql
 from models.session.approval.offers import offers_of
 from models.session.approval.row import Approval
 from models.session.row import Session
@@ -29,7 +29,7 @@ grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id))
 MAX_PREVIEWED = 500
 """Most pending approvals that a preview considers, oldest first."""
-LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"
+LIVE = live_sql(clock.STARTED)
 
 
 @grants.get("")
@@ -38,7 +38,7 @@ def index(db: Db, _principal: Principal, query: GrantList) -> Page[responses.Gra
     """List the workspace's grants, newest first."""
     selection = Selection(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
-        selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
+        selection = selection.where(LIVE if query.live else f"NOT {LIVE}")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
     return Page[responses.Grant](data=answered(db, rows), next_page=after)
 

@@ -126,23 +126,23 @@ class Grant(Base):
 
     @classmethod
     def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
-        """Return the usable grants of the session and its agent for these tools."""
-        return db.find(cls, _LIVE, session=session.id, tools=sorted(set(tools)))
+        """Return the live grants of the session and its agent for these tools."""
+        return db.find(cls, _OF_SESSION, session=session.id, tools=sorted(set(tools)))
 
     @classmethod
     def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
         """Return the grants of `live`, locked in the order of their ids. For callers that will count uses."""
-        return db.find(cls, f"{_LIVE} FOR NO KEY UPDATE", session=session_id, tools=sorted(set(tools)))
+        return db.find(cls, f"{_OF_SESSION} FOR NO KEY UPDATE", session=session_id, tools=sorted(set(tools)))
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
-        """Count one use of each grant and return None. If a grant is used up or revoked, count nothing and return its id."""
+        """Count one use of each grant and return None. If a grant is not live any more, count nothing and return its id."""
         ids = sorted(set(grant_ids))
         if not ids:
             return None
-        usable = {grant_id for (grant_id,) in db.rows(_USABLE, ids=ids)}
-        if missing := [grant_id for grant_id in ids if grant_id not in usable]:
-            return missing[0]
+        live = {grant_id for (grant_id,) in db.rows(_LIVE_AMONG, ids=ids)}
+        if ended := [grant_id for grant_id in ids if grant_id not in live]:
+            return ended[0]
         db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
         for grant_id in ids:
             session.note(system("policy", session.workspace_id), "grant.used", grant_id)
@@ -152,7 +152,7 @@ class Grant(Base):
     def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
         """Return those of the grants that are neither revoked nor expired, locked. Their uses were counted earlier."""
         ids = sorted(set(grant_ids))
-        return db.find(cls, _STANDING, ids=ids, now=session.now) if ids else []
+        return db.find(cls, _STANDING_AMONG, ids=ids, now=session.now) if ids else []
 
     @classmethod
     def end_all(cls, db: Db, session: Session) -> None:
@@ -172,6 +172,14 @@ class Grant(Base):
             return
         self.revoked_at, self.revoked_by = clock.now(db), str(principal)
         acts.record(db, principal, "grant.revoked", self.id, {"tool": self.tool, "scope": self.scope, "uses": self.uses})
+
+    def stands(self, now: datetime) -> bool:
+        """True if the grant is neither revoked nor expired at `now`: `stands_sql`. A call keeps the use that it has counted."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+    def is_live(self, now: datetime) -> bool:
+        """True if the grant may still allow calls at `now`, since it stands and has uses left: `live_sql`."""
+        return self.stands(now) and (self.max_uses is None or self.uses < self.max_uses)
 
     @property
     def rule(self) -> Rule:
@@ -206,37 +214,38 @@ class Grant(Base):
 
     @staticmethod
     def _check_limit(db: Db, session: Session, *, always: bool) -> None:
-        """Raise Conflict if the agent (`always`) or the session has its maximum of usable grants."""
+        """Raise Conflict if the agent (`always`) or the session has its maximum of live grants."""
         owner = f"{_OF_AGENTS} AND agent_id = %(agent)s AND expires_at > %(now)s" if always else "session_id = %(session)s"
         where = {"agent": session.agent_id} if always else {"session": session.id}
-        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_usable('%(now)s')}", now=session.now, **where)  # noqa: S608 - names of our own
+        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {live_sql('%(now)s')}", now=session.now, **where)  # noqa: S608 - names of our own
         if always and count >= MAX_OF_AGENT:
             raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
         if not always and count >= MAX_OF_SESSION:
             raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
 
 
-_STANDS = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
-_HAS_USES = "(max_uses IS NULL OR uses < max_uses)"
-_USABLE = f"SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND {_HAS_USES} ORDER BY id FOR UPDATE"  # noqa: S608
+def stands_sql(now: str) -> str:
+    """Return `Grant.stands` as an SQL condition, at the time `now`."""
+    return f"(revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now}))"
 
 
-def _usable(now: str) -> str:
-    """Return the condition of a usable grant in SQL, at the time `now`."""
-    return f"{_STANDS.format(now=now)} AND {_HAS_USES}"
+def live_sql(now: str) -> str:
+    """Return `Grant.is_live` as an SQL condition, at the time `now`. These two are the only definitions of a live grant."""
+    return f"({stands_sql(now)} AND (max_uses IS NULL OR uses < max_uses))"
 
 
-_OF_TOOLS = f"tool = ANY(%(tools)s) AND {_usable(clock.STARTED)}"
-_LIVE = f"""
+_OF_TOOLS = f"tool = ANY(%(tools)s) AND {live_sql(clock.STARTED)}"
+_OF_SESSION = f"""
     WHERE id = ANY (ARRAY(
         SELECT id FROM approval_grant WHERE session_id = %(session)s AND {_OF_TOOLS}
         UNION ALL SELECT id FROM approval_grant
         WHERE {_OF_AGENTS} AND agent_id = (SELECT agent_id FROM session WHERE id = %(session)s)
             AND expires_at > {clock.STARTED} AND {_OF_TOOLS}
-    )) AND {_usable("assent_now()")} ORDER BY id
+    )) AND {live_sql("assent_now()")} ORDER BY id
 """  # noqa: S608 - conditions of our own
 """Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""
-_STANDING = f"WHERE id = ANY(%(ids)s) AND {_STANDS.format(now='%(now)s')} ORDER BY id FOR SHARE"
+_LIVE_AMONG = f"SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND {live_sql('assent_now()')} ORDER BY id FOR UPDATE"  # noqa: S608
+_STANDING_AMONG = f"WHERE id = ANY(%(ids)s) AND {stands_sql('%(now)s')} ORDER BY id FOR SHARE"
 
 
 def is_exact(rule: Rule) -> bool:
