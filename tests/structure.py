@@ -265,7 +265,9 @@ def main() -> int:
     texts = {file: file.read_text("utf-8") for file in files}
     trees = {file: ast.parse(text) if file.suffix == ".py" else None for file, text in texts.items()}
     modules = [tree for tree in trees.values() if tree]
-    by_kind = sum(comparisons_of_kinds(texts[file], tree) for file, tree in trees.items() if "kinds" not in file.parts)
+    by_kind = sum(
+        comparisons_of_kinds(texts[file], tree) for file, tree in trees.items() if "kinds" not in file.relative_to(ROOT).parts
+    )
     counts += [
         ("functions with six and more parameters", sum(map(functions_with_six_parameters, modules)), MOST_WITH_SIX_PARAMETERS),
         ("comparisons of an approval's kind", by_kind, MOST_COMPARISONS_OF_KINDS),

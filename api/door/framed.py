@@ -21,11 +21,9 @@ from flask import Blueprint, Response, render_template, request
 from api.door import errors, pages, parsing
 from api.door.routes import HTML
 from models.database.rows import Db
-from models.database.transactions import transact
 from models.errors import Refusal
-from models.flow.decide.deadlines import too_late
+from models.flow.decide.deadlines import transact_in_time
 from models.people.principal import PersonPrincipal
-from models.session.approval.deadline import DeadlinePassed
 
 
 class Page:
@@ -93,10 +91,7 @@ class FramedPages:
             result = show(db)
             return result, self.frame(db, person) if isinstance(result, Page) else {}
 
-        try:
-            result, frame = transact(person.workspace_id, framed)
-        except DeadlinePassed as late:
-            raise too_late(late) from None
+        result, frame = transact_in_time(person.workspace_id, framed)
         if isinstance(result, str):
             return pages.see(result)
         text = render_template(result.template, section=section, **frame, **result.values)

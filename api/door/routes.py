@@ -25,11 +25,9 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.errors import Busy, Invalid
-from models.flow.decide.deadlines import too_late
-from models.session.approval.deadline import DeadlinePassed
+from models.flow.decide.deadlines import transact_in_time
 from models.workspace.idempotency import OnItsWay, Slip
 
-T = TypeVar("T")
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
 P = ParamSpec("P")
@@ -179,7 +177,7 @@ def deliver(effect: Effect, response: Response) -> Response:
 def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:
     """Make the effect and store its response in one transaction, or return the stored response to an equal request."""
     if slip is None:
-        return Effect(_act(principal, lambda db: dumps(act(db))))
+        return Effect(transact_in_time(principal.workspace_id, lambda db: dumps(act(db))))
     asked_at: datetime | None = None
 
     def replay_or_act(db: Db) -> Effect:
@@ -193,19 +191,12 @@ def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], Bas
 
     while True:
         try:
-            return _act(principal, replay_or_act)
+            return transact_in_time(principal.workspace_id, replay_or_act)
         except OnItsWay as other:
             asked_at = other.asked_at
             time.sleep(LOOK_AGAIN_SECONDS)
             if arrival.hung_up():
                 raise Busy("Its client has hung up: the next try gets the answer.") from None
-
-
-def _act(principal: Principal, act: Callable[[Db], T]) -> T:
-    try:
-        return transact(principal.workspace_id, act)
-    except DeadlinePassed as late:
-        raise too_late(late) from None
 
 
 def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:

@@ -23,9 +23,10 @@ from api.v1.approvals.requests import DecisionBody
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.database.transactions import transact, transaction
+from models.database.transactions import transaction
 from models.errors import Invalid, NotFound, Refusal
 from models.flow.decide import links as by_link
+from models.flow.decide.deadlines import transact_in_time
 from models.flow.lock import lock
 from models.notices import link
 from models.notices.link import Link
@@ -111,7 +112,7 @@ def _decided(row: Link, token: str, code: str) -> Response:
             limits.take_attempt(to=_ATTEMPT)
             left = f"{counted(tries, 'more wrong code')} and the link is used up." if tries else "The link is used up now: sign in."
             return _page(row, 403, fault=f"This is not the code in the message. {left}", used_up=not tries)
-        transact(row.workspace_id, partial(_decide, row=row, decision=decision))
+        transact_in_time(row.workspace_id, partial(_decide, row=row, decision=decision))
     except link.UsedUp:
         raise
     except Refusal as refusal:

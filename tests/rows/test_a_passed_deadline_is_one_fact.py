@@ -10,17 +10,24 @@ from people import Somebody, member
 from rows.stage import Stage
 from rows.voting import ask
 
+from api.v1.approvals.bulk import NoneDecided, decide_all
+from api.v1.approvals.requests import BulkDecision
 from models.database import clock as database_clock
 from models.database import ids
+from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.decide import links
+from models.flow.decide.deadlines import transact_in_time
+from models.flow.decide.decisions import decide
 from models.flow.judge.grants import release_waiting
+from models.flow.lock import lock
 from models.notices import link
 from models.notices.link import Link
 from models.operate import gauges
 from models.session.approval import deadline as approval_deadline
 from models.session.approval.deadline import OVERDUE, DeadlinePassed, overdue
+from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt, passed, passed_sql
@@ -135,3 +142,32 @@ def test_a_grant_releases_a_call_whose_deadline_stood_still(stage: Stage, approv
     stage.confirm(other, stage.propose(other).id, scope="always")
     assert release_waiting(stage.workspace_id, approval.session_id) == 1
     assert stage.get(ToolCall, approval.tool_call_id).status == "queued"
+
+
+def test_a_late_decision_is_told_what_the_deadline_did(stage: Stage, clock: Any) -> None:
+    session_id = stage.session(approval={"timeout_seconds": 60})
+    late = ask(stage, session_id)
+    clock.advance(61)
+
+    def alone(db: Db) -> None:
+        decide(db, lock(db, session_id), stage.principal, db.get_one(Approval, late.id, lock=True), Decision("allow"))
+
+    with pytest.raises(Conflict) as refusal:
+        transact_in_time(stage.workspace_id, alone)
+    assert stage.get(ToolCall, late.tool_call_id).status == "expired", "no sweep has run"
+    assert refusal.value.winner
+    assert refusal.value.winner["decided_by"] == "system:sweep.expire_approvals"
+
+
+def test_a_late_decision_among_others_is_told_what_the_deadline_did(stage: Stage, clock: Any) -> None:
+    late = ask(stage, stage.session(approval={"timeout_seconds": 60}))
+    clock.advance(61)
+    other = ask(stage, stage.session())
+    items = [BulkDecision(approval_id=each.id, result="allow") for each in (other, late)]
+    with pytest.raises(NoneDecided) as refusal:
+        transact_in_time(stage.workspace_id, lambda db: decide_all(db, stage.principal, items))
+    assert stage.get(ToolCall, late.tool_call_id).status == "expired", "no sweep has run"
+    assert stage.get(ToolCall, other.tool_call_id).status == "asked"
+    cause = refusal.value.__cause__
+    assert isinstance(cause, Conflict)
+    assert (cause.winner or {})["status"] == "expired"

@@ -13,10 +13,8 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from models.flow.carry_on.next_step import one_step
-from models.flow.decide.deadlines import too_late
 from models.flow.decide.decisions import decide
 from models.flow.lock import lock
-from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.face import Room, require_whole
 from models.session.approval.row import Approval
 from models.session.row import Session
@@ -30,7 +28,6 @@ class NoneDecided(Refusal):
     """One of several decisions was refused, so none is stored."""
 
     def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: Refusal) -> None:
-        self.cause = cause
         refused = len(before)
         outcomes = [_WOULD.get(outcome, outcome) for outcome in before]
         outcomes += ["refused"] + ["not_tried"] * (len(items) - refused - 1)
@@ -42,8 +39,9 @@ class NoneDecided(Refusal):
         super().__init__(f"decisions.{refused}{between}{cause} None of the decisions was made.")
 
     def response(self) -> Response:
-        """Return the error's response. If a decision came too late, the expiry is written first, as for a single decision."""
-        cause = too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
+        """Return the error's response: with the status and the winner of the refusal that is its cause."""
+        cause = self.__cause__
+        assert isinstance(cause, Refusal), "a refusal has caused it"
         winner = cause.winner if isinstance(cause, Conflict) else None
         return errors.respond(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
 

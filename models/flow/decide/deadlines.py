@@ -1,9 +1,12 @@
 """Deadlines: the effect of `on_timeout` when nobody decides in time, and the reminder before. The default is no."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from models.audit.principal import Principal, system
 from models.database.rows import Db
-from models.database.transactions import transaction
-from models.errors import Conflict
+from models.database.transactions import transact, transaction
+from models.errors import Conflict, Refusal
 from models.flow.carry_on.halts import move_deadlines
 from models.flow.carry_on.next_step import carry_on, stop
 from models.flow.decide.decisions import taken
@@ -19,6 +22,8 @@ from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt
+
+T = TypeVar("T")
 
 
 def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
@@ -56,8 +61,33 @@ def remind_due(workspace_id: str, session_id: str) -> int:
         return len(waiting)
 
 
+def transact_in_time(workspace_id: str, act: Callable[[Db], T]) -> T:
+    """Return what `act` returns in a transaction, as `transact` does, where `act` may decide approvals.
+
+    If a decision came too late, `on_timeout` is applied now, whether or not a sweep has run. Then the conflict with the winning
+    decision is raised, or the refusal that the late decision has caused, with the conflict as its cause.
+    """
+    try:
+        return transact(workspace_id, act)
+    except Refusal as refusal:
+        late = _late_decision(refusal)
+        if late is None:
+            raise
+        conflict = too_late(late)
+        if late is refusal:
+            raise conflict from None
+        raise refusal from conflict
+
+
+def _late_decision(error: BaseException | None) -> DeadlinePassed | None:
+    """Return the late decision that is the error, or that has caused it."""
+    while error is not None and not isinstance(error, DeadlinePassed):
+        error = error.__cause__
+    return error
+
+
 def too_late(late: DeadlinePassed) -> Conflict:
-    """Apply `on_timeout` now, whether or not a sweep has run. Returns the error for the late decision."""
+    """Apply `on_timeout` now. Returns the error for the late decision."""
     expire_due(late.workspace_id, late.session_id)
     with transaction(late.workspace_id) as db:
         approval = db.get(Approval, late.approval_id)

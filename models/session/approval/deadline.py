@@ -14,7 +14,7 @@ from models.workspace.halt import moved, passed, passed_sql
 
 
 class DeadlinePassed(Conflict):
-    """The decision came after the deadline and changed nothing. `deadlines.too_late` then applies `on_timeout`."""
+    """The decision came after the deadline and changed nothing. `transact_in_time` then applies `on_timeout`."""
 
     def __init__(self, approval: Approval) -> None:
         self.workspace_id, self.session_id, self.approval_id = approval.workspace_id, approval.session_id, approval.id

@@ -15,9 +15,9 @@ from api.door.errors import Denied
 from api.v1.channels.slack.requests import BlockActions
 from models.database import clock
 from models.database.rows import Db
-from models.database.transactions import transact, transaction
+from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from models.flow.decide.deadlines import too_late
+from models.flow.decide.deadlines import transact_in_time
 from models.flow.decide.decisions import decide
 from models.flow.lock import lock
 from models.notices.notification import Notification
@@ -28,7 +28,6 @@ from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
 from models.session.approval import sentences
-from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.decision import Decision
 from models.session.approval.face import MESSAGE, require_whole
 from models.session.approval.row import Approval
@@ -105,9 +104,7 @@ def _click(raw: bytes) -> Click | None:
 def _act(click: Click) -> None:
     """Make the decision, or queue the reply that says why nothing was decided."""
     try:
-        transact(click.button.workspace_id, partial(_decide, click=click))
-    except DeadlinePassed as late:
-        _refuse(click, too_late(late))
+        transact_in_time(click.button.workspace_id, partial(_decide, click=click))
     except Refusal as refusal:
         _refuse(click, refusal)
 
