@@ -7,13 +7,13 @@ from pydantic import Field, RootModel
 
 from api.chat.requests import MODEL
 from api.door.examples import IDS
-from api.door.responses import ApprovalId, EventId, Identified, IdPage, ResponseModel, SessionId, Time
+from api.door.responses import Identified, IdPage, ResponseModel, SessionId, Time
 from api.v1.approvals.requests import ApprovalKind
 from api.v1.approvals.responses import MadeDecision
-from api.v1.approvals.votes import CastVote
 from api.v1.sessions.waiting import WaitingForPerson
 from models.session.approval.row import Approval
-from models.session.approval.vote import Vote
+from models.session.approval.vote import CastVote, Vote
+from models.session.event.fields import ApprovalId, EventId
 
 CompletionId = Annotated[str, Field(examples=["chatcmpl_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])]
 ModelName = Annotated[str, Field(examples=[MODEL + IDS["agent_id"]])]
@@ -186,7 +186,7 @@ class ListedDecision(ResponseModel):
             approval_id=row.id,
             decision=MadeDecision.stored(**decision) if decision else None,
             decided_input=row.decided_shown,
-            votes=[CastVote.of(vote) for vote in votes],
+            votes=[vote.summary for vote in votes],
         )
 
 

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from models.database import ids
+
 Json = dict[str, Any]
 
 REF = "#/components/schemas/"
 _SUMMARY_LENGTH = 60
 
 IDS = {
-    kind: f"{prefix}_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+    kind: ids.example(prefix)
     for kind, prefix in {
         "agent_id": "agent",
         "api_key_id": "key",

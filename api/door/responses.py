@@ -1,10 +1,13 @@
 """Base classes and common types of the responses."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PlainSerializer, create_model
+from pydantic_core import CoreSchema
 
 from api.door.examples import IDS
 from models.pure.times import rfc3339
@@ -15,11 +18,8 @@ T = TypeVar("T")
 Time = Annotated[datetime, PlainSerializer(rfc3339)]
 AgentId = Annotated[str, Field(examples=[IDS["agent_id"]])]
 ApiKeyId = Annotated[str, Field(examples=[IDS["api_key_id"]])]
-ApprovalId = Annotated[str, Field(examples=[IDS["approval_id"]])]
 DeliveryId = Annotated[str, Field(examples=[IDS["delivery_id"]])]
 EnvironmentId = Annotated[str, Field(examples=[IDS["environment_id"]])]
-EventId = Annotated[str, Field(examples=[IDS["event_id"]])]
-GrantId = Annotated[str, Field(examples=[IDS["grant_id"]])]
 GroupId = Annotated[str, Field(examples=[IDS["rbac_group_id"]])]
 InviteId = Annotated[str, Field(examples=[IDS["invite_id"]])]
 ProviderKeyId = Annotated[str, Field(examples=[IDS["provider_key_id"]])]
@@ -78,6 +78,33 @@ class ResponseModel(BaseModel):
         return cast("Self", cls.model_construct(**values))
 
 
+M = TypeVar("M", bound=ResponseModel)
+typed_dict_of: dict[type[BaseModel], type] = {}
+"""The typed dict whose fields `with_fields_of` gave to a response."""
+
+
+def with_fields_of(typed_dict: type) -> Callable[[type[M]], type[M]]:
+    """Return a decorator that gives a response the fields of a typed dict, which describes the same JSON in events."""
+
+    def wrap(model: type[M]) -> type[M]:
+        fields: dict[str, Any] = {name: (hint, ...) for name, hint in get_type_hints(typed_dict, include_extras=True).items()}
+        extended = create_model(model.__name__, __base__=model, __doc__=model.__doc__, __module__=model.__module__, **fields)
+        typed_dict_of[extended] = typed_dict
+        return extended
+
+    return wrap
+
+
+@dataclass(frozen=True)
+class DescribedBy:
+    """Annotates JSON that is sent as it is stored, with the type that describes it."""
+
+    description: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.description)
+
+
 class Page(ResponseModel, Generic[T]):
     """Rows of a list. Send `next_page` as `page` to get the next rows."""
 
@@ -107,13 +134,6 @@ class IdPage(ResponseModel, Generic[H]):
     def of(cls, data: list[H], *, has_more: bool) -> Self:
         """Return the page of these rows."""
         return cls(data=data, first_id=data[0].id if data else None, last_id=data[-1].id if data else None, has_more=has_more)
-
-
-class Text(ResponseModel):
-    """Plain text."""
-
-    type: Literal["text"]
-    text: str = Field(examples=["The refund is done."])
 
 
 class ErrorDetail(ResponseModel):

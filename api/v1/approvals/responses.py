@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny
 
 from api.door.requests import Sha256
-from api.door.responses import AgentId, ApprovalId, EventId, GrantId, ResponseModel, SessionId, Time
+from api.door.responses import AgentId, ResponseModel, SessionId, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import CastVote, Escalated, Standing
+from api.v1.approvals.votes import Escalated, Standing
 from api.v1.blocks import Result
 from api.v1.grants.responses import Grant
 from models.database.rows import Db
@@ -21,6 +21,7 @@ from models.session.approval import row as approval
 from models.session.approval.events import requirements
 from models.session.approval.grant import rule_for
 from models.session.approval.vote import Vote
+from models.session.event.fields import ApprovalId, EventId, GrantId
 
 
 class MadeDecision(ResponseModel):
@@ -192,7 +193,7 @@ class Approval(Standing, Question):
             attempt=row.attempt_told if reveal else row.shown("attempt_told"),
             covers=Covers.of(row, row.offer),
             **required,
-            votes=[CastVote.of(vote) for vote in votes],
+            votes=[vote.summary for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,
             decision=row.decision if reveal else row.shown("decision"),

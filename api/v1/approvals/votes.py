@@ -1,34 +1,11 @@
 """Who may decide an approval, and the votes so far."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field
-
-from api.door.requests import Sha256
-from api.door.responses import ResponseModel, Time
-from models.pure.offer import GrantScope, Option, Widest
+from api.door.responses import ResponseModel, with_fields_of
 from models.pure.quorum import Escalation
 from models.session.approval import row as approval
-from models.session.approval import vote
-
-
-class CastVote(ResponseModel):
-    """One person's part of the decision."""
-
-    by: str = Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
-    """The person who voted."""
-    on_behalf_of: str | None = Field(examples=[None])
-    """The person who delegated the vote. Null if the vote is the voter's own."""
-    result: Literal["allow", "deny", "edit"]
-    """`edit`: with four eyes, the person edited the input, and somebody else must allow it."""
-    input_sha256: Sha256
-    """The hash of the input that was voted on."""
-    at: Time
-
-    @classmethod
-    def of(cls, row: vote.Vote) -> Self:
-        """Return a vote."""
-        return cls.from_row(row, **row.summary | {"at": row.created_at})
+from models.session.approval.events import Voting
 
 
 class EscalatedLevel(ResponseModel):
@@ -60,36 +37,6 @@ class Escalated(ResponseModel):
         return cls.from_row(escalation, level=row.level, levels=levels)
 
 
-class Demands(ResponseModel):
-    """Who may decide, and by which answers."""
-
-    required_approvals: int = Field(examples=[1])
-    """The number of people who must approve. One denial decides."""
-    approvers: list[list[str]] = Field(examples=[[]])
-    """Sets of `user:ID` and `group:ID`. A person who decides is in every set. Empty if every person and API key with the right to
-    decide may decide."""
-    four_eyes: bool = Field(examples=[False])
-    """Whether the people in `started_by` may not decide."""
-    people_only: bool = Field(examples=[False])
-    """Whether only people who are signed in may decide, and no API key or chat word."""
-    started_by: list[str] = Field(examples=[[]])
-    """The people who started the run, sent a message to it, or edited this call's input, and who made the API keys or the sign-in
-    links that they used."""
-    shortage: str | None = Field(examples=[None])
-    """While the approval waits: why nobody, or too few people, may allow the call, and the remedy. Null if enough people may."""
-    options: list[Option | Literal["deny"]] | None = Field(examples=[["once", "session", "always", "edit", "answer", "deny"]])
-    """The answers that people may give: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the tool's
-    place, `deny`. Null for other kinds than `tool_call`, whose answers no setting narrows."""
-    not_offered: dict[Option, str] = Field(examples=[{}])
-    """The answers that are not offered, each with the settings that leave it out."""
-    default_scope: GrantScope | None = Field(examples=["session"])
-    """The scope that a form suggests for a grant. Null if no grant is offered."""
-    widest_match: Widest | None = Field(examples=["tool"])
-    """The widest `match` of a grant, and the match of a grant whose decision names none. Null if no grant is offered."""
-
-
-class Standing(Demands):
+@with_fields_of(Voting)
+class Standing(ResponseModel):
     """Who may decide, and the votes so far."""
-
-    votes: list[CastVote] = Field(examples=[[]])
-    """The votes that stand. An edit of the input voids the votes before it."""

@@ -6,9 +6,10 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.responses import AgentId, ApprovalId, GrantId, ResponseModel, SessionId, Time
+from api.door.responses import AgentId, ResponseModel, SessionId, Time
 from models.pure.offer import Offer
 from models.session.approval import grant
+from models.session.event.fields import ApprovalId, GrantId
 
 
 class Grant(ResponseModel):

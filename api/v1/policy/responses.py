@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, SerializeAsAny
 
 from api.door.requests import without_defaults
-from api.door.responses import EventId, GrantId, ResponseModel, SessionId, Time
+from api.door.responses import ResponseModel, SessionId, Time
 from models.flow.judge.explanations import Explanation
 from models.flow.judge.past_calls import Then
 from models.flow.judge.simulations import Example, Outcome, Side, Trial
@@ -13,6 +13,7 @@ from models.pure import policy
 from models.pure.offer import GrantScope, Offer, Option, Widest
 from models.pure.policy import Effect, Source, covers, spelled_rule
 from models.session.approval.grant import Grant
+from models.session.event.fields import EventId, GrantId
 from models.workspace.row import Workspace
 
 

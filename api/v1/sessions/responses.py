@@ -6,11 +6,11 @@ from pydantic import Field, SerializeAsAny
 
 from api.door.responses import Empty, EnvironmentId, Metadata, Page, ResponseModel, SessionId, Time
 from api.v1.agents.responses import SessionAgent
-from api.v1.events.responses import StopReason
 from api.v1.sessions.waiting import Waiting
 from api.v1.spending.amounts import ActiveUsage, Budget, Stats
 from models.database.rows import Db
 from models.session import row as session
+from models.session.event.of_session import StopReason
 
 STATUSES = {
     "idle": "idle",

@@ -6,15 +6,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from api.door.requests import Sha256
-from api.door.responses import ApprovalId, EventId, ResponseModel, Time
+from api.door.responses import ResponseModel, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import CastVote, Standing
+from api.v1.approvals.votes import Standing
 from models.database.rows import Db
 from models.pure.json.shortening import shortened
 from models.pure.masking import masked_paths
 from models.session.approval.events import requirements
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.event.fields import ApprovalId, EventId
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
@@ -64,7 +65,7 @@ class WaitingForPerson(Standing, WaitingCall):
             **_input(shown, is_masked=is_masked),
             input_sha256=row.runs,
             **requirements(db, row),
-            votes=[CastVote.of(vote) for vote in votes],
+            votes=[vote.summary for vote in votes],
             since=row.created_at,
         )
 

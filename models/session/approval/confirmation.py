@@ -1,11 +1,14 @@
 """The event `user.tool_confirmation`, which tells the client that a call was decided. A halt withholds it."""
 
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from models.database.rows import Db
 from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import Decision
 from models.session.event import Event
+from models.session.event.fields import ApprovalId, EventId, GrantId, Sha256, one_of
 from models.session.row import Session
 from models.session.tool_call.events import OF_CLIENT
 from models.session.tool_call.row import ToolCall
@@ -13,6 +16,26 @@ from models.workspace.halt import is_halted
 
 CONFIRMATION = "user.tool_confirmation"
 _OMITTED = frozenset({"result", "content", "respond"})
+
+
+class StoredConfirmation(TypedDict):
+    """A decision by a person, a grant, an expiry or an interrupt. Edited input and replies are stored as hashes."""
+
+    type: Literal["user.tool_confirmation"]
+    tool_use_id: EventId
+    result: Annotated[str, one_of("allow", "deny")]
+    approval_id: ApprovalId
+    decided_by: str
+    deny_message: NotRequired[str]
+    interrupt: NotRequired[bool]
+    outcome: NotRequired[Annotated[str, one_of("rerun", "happened", "give_up")]]
+    updated_input_sha256: NotRequired[Sha256]
+    answers_sha256: NotRequired[Sha256]
+    scope: NotRequired[Annotated[str, one_of("session", "always")]]
+    match: NotRequired[str]
+    expires_in_seconds: NotRequired[float]
+    max_uses: NotRequired[int]
+    grant_id: NotRequired[GrantId]
 
 
 def is_withheld(db: Db, approval: ApprovalColumns, decision: Decision) -> bool:

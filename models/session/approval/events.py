@@ -1,16 +1,131 @@
-"""The bodies of the events `approval.*`, and the field `approval` of a call's own event."""
+"""The events `approval.*`, and the field `approval` of a call's own event."""
 
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.people.deciders import shortage
+from models.pure.offer import GrantScope, Option, Widest
 from models.pure.quorum import Quorum
 from models.pure.times import rfc3339
 from models.session.approval.columns import ApprovalColumns
-from models.session.approval.vote import Vote
+from models.session.approval.vote import CastVote, Vote
+from models.session.event.fields import ApprovalId, EventId, Sha256, Time, one_of
 
 Body = dict[str, Any]
+
+
+class Answers(TypedDict):
+    """The answers that people may give."""
+
+    options: Annotated[
+        list[Option | Literal["deny"]] | None, Field(examples=[["once", "session", "always", "edit", "answer", "deny"]])
+    ]
+    """The answers that people may give: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the tool's
+    place, `deny`. Null for other kinds than `tool_call`, whose answers no setting narrows."""
+    not_offered: Annotated[dict[Option, str], Field(examples=[{}])]
+    """The answers that are not offered, each with the settings that leave it out."""
+    default_scope: Annotated[GrantScope | None, Field(examples=["session"])]
+    """The scope that a form suggests for a grant. Null if no grant is offered."""
+    widest_match: Annotated[Widest | None, Field(examples=["tool"])]
+    """The widest `match` of a grant, and the match of a grant whose decision names none. Null if no grant is offered."""
+
+
+class Requirements(Answers):
+    """Who may decide, and by which answers."""
+
+    required_approvals: Annotated[int, Field(examples=[1])]
+    """The number of people who must approve. One denial decides."""
+    approvers: Annotated[list[list[str]], Field(examples=[[]])]
+    """Sets of `user:ID` and `group:ID`. A person who decides is in every set. Empty if every person and API key with the right to
+    decide may decide."""
+    four_eyes: Annotated[bool, Field(examples=[False])]
+    """Whether the people in `started_by` may not decide."""
+    people_only: Annotated[bool, Field(examples=[False])]
+    """Whether only people who are signed in may decide, and no API key or chat word."""
+    started_by: Annotated[list[str], Field(examples=[[]])]
+    """The people who started the run, sent a message to it, or edited this call's input, and who made the API keys or the sign-in
+    links that they used."""
+    shortage: Annotated[str | None, Field(examples=[None])]
+    """While the approval waits: why nobody, or too few people, may allow the call, and the remedy. Null if enough people may."""
+
+
+class Voting(Requirements):
+    """Who may decide, and the votes so far."""
+
+    votes: Annotated[list[CastVote], Field(examples=[[]])]
+    """The votes that stand. An edit of the input voids the votes before it."""
+
+
+class _Waiting(Voting):
+    kind: Annotated[str, one_of("tool_call", "unknown_outcome", "question", "budget")]
+    expires_at: Time
+    input_sha256: Sha256
+    prompt: str
+    rule: str
+    annotations: NotRequired[dict[str, Any]]
+    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
+
+
+class PendingApproval(_Waiting):
+    """The approval that the call waits for."""
+
+    id: ApprovalId
+
+
+class _AboutApproval(TypedDict):
+    approval_id: ApprovalId
+    tool_use_id: EventId
+
+
+class ApprovalRequested(_Waiting, _AboutApproval):
+    """A call waits for an approval. Like all events `approval.*`, `grant.*` and `model.*`, sent only with `include=approvals`."""
+
+    type: Literal["approval.requested"]
+    tool: str
+
+
+class ApprovalClosed(Voting, _AboutApproval):
+    """An approval was decided, expired or was cancelled."""
+
+    type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
+    status: Annotated[str, one_of("allowed", "denied", "expired", "cancelled", "answered")]
+    decided_by: str
+
+
+class ApprovalVoted(CastVote, Voting, _AboutApproval):
+    """A person voted. Enough votes to allow, or one vote to deny, decide the approval."""
+
+    type: Literal["approval.voted"]
+
+
+class ApprovalEscalated(Voting, _AboutApproval):
+    """Nobody decided before the deadline. Now the people of the next level may decide, until a deadline of their own."""
+
+    type: Literal["approval.escalated"]
+    tool: str
+    level: int
+    levels: int
+    expires_at: Time
+
+
+class ApprovalExtended(Voting, _AboutApproval):
+    """The deadline of an approval was moved to a later time."""
+
+    type: Literal["approval.extended"]
+    by: str
+    expires_at: Time
+
+
+class ApprovalReminded(Voting, _AboutApproval):
+    """People are reminded of a pending approval."""
+
+    type: Literal["approval.reminded"]
+    tool: str
+    expires_at: Time
 
 
 def in_call_event(db: Db, approval: ApprovalColumns) -> Body:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
+from typing_extensions import TypedDict
 
 from models.audit import acts
 from models.audit.principal import Principal, system
@@ -22,6 +23,7 @@ from models.pure.policy import Rule
 from models.pure.times import rfc3339
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.event.fields import ApprovalId, GrantId, Time, one_of
 from models.session.row import Session
 from models.settings import settings
 
@@ -30,6 +32,24 @@ MAX_OF_SESSION = 1000
 MAX_OF_AGENT = 1000
 _OF_AGENTS = "session_id IS NULL AND revoked_at IS NULL"
 """Grants for all sessions of an agent. They always expire, so that the index `grant_of_agent` can leave out those that did."""
+
+
+class GrantFacts(TypedDict):
+    """A grant in its event and in the audit."""
+
+    grant_id: GrantId
+    scope: Annotated[str, one_of("session", "always")]
+    tool: str
+    covers: str
+    expires_at: Time | None
+    max_uses: int | None
+
+
+class GrantGiven(GrantFacts):
+    """A decision created a grant, which allows later calls."""
+
+    type: Literal["grant.given"]
+    approval_id: ApprovalId
 
 
 class Grant(Base):

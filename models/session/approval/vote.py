@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import sqlalchemy as sa
+from pydantic import Field
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
+from typing_extensions import TypedDict
 
 from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.times import rfc3339
+from models.session.event.fields import Sha256, Time, one_of
 
 _STANDING = "voided_at IS NULL"
 _OF = f"WHERE approval_id = ANY(%(approvals)s) AND {_STANDING} ORDER BY created_at, id"
@@ -29,6 +32,20 @@ class Ballot(NamedTuple):
     def people(self) -> set[str]:
         """The people who may have cast the vote."""
         return {self.voter, *self.makers}
+
+
+class CastVote(TypedDict):
+    """One person's part of the decision."""
+
+    by: Annotated[str, Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])]
+    """The person who voted."""
+    on_behalf_of: Annotated[str | None, Field(examples=[None])]
+    """The person who delegated the vote. Null if the vote is the voter's own."""
+    result: Annotated[str, one_of("allow", "deny", "edit")]
+    """`edit`: with four eyes, the person edited the input, and somebody else must allow it."""
+    input_sha256: Sha256
+    """The hash of the input that was voted on."""
+    at: Time
 
 
 class Vote(Base):
@@ -86,7 +103,7 @@ class Vote(Base):
         return Ballot(self.person_id, self.for_person_id, self.makers or ())
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> CastVote:
         """The vote as events and responses have it."""
         by, right = f"user:{self.person_id}", f"user:{self.for_person_id}"
         return {

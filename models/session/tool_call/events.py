@@ -1,9 +1,13 @@
 """The events of a tool call and of its result, by the kind of call."""
 
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from models.pure.masking import Echoes
 from models.session.event import SHOWN
+from models.session.event.fields import EventId, Time, one_of
 from models.session.tool_call.columns import ToolCallColumns
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
@@ -17,6 +21,105 @@ RESULTS = {
 """By kind of call: the type of the result's event, and its field that names the call. Runners run allowed calls without one."""
 OF_CLIENT = frozenset({"custom", "self_hosted"})
 """Kinds of calls that the client runs. The client posts their results, unless a call ended without the client."""
+Json = dict[str, Any]
+Permission = Annotated[str, one_of("allow", "ask", "deny")]
+
+
+class AlwaysEvaluation(TypedDict):
+    """The policy has one effect for every call of the tool."""
+
+    type: Literal["always_allow", "always_ask"]
+
+
+class Denial(TypedDict):
+    """A denial by the policy."""
+
+    type: Literal["deny"]
+    reason_code: str
+
+
+class AutoEvaluation(TypedDict):
+    """The policy denied the call."""
+
+    type: Literal["auto"]
+    evaluated_permission: Denial
+
+
+class _Use(TypedDict):
+    name: str
+    input: Json
+    approval: NotRequired[Json]
+
+
+class _UseOfServer(_Use):
+    evaluated_permission: Permission
+    evaluation: NotRequired[Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")]]
+
+
+class AgentToolUse(_UseOfServer):
+    """A call of a tool that the server runs."""
+
+    type: Literal["agent.tool_use"]
+
+
+class AgentMcpToolUse(_UseOfServer):
+    """A call of a tool of an MCP server, by the tool's own name and the agent's name for the server."""
+
+    type: Literal["agent.mcp_tool_use"]
+    mcp_server_name: str
+
+
+class AgentCustomToolUse(_Use):
+    """A call of a tool that the client runs."""
+
+    type: Literal["agent.custom_tool_use"]
+    evaluated_permission: NotRequired[Permission]
+
+
+class Cached(TypedDict):
+    """The earlier call whose result was reused. The tool did not run again."""
+
+    tool_use_id: EventId
+    at: Time
+
+
+class _Result(TypedDict):
+    content: list[Json]
+    is_error: bool
+
+
+class AgentToolResult(_Result):
+    """The result of a call."""
+
+    type: Literal["agent.tool_result"]
+    tool_use_id: EventId
+    cached: NotRequired[Cached]
+
+
+class AgentMcpToolResult(_Result):
+    """The result of a call of a tool of an MCP server."""
+
+    type: Literal["agent.mcp_tool_result"]
+    mcp_tool_use_id: EventId
+    structured_content: NotRequired[Json]
+    """The result as data, if the tool returned data."""
+    cached: NotRequired[Cached]
+
+
+class StoredToolResult(_Result):
+    """The result of a built-in tool that the client's own worker ran, or the reason why it has none."""
+
+    type: Literal["user.tool_result"]
+    tool_use_id: EventId
+
+
+class StoredResult(_Result):
+    """The result of a client tool, or the reason why it has none."""
+
+    type: Literal["user.custom_tool_result"]
+    custom_tool_use_id: EventId
+
+
 _USES = {"custom": "agent.custom_tool_use", "mcp": "agent.mcp_tool_use"}
 USES = frozenset({"agent.tool_use", *_USES.values()})
 """The types of calls' own events."""

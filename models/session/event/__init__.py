@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.times import rfc3339
+from models.session.event.fields import ShownFields
 
 SHOWN = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
@@ -53,7 +54,7 @@ class Event(Base):
         if masked is not None and not whole:
             body["input"] = masked
         processed_at = rfc3339(self.processed_at) if self.processed_at else None
-        return {**body, "id": self.id, "type": self.type, "processed_at": processed_at}
+        return {**body, "type": self.type, **ShownFields(id=self.id, processed_at=processed_at)}
 
     @staticmethod
     def process_queue(db: Db, session_id: str, unread: int, now: datetime, turn_id: str | None) -> None:
