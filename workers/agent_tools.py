@@ -72,7 +72,7 @@ class AgentTools:
             input=arguments,
             problem=problem,
             idempotent=bool(tool and self._entry(tool).get("idempotent")),
-            asking=self.policies.asking(name, masked.shown, self._entry(tool)) if tool else None,
+            asking=self.policies.asking(name, masked.arguments, self._entry(tool)) if tool else None,
             masked=masked,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,

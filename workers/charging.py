@@ -58,7 +58,7 @@ def charged(quote: Charge, answer: Answer, at: datetime) -> list[Charge]:
 
 def spent(quote: Charge, requests: Sequence[Spent], at: datetime) -> list[Charge]:
     """Return the charges of requests without a whole reply."""
-    return [_priced(request.place, quote.ended(request.usage).usage, at, estimated=True) for request in requests]
+    return [_priced(request.place, quote.for_early_end(request.usage).usage, at, estimated=True) for request in requests]
 
 
 def _priced(place: tuple[str, str], usage: Usage, at: datetime, *, answered: str = "", estimated: bool = False) -> Charge:

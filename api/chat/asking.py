@@ -84,7 +84,7 @@ def _call(approval: Approval, offer: Offer) -> responses.ToolCall:
 def shown_input(approval: Approval, sha256: str) -> dict[str, Any] | None:
     """Return the input with this hash, with its secrets masked; None if the approval has no such input."""
     if sha256 == approval.input_sha256:
-        return approval.masked.shown
+        return approval.masked.arguments
     return approval.decided_shown if sha256 == approval.decided_sha256 else None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import rfc8785
 
-from models.pure.text.relative_time import ago, left
+from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible, visible_lines
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
@@ -95,7 +95,7 @@ def since(time: str) -> str:
 
 def until(time: str) -> str:
     """Return how much time is left until the time of a row, such as `23 hours left`."""
-    return left(datetime.fromisoformat(time), datetime.now(UTC))
+    return time_left(datetime.fromisoformat(time), datetime.now(UTC))
 
 
 def outcome(approval: dict[str, Any]) -> Iterator[str]:

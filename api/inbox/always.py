@@ -79,7 +79,7 @@ def _option(db: Db, approval: Approval, match: str, offer: Offer) -> dict[str, A
         raise Forbidden(why)
     return {
         "match": match,
-        "spelled": policy.spelled_rule(rule)["match"],
+        "spelled": policy.rule_as_json(rule)["match"],
         "covers": policy.covers(rule),
         "session": would_release(db, approval, rule, "session"),
         "always": would_release(db, approval, rule, "always"),

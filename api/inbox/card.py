@@ -194,5 +194,5 @@ def edited_fields(approval: Approval) -> list[fields.Field]:
 def shown_input(approval: Approval) -> dict[str, Any]:
     """Return the input with its secrets masked."""
     masked = approval.masked
-    shown: dict[str, Any] = masked.shown if masked.paths else json.loads(approval.input)
+    shown: dict[str, Any] = masked.arguments if masked.paths else json.loads(approval.input)
     return shown

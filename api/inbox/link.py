@@ -34,7 +34,7 @@ from models.people.confirming import principal_of
 from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
-from models.pure.text.relative_time import counted
+from models.pure.text.relative_time import number_with_noun
 from models.session.approval import sentences
 from models.session.approval.deadline import overdue
 from models.session.approval.decision import Decision
@@ -110,7 +110,11 @@ def _decided(row: Link, token: str, code: str) -> Response:
         tries = _tries_left(row, token, code)
         if tries is not None:
             limits.take_attempt(to=_ATTEMPT)
-            left = f"{counted(tries, 'more wrong code')} and the link is used up." if tries else "The link is used up now: sign in."
+            left = (
+                f"{number_with_noun(tries, 'more wrong code')} and the link is used up."
+                if tries
+                else "The link is used up now: sign in."
+            )
             return _page(row, 403, fault=f"This is not the code in the message. {left}", used_up=not tries)
         transact_in_time(row.workspace_id, partial(_decide, row=row, decision=decision))
     except link.UsedUp:

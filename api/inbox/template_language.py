@@ -25,7 +25,7 @@ def install(app: Flask) -> None:
     language.finalize = _shown
     language.trim_blocks = language.lstrip_blocks = True
     language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "raw": _raw, "pretty": fields.pretty}
-    language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.counted}
+    language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
 
 
 def _shown(value: Any) -> Any:
@@ -51,7 +51,7 @@ def _ago(moment: datetime) -> Markup:
 def _left(moment: datetime) -> Markup:
     if viewing.halted():
         return Markup("stands still")
-    return _time(moment, "left", relative_time.left(moment, viewing.now()))
+    return _time(moment, "left", relative_time.time_left(moment, viewing.now()))
 
 
 def _stamp(moment: datetime | str) -> str:

@@ -150,7 +150,7 @@ def transact(workspace_id: str, act: Callable[[Db], T]) -> T:
     results: dict[str, Any] = {}
     while True:
         try:
-            with ahead.known(results), transaction(workspace_id) as db:
+            with ahead.use_results(results), transaction(workspace_id) as db:
                 return act(db)
         except ahead.Needed as needed:
             results[needed.key] = needed.calculate()

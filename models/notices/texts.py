@@ -95,7 +95,7 @@ def evidence(db: Db, approval: Approval) -> str:
     if approval.questions is not None:
         text = "\n".join(str(question["message"]) for question in (approval.shown("questions") or {}).values())
     else:
-        arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
+        arguments: dict[str, Any] = approval.decided_shown or approval.masked.arguments
         row = db.get(Evidence, approval.id)
         text = _of_call(approval.tool, arguments, row.body if row else None)
     return sentences.shortened(text, MOST_EVIDENCE)
@@ -118,7 +118,7 @@ def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) 
 def _is_plain(approval: Approval) -> bool:
     """True if one person decides the approval by yes or no, even a person who started the run."""
     quorum = Quorum.of(approval.quorum)
-    return not approval.traits.why_no_click and quorum.required == 1 and not quorum.four_eyes
+    return not approval.traits.why_no_click and quorum.required_people == 1 and not quorum.four_eyes
 
 
 def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:

@@ -47,9 +47,9 @@ def shortage(db: Db, quorum: Quorum, started_by: Collection[str]) -> str | None:
     if quorum.four_eyes and not started_by:
         return NOBODY_NAMED
     people = count(db, quorum, started_by)
-    if people >= quorum.required:
+    if people >= quorum.required_people:
         return None
-    few = "Nobody" if people == 0 else f"Only {people} of the {quorum.required} people that it needs"
+    few = "Nobody" if people == 0 else f"Only {people} of the {quorum.required_people} people that it needs"
     but = ", since four eyes exclude the people who asked for it" if quorum.four_eyes else ""
     return (
         f"{few} may allow this call{but}. Deny it, or have an admin give more people the role "

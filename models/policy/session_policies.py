@@ -80,7 +80,7 @@ class SessionPolicies:
         if ruled is None:
             return UNKNOWN_TOOL
         rules = ruled.compiled.with_grants(granted.rules) if granted and granted.rules else ruled.compiled
-        verdict = rules.judge(tool, arguments, shown=granted.shown if granted else None, git_doubt=self.git_doubt)
+        verdict = rules.judge(tool, arguments, masked_fields=granted.masked_input if granted else None, git_doubt=self.git_doubt)
         guarded = self._guards_git and ruled.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, arguments) if guarded else None
         return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _git_verdict(tool, path)
@@ -161,8 +161,8 @@ class SessionPolicies:
             on_timeout="escalate" if on_timeout == "escalate" else "deny",
             remind_after_seconds=timeouts.get("remind_after_seconds") or settings().remind_after_seconds,
             input_schema=schema,
-            quorum=quorum.kept,
-            escalation=escalation.kept if escalation else None,
+            quorum=quorum.as_json,
+            escalation=escalation.as_json if escalation else None,
         )
 
     def quorum(self, tool: str, level: int = 0) -> Quorum:
@@ -178,7 +178,7 @@ class SessionPolicies:
         configured = self._tools.get(tool)
         if configured is None:
             return {"quorum": None, "escalation": None}
-        return {"quorum": configured.quorum.kept, "escalation": configured.escalation.kept if configured.escalation else None}
+        return {"quorum": configured.quorum.as_json, "escalation": configured.escalation.as_json if configured.escalation else None}
 
 
 def _git_verdict(tool: str, path: str) -> Verdict:

@@ -35,7 +35,7 @@ class Needed(BaseException):
 
 
 @contextmanager
-def known(results: Mapping[str, Any]) -> Iterator[None]:
+def use_results(results: Mapping[str, Any]) -> Iterator[None]:
     """Limit the calculations in this block to `SECONDS`, but for those whose results are known."""
     before = _results.set(results)
     try:

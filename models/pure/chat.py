@@ -90,15 +90,15 @@ def check(more: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     for name, words in more.items():
         if len(words) > MOST_WORDS:
             raise ValueError(f"{name}: at most {MOST_WORDS} words; these are {len(words)}.")
-        kept = result[name] = []
+        own_words = result[name] = []
         for index, text in enumerate(words):
             word = normal(text)
             if len(text) > LONGEST_WORD or not _ALLOWED.fullmatch(word):
                 raise ValueError(f"{name}.{index}: must be 1 to {LONGEST_WORD} characters, without colons and question marks.")
             if meanings.setdefault(word, name) != name:
                 raise ValueError(f"{name}.{index}: {word!r} means {meanings[word]} already; a word has one meaning.")
-            if word not in kept:
-                kept.append(word)
+            if word not in own_words:
+                own_words.append(word)
     return result
 
 
@@ -115,5 +115,5 @@ def _is_unclear(text: str, words: Mapping[str, Word]) -> bool:
     """True for a word that is asked about or contradicted: `ok?`, `yes no`, `maybe`."""
     plain = normal(re.sub(r"[?.!:;/]+", " ", text))
     parts = plain.split()
-    known = {part for word in words for part in word.split()}
-    return plain in words or plain in _UNCLEAR or (any(part in words for part in parts) and known.issuperset(parts))
+    parts_of_words = {part for word in words for part in word.split()}
+    return plain in words or plain in _UNCLEAR or (any(part in words for part in parts) and parts_of_words.issuperset(parts))

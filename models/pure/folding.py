@@ -85,10 +85,10 @@ def leading(parts: Sequence[Part], tokens: int, window: int) -> int:
     least = 2 if parts and parts[0].is_summary else 1
     if most < least:
         return 0
-    count, kept = most, sum(sizes[most:])
-    while count > least and kept + sizes[count - 1] <= window // 4:
+    count, rest_tokens = most, sum(sizes[most:])
+    while count > least and rest_tokens + sizes[count - 1] <= window // 4:
         count -= 1
-        kept += sizes[count]
+        rest_tokens += sizes[count]
     while count > least and sum(sizes[:count]) > limit(window):
         count -= 1
     return count
@@ -104,14 +104,14 @@ def scaled(parts: Sequence[Part], tokens: int) -> list[int]:
 def cut(part: Part) -> Part:
     """Return the part with its long results cut to their beginnings. The part itself if none is long."""
     messages = [_cut_message(message) for message in part.messages]
-    changed = any(after is not before for after, before in zip(messages, part.messages, strict=True))
-    return Part(part.number, part.seq, messages, part.is_summary) if changed else part
+    is_cut = any(after is not before for after, before in zip(messages, part.messages, strict=True))
+    return Part(part.number, part.seq, messages, part.is_summary) if is_cut else part
 
 
 def _cut_message(message: dict[str, Any]) -> dict[str, Any]:
     content = [_cut_result(block) if block["type"] == "tool_result" else block for block in message["content"]]
-    changed = any(after is not before for after, before in zip(content, message["content"], strict=True))
-    return {**message, "content": content} if changed else message
+    is_cut = any(after is not before for after, before in zip(content, message["content"], strict=True))
+    return {**message, "content": content} if is_cut else message
 
 
 def _cut_result(block: dict[str, Any]) -> dict[str, Any]:

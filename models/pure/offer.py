@@ -33,7 +33,7 @@ _SETTINGS_OF = {
 class Offer:
     """The answers that people may give. A default offer has all of them."""
 
-    withheld: tuple[tuple[Option, str], ...] = ()
+    missing_options: tuple[tuple[Option, str], ...] = ()
     """The answers that are not offered, in the order of OPTIONS, each with the level that leaves it out."""
     exact_by: str = ""
     """The level that offers grants for one exact input only; empty if grants may cover every call of the tool."""
@@ -50,10 +50,10 @@ class Offer:
 
     def and_also(self, other: "Offer") -> "Offer":
         """Return the offer of the answers that both have, with the narrower match and the narrower suggestion."""
-        withheld = {**dict(other.withheld), **dict(self.withheld)}
+        levels = {**dict(other.missing_options), **dict(self.missing_options)}
         scopes = {self.default_scope, other.default_scope}
         return Offer(
-            tuple((option, withheld[option]) for option in OPTIONS if option in withheld),
+            tuple((option, levels[option]) for option in OPTIONS if option in levels),
             self.exact_by or other.exact_by,
             next((scope for scope in SCOPES if scope in scopes), None),
         )
@@ -65,7 +65,7 @@ class Offer:
 
     def has(self, option: str) -> bool:
         """True if the answer is offered."""
-        return option not in dict(self.withheld)
+        return option not in dict(self.missing_options)
 
     @property
     def scopes(self) -> list[GrantScope]:
@@ -89,10 +89,10 @@ class Offer:
 
     def why_not(self, tool: str, *options: str) -> str:
         """Return a sentence for the first of these answers that is not offered; empty if all are offered."""
-        for option, level in self.withheld:
+        for option, level in self.missing_options:
             if option in options:
-                offered = ", ".join(self.in_words)
-                return f"{tool} does not offer to {_ANSWERS[option]}: {_SETTINGS_OF[level]} leave it out. Offered: {offered}."
+                choices = ", ".join(self.in_words)
+                return f"{tool} does not offer to {_ANSWERS[option]}: {_SETTINGS_OF[level]} leave it out. Offered: {choices}."
         return ""
 
     def why_no_grant(self, tool: str, scope: str, *, exact: bool) -> str:
@@ -111,13 +111,13 @@ class Offer:
     @property
     def left_out(self) -> dict[Option, str]:
         """The answers that are not offered, each with the settings that leave it out, in words."""
-        return {option: _SETTINGS_OF[level] for option, level in self.withheld}
+        return {option: _SETTINGS_OF[level] for option, level in self.missing_options}
 
     @property
     def limits(self) -> list[str]:
         """A sentence for each level that leaves answers out or narrows grants; none for an offer of everything."""
         by: dict[str, list[str]] = {}
-        for option, level in self.withheld:
+        for option, level in self.missing_options:
             by.setdefault(level, []).append(_ANSWERS[option])
         sentences = [f"Not offered by {_SETTINGS_OF[level]}: {', '.join(answers)}." for level, answers in by.items()]
         if self.exact_by and self.scopes:
@@ -125,19 +125,19 @@ class Offer:
         return sentences
 
     @property
-    def kept(self) -> dict[str, Any] | None:
+    def as_json(self) -> dict[str, Any] | None:
         """The offer as JSON; None if it has every answer and suggests nothing."""
-        fields = {"withheld": dict(self.withheld), "exact_by": self.exact_by, "default_scope": self.default_scope}
+        fields = {"withheld": dict(self.missing_options), "exact_by": self.exact_by, "default_scope": self.default_scope}
         return {name: value for name, value in fields.items() if value} or None
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any] | None) -> "Offer":
-        """Return the offer of `kept`."""
-        if kept is None:
+    def of(cls, fields: Mapping[str, Any] | None) -> "Offer":
+        """Return the offer from its JSON."""
+        if fields is None:
             return cls()
-        withheld = kept.get("withheld") or {}
-        in_order = tuple((option, withheld[option]) for option in OPTIONS if option in withheld)
-        return cls(in_order, kept.get("exact_by", ""), kept.get("default_scope"))
+        levels = fields.get("withheld") or {}
+        in_order = tuple((option, levels[option]) for option in OPTIONS if option in levels)
+        return cls(in_order, fields.get("exact_by", ""), fields.get("default_scope"))
 
 
 EVERYTHING = Offer()

@@ -17,7 +17,7 @@ class Quorum:
 
     approvers: tuple[tuple[str, ...], ...] = ()
     """Sets of `user:ID` and `group:ID`. An approver is in every set. Without a set, everybody may decide whose role or key may."""
-    required: int = 1
+    required_people: int = 1
     """The number of people who must approve."""
     four_eyes: bool = False
     """True if whoever started the run, or sent a message to it, may not decide."""
@@ -26,7 +26,7 @@ class Quorum:
     @property
     def needs_people(self) -> bool:
         """True if only people who signed in may decide: no API key, no chat word, no deadline."""
-        return bool(self.approvers) or self.required > 1 or self.four_eyes
+        return bool(self.approvers) or self.required_people > 1 or self.four_eyes
 
     def admits(self, names: frozenset[str]) -> bool:
         """True if a person with these names, their own and those of their groups, is in every set."""
@@ -36,23 +36,34 @@ class Quorum:
         """Return the quorum that satisfies both: the larger number, four eyes if either says so, the sets of both, and the
         answers that both offer."""
         sets = tuple(dict.fromkeys((*self.approvers, *other.approvers)))
-        return Quorum(sets, max(self.required, other.required), self.four_eyes or other.four_eyes, self.offer.and_also(other.offer))
+        return Quorum(
+            sets,
+            max(self.required_people, other.required_people),
+            self.four_eyes or other.four_eyes,
+            self.offer.and_also(other.offer),
+        )
 
     @property
-    def kept(self) -> dict[str, Any] | None:
+    def as_json(self) -> dict[str, Any] | None:
         """The quorum as JSON; None if it demands nothing and offers every answer."""
-        offer = self.offer.kept
+        offer = self.offer.as_json
         if not self.needs_people and offer is None:
             return None
-        demands = {"approvers": [list(one) for one in self.approvers], "required": self.required, "four_eyes": self.four_eyes}
+        demands = {
+            "approvers": [list(one) for one in self.approvers],
+            "required": self.required_people,
+            "four_eyes": self.four_eyes,
+        }
         return demands if offer is None else demands | {"offer": offer}
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any] | None) -> "Quorum":
-        """Return the quorum of `kept`."""
-        if kept is None:
+    def of(cls, fields: Mapping[str, Any] | None) -> "Quorum":
+        """Return the quorum from its JSON."""
+        if fields is None:
             return cls()
-        return cls(tuple(tuple(one) for one in kept["approvers"]), kept["required"], kept["four_eyes"], Offer.of(kept.get("offer")))
+        return cls(
+            tuple(tuple(one) for one in fields["approvers"]), fields["required"], fields["four_eyes"], Offer.of(fields.get("offer"))
+        )
 
 
 @dataclass(frozen=True)
@@ -67,17 +78,19 @@ class Escalation:
     """The effect when the last level's time has passed: `deny` or `end_run`."""
 
     @property
-    def kept(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The escalation as JSON."""
-        levels = [{"quorum": quorum.kept, "seconds": seconds} for quorum, seconds in zip(self.quorums, self.seconds, strict=True)]
+        levels = [
+            {"quorum": quorum.as_json, "seconds": seconds} for quorum, seconds in zip(self.quorums, self.seconds, strict=True)
+        ]
         return {"levels": levels, "then": self.then}
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> "Escalation":
-        """Return the escalation of `kept`."""
-        levels = kept["levels"]
+    def of(cls, fields: Mapping[str, Any]) -> "Escalation":
+        """Return the escalation from its JSON."""
+        levels = fields["levels"]
         quorums = tuple(Quorum.of(level["quorum"]) for level in levels)
-        return cls(quorums, tuple(level["seconds"] for level in levels), kept["then"])
+        return cls(quorums, tuple(level["seconds"] for level in levels), fields["then"])
 
 
 def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
@@ -95,16 +108,16 @@ def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
     quorums = []
     for count in range(1, len(steps) + 1):
         added = [name for step in steps[:count] for name in step["approvers"]]
-        named = list(dict.fromkeys([*(own.get("approvers") or []), *added]))
-        quorums.append(_quorum([*levels[:escalates], {**own, "approvers": named}, *levels[escalates + 1 :]]))
+        approvers = list(dict.fromkeys([*(own.get("approvers") or []), *added]))
+        quorums.append(_quorum([*levels[:escalates], {**own, "approvers": approvers}, *levels[escalates + 1 :]]))
     return quorum, Escalation(tuple(quorums), tuple(step["timeout_seconds"] for step in steps), own.get("then") or "deny")
 
 
 def _quorum(levels: Sequence[Settings]) -> Quorum:
     quorum = Quorum()
     for name, level in zip(LEVELS, levels, strict=False):
-        named = level.get("approvers")
-        sets = (tuple(named),) if named else ()
-        required = level.get("required_approvals") or 1
-        quorum = quorum.and_also(Quorum(sets, required, bool(level.get("four_eyes")), Offer.at(name, level)))
+        approvers = level.get("approvers")
+        sets = (tuple(approvers),) if approvers else ()
+        required_people = level.get("required_approvals") or 1
+        quorum = quorum.and_also(Quorum(sets, required_people, bool(level.get("four_eyes")), Offer.at(name, level)))
     return quorum

@@ -15,7 +15,7 @@ from models.database import clock
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base, Hex
-from models.pure.json.canonical import canonical, spelled
+from models.pure.json.canonical import canonical, canonical_text
 
 
 class Workspace(Base):
@@ -77,7 +77,7 @@ class Workspace(Base):
         # Compared in canonical form, since 1 and True are equal in Python.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
         changed = {
-            f"{name}.{which}": Text(spelled(policy))
+            f"{name}.{which}": Text(canonical_text(policy))
             for name, value in new.items()
             for which, policy in (("from", getattr(row, name)), ("to", value))
         }

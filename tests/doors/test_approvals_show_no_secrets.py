@@ -9,7 +9,7 @@ from rows.stage import Stage, call
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.pure.json.canonical import digest, spelled
+from models.pure.json.canonical import canonical_text, digest
 from models.session.tool_call.row import ToolCall
 
 SECRET = {"amount": 5, "pin": "4711"}
@@ -30,7 +30,7 @@ def revealed(stage: Stage, session_id: str) -> list[Audit]:
 
 def test_an_approval_is_shown_masked_and_names_the_masked_fields(caller: Caller, tool_call: ToolCall) -> None:
     approval = approval_of(caller, tool_call)
-    assert (approval["input"], approval["input_canonical"]) == (MASKED, spelled(MASKED))
+    assert (approval["input"], approval["input_canonical"]) == (MASKED, canonical_text(MASKED))
     assert approval["masked"] == ["/pin"]
     assert approval["input_sha256"] == digest(SECRET)
     assert good(caller.get(f"/v1/approvals/{approval['id']}")) == approval
@@ -56,7 +56,7 @@ def test_revealing_shows_the_real_input_and_is_audited(caller: Caller, stage: St
     approval = approval_of(caller, tool_call)
     assert revealed(stage, tool_call.session_id) == []
     shown = good(caller.get(f"/v1/approvals/{approval['id']}", params={"reveal": "true"}))
-    assert (shown["input"], shown["input_canonical"], shown["masked"]) == (SECRET, spelled(SECRET), [])
+    assert (shown["input"], shown["input_canonical"], shown["masked"]) == (SECRET, canonical_text(SECRET), [])
     [act] = revealed(stage, tool_call.session_id)
     assert (act.subject_id, act.address) == (approval["id"], "127.0.0.1")
     assert act.principal.startswith("api_key:key_")

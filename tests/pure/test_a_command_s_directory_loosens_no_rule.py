@@ -103,8 +103,8 @@ def test_a_grant_for_one_input_covers_it_in_its_directory_alone() -> None:
 def test_a_secret_in_the_directory_is_opaque_to_a_grant() -> None:
     rule = Rule("allow", match_of("bash:command=ls *:working_directory=hunter22"), source="grant", id="grant_1")
     arguments, shown = {"command": "ls", "working_directory": "hunter22"}, {"command": "ls", "working_directory": "[masked]"}
-    assert Granted((rule,), shown).shown == shown
-    assert CompiledRules([rule]).judge("bash", arguments, shown=shown).effect == "ask"
+    assert Granted((rule,), shown).masked_input == shown
+    assert CompiledRules([rule]).judge("bash", arguments, masked_fields=shown).effect == "ask"
 
 
 @pytest.mark.parametrize("match", ["bash:working_directory=prod/**", "*:working_directory=prod/**"])

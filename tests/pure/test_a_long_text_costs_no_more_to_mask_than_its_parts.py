@@ -55,10 +55,10 @@ def test_the_work_for_an_input_is_bounded_and_beyond_it_texts_are_masked_as_a_wh
     text = repeated * 100_000 + "token=hunter2secret"
     for arguments in ({"a": text}, {"a": text, "b": "password=hunter3secret"}):
         masked = mask(arguments)
-        assert masked.shown == dict.fromkeys(arguments, MARKER)
-    assert mask({"a": text, "b": "plain"}).shown["b"] == "plain"
+        assert masked.arguments == dict.fromkeys(arguments, MARKER)
+    assert mask({"a": text, "b": "plain"}).arguments["b"] == "plain"
 
 
 def test_when_the_cpu_time_is_used_up_a_text_with_a_secret_is_masked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts, "_SECONDS", 0)
-    assert mask({"a": "cd src; TOKEN=hunter2secret ./x", "b": "plain"}).shown == {"a": MARKER, "b": "plain"}
+    assert mask({"a": "cd src; TOKEN=hunter2secret ./x", "b": "plain"}).arguments == {"a": MARKER, "b": "plain"}

@@ -90,7 +90,7 @@ def test_a_part_of_a_value_is_masked_where_a_text_was_cut() -> None:
         f"x {MARKER}\n[... 7 bytes left out ...]\n{MARKER} y"
     )
     assert echoes.text("12:stuvwxyz tail") == f"{MARKER} tail"
-    quoting = Echoes(["abcdefghijklmnopqrstuvwxyz"], quoted=True)
+    quoting = Echoes(["abcdefghijklmnopqrstuvwxyz"], may_quote=True)
     assert quoting.text("abcdefghijkl is computed, or nopqrstuvwxyz") == f"{MARKER} is computed, or {MARKER}"
     assert echoes.text("abcdefghijkl is computed") == "abcdefghijkl is computed"
     assert echoes.text("abcdefg\ntuvwxyz") == "abcdefg\ntuvwxyz", "seven characters are too few"
@@ -130,8 +130,8 @@ def test_the_masked_texts_of_an_input_are_known() -> None:
         "auth": {"secret": {"deep": ["first-part", "x"]}},
         "plain": "nothing at all",
     }
-    assert mask(arguments).hidden == ("1234567890", "first-part", "hunter2hunter2", "p4ssw0rd1")
-    assert mask(mask(arguments).shown).hidden == ()
+    assert mask(arguments).secrets == ("1234567890", "first-part", "hunter2hunter2", "p4ssw0rd1")
+    assert mask(mask(arguments).arguments).secrets == ()
 
 
 def test_too_many_values_or_matches_mask_the_whole_text() -> None:

@@ -16,9 +16,9 @@ from models.pure.masking import MARKER, Masked, mask, restore
 def test_a_value_with_a_secret_name_is_masked(name: str) -> None:
     """In any spelling of the name. Texts, numbers and whole containers are masked, booleans and null are not."""
     assert mask({name: "hunter2"}) == Masked({name: MARKER}, (f"/{name}",))
-    assert mask({"a": [{name: 1234}]}).shown == {"a": [{name: MARKER}]}
-    assert mask({name: ["x", {"y": "z"}]}).shown == {name: MARKER}
-    assert mask({name: True}).shown == {name: True}
+    assert mask({"a": [{name: 1234}]}).arguments == {"a": [{name: MARKER}]}
+    assert mask({name: ["x", {"y": "z"}]}).arguments == {name: MARKER}
+    assert mask({name: True}).arguments == {name: True}
     assert mask({name: None}) == Masked({name: None}, ())
 
 
@@ -30,8 +30,8 @@ def test_a_value_with_a_similar_name_is_not_masked(name: str) -> None:
 
 def test_a_working_directory_in_pwd_is_not_masked() -> None:
     """PWD can also be a password."""
-    assert mask({"PWD": "/home/bob", "pwd": "hunter2"}).shown == {"PWD": "/home/bob", "pwd": MARKER}
-    assert mask({"text": "PWD=/home/bob OLDPWD=/ Pwd=hunter2"}, None).shown["text"] == f"PWD=/home/bob OLDPWD=/ Pwd={MARKER}"
+    assert mask({"PWD": "/home/bob", "pwd": "hunter2"}).arguments == {"PWD": "/home/bob", "pwd": MARKER}
+    assert mask({"text": "PWD=/home/bob OLDPWD=/ Pwd=hunter2"}, None).arguments["text"] == f"PWD=/home/bob OLDPWD=/ Pwd={MARKER}"
 
 
 def test_a_value_after_a_secret_flag_or_beside_a_secret_name_is_masked() -> None:
@@ -89,10 +89,10 @@ def test_a_value_that_the_schema_marks_as_secret_is_masked(schema: dict[str, Any
         return [masked(item) for item in part] if isinstance(part, list) else part
 
     masked_value = mask(value, schema)
-    assert masked_value.shown == masked(value)
+    assert masked_value.arguments == masked(value)
     assert masked_value.paths
     assert all(path.endswith("/x") for path in masked_value.paths)
-    assert restore(masked_value.shown, value, masked_value.shown, may_see=False) == value
+    assert restore(masked_value.arguments, value, masked_value.arguments, may_see=False) == value
 
 
 def test_a_malformed_or_endless_schema_does_not_fail() -> None:
@@ -102,31 +102,34 @@ def test_a_malformed_or_endless_schema_does_not_fail() -> None:
         {"$ref": "http://x/y", "properties": {"x": SECRET}},
         {"properties": 1, "allOf": SECRET},
     ):
-        assert mask({"y": "z"}, schema).shown["y"] in {"z", MARKER}
-    assert mask({"x": 1}, {"$ref": "#/nowhere", "properties": {"x": SECRET}}).shown == {"x": MARKER}
+        assert mask({"y": "z"}, schema).arguments["y"] in {"z", MARKER}
+    assert mask({"x": 1}, {"$ref": "#/nowhere", "properties": {"x": SECRET}}).arguments == {"x": MARKER}
 
 
 def test_a_schema_that_takes_too_long_masks_every_argument() -> None:
     """Each level doubles the time."""
     levels = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(20)}
-    assert mask({"x": 1, "y": "z"}, {"$ref": "#/$defs/a0", "$defs": levels | {"a20": SECRET}}).shown == {"x": MARKER, "y": MARKER}
+    assert mask({"x": 1, "y": "z"}, {"$ref": "#/$defs/a0", "$defs": levels | {"a20": SECRET}}).arguments == {
+        "x": MARKER,
+        "y": MARKER,
+    }
 
 
 @given(OBJECTS)
 def test_masking_again_changes_nothing(value: dict[str, Any]) -> None:
     """And the first mask changes only the values at its paths."""
     masked_value = mask(value)
-    assert mask(masked_value.shown) == Masked(masked_value.shown, ())
-    assert bool(masked_value.paths) == (masked_value.shown != value)
+    assert mask(masked_value.arguments) == Masked(masked_value.arguments, ())
+    assert bool(masked_value.paths) == (masked_value.arguments != value)
 
 
 def test_a_secret_that_appears_only_after_another_was_masked_is_masked() -> None:
     """The first mask turns the word before it into a flag."""
     arguments = {"a": "Authorization: --token --token password"}
     masked_value = mask(arguments)
-    assert masked_value.shown == {"a": f"Authorization: {MARKER} --token {MARKER}"}
-    assert mask(masked_value.shown).shown == masked_value.shown
-    assert restore(masked_value.shown, arguments, masked_value.shown, may_see=False) == arguments
+    assert masked_value.arguments == {"a": f"Authorization: {MARKER} --token {MARKER}"}
+    assert mask(masked_value.arguments).arguments == masked_value.arguments
+    assert restore(masked_value.arguments, arguments, masked_value.arguments, may_see=False) == arguments
 
 
 @given(OBJECTS, SECRETS, st.sampled_from(TEXTS), st.sampled_from(NAMES))
@@ -140,16 +143,16 @@ def test_a_shown_value_contains_no_secret(value: dict[str, Any], secret: str, te
         "f": [KNOWN, value],
     }
     masked_value = mask(arguments)
-    spelled = json.dumps([masked_value.shown, masked_value.paths])
+    spelled = json.dumps([masked_value.arguments, masked_value.paths])
     assert secret not in spelled
-    assert masked_value.shown["f"][0] == [MARKER] * len(KNOWN)
-    assert restore(masked_value.shown, arguments, masked_value.shown, may_see=False) == arguments
+    assert masked_value.arguments["f"][0] == [MARKER] * len(KNOWN)
+    assert restore(masked_value.arguments, arguments, masked_value.arguments, may_see=False) == arguments
 
 
 @given(OBJECTS)
 def test_a_masked_value_is_at_most_a_few_times_longer(value: dict[str, Any]) -> None:
-    assert len(canonical(mask(value).shown)) <= 3 * len(canonical(value)) + 20
+    assert len(canonical(mask(value).arguments)) <= 3 * len(canonical(value)) + 20
 
 
 def test_a_mask_does_not_reveal_the_length_of_a_secret() -> None:
-    assert mask({"password": ""}).shown == mask({"password": "x" * 10_000}).shown == {"password": MARKER}
+    assert mask({"password": ""}).arguments == mask({"password": "x" * 10_000}).arguments == {"password": MARKER}

@@ -17,7 +17,7 @@ KEY_LINES = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nabcDEF0123+/=
 
 def mask_text(text: str) -> str:
     """A text as people see it."""
-    shown = mask({"text": text}, None).shown["text"]
+    shown = mask({"text": text}, None).arguments["text"]
     assert isinstance(shown, str)
     return shown
 
@@ -138,7 +138,7 @@ def _words(command: str) -> list[str]:
 def test_no_text_takes_long(text: str) -> None:
     """A megabyte of the worst case takes less than a second, because the worker's other turns wait."""
     began = time.process_time()
-    shown = mask({"command": text}).shown["command"]
+    shown = mask({"command": text}).arguments["command"]
     assert time.process_time() - began < 1
     assert KNOWN[3] not in shown
     assert "ghp_abc" not in shown
@@ -146,4 +146,4 @@ def test_no_text_takes_long(text: str) -> None:
 
 def test_any_text_can_be_masked() -> None:
     """Even with lone surrogates, which are replaced only when a value is stored."""
-    assert mask({"a": "\ud800 password=x\ud800y z"}).shown == {"a": f"\ud800 password={MARKER} z"}
+    assert mask({"a": "\ud800 password=x\ud800y z"}).arguments == {"a": f"\ud800 password={MARKER} z"}

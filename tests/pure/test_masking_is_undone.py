@@ -14,7 +14,7 @@ from models.pure.masking import MARKER, Masked, mask, restore
 @given(OBJECTS)
 def test_values_without_an_edit_are_restored(value: dict[str, Any]) -> None:
     """Any JSON value, even if its fields come back in another order."""
-    shown = mask(value).shown
+    shown = mask(value).arguments
     travelled = json.loads(json.dumps(shown, sort_keys=True))
     for may_see in (False, True):
         assert restore(shown, value, shown, may_see=may_see) == value
@@ -27,8 +27,10 @@ def test_secrets_in_names_of_fields_are_masked_and_restored() -> None:
     masked_value = mask(arguments)
     assert masked_value == Masked({"tokens": {MARKER: "a", f"{MARKER} (2)": "b"}}, (f"/tokens/{MARKER}", f"/tokens/{MARKER} (2)"))
     turned = {"tokens": dict(reversed(arguments["tokens"].items()))}
-    assert mask(turned).shown == masked_value.shown
-    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, arguments, masked_value.shown, may_see=True) == {"tokens": {KNOWN[4]: "c"}}
+    assert mask(turned).arguments == masked_value.arguments
+    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, arguments, masked_value.arguments, may_see=True) == {
+        "tokens": {KNOWN[4]: "c"}
+    }
     assert mask({"~/": {"password": 1}}).paths == ("/~0~1/password",)
 
 
@@ -41,7 +43,7 @@ SHOWN_FROM: dict[str, Any] = {
 
 
 def _edited(*edits: tuple[str, Any]) -> dict[str, Any]:
-    edited = mask(SHOWN_FROM).shown
+    edited = mask(SHOWN_FROM).arguments
     for path, value in edits:
         *way, last = path.split("/")
         place: Any = edited
@@ -54,7 +56,7 @@ def _edited(*edits: tuple[str, Any]) -> dict[str, Any]:
 def test_who_may_see_a_secret_may_edit_beside_it() -> None:
     """Other fields, new fields, or a new secret."""
     edited = _edited(("password", "mine"), ("new", ["x"]))
-    restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown, may_see=True)
+    restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).arguments, may_see=True)
     assert restored == SHOWN_FROM | {"password": "mine", "new": ["x"]}
 
 
@@ -74,7 +76,7 @@ def test_who_may_not_see_a_secret_changes_nothing_beside_its_marker(edits: list[
     """Neither another field nor another masked value: both may say where the secret goes."""
     header = {"authorization": "Bearer abcdefghijklmnop1234"}
     arguments = {"url": "https://good.example", "password": "hunter2", "headers": header, "note": 1}
-    shown = mask(arguments).shown
+    shown = mask(arguments).arguments
     with pytest.raises(ValueError, match=rf"^{pointer}: .* type the value that is meant, or ask somebody .* `reveal`\.$"):
         restore(shown | dict(edits), arguments, shown, may_see=False)
     typed = {"url": "https://evil.example", "password": "mine", "headers": {}, "note": 2}
@@ -84,7 +86,7 @@ def test_who_may_not_see_a_secret_changes_nothing_beside_its_marker(edits: list[
 def test_a_field_with_a_marker_cannot_lose_its_neighbour() -> None:
     arguments = {"password": "hunter2", "host": "good.example"}
     with pytest.raises(ValueError, match=r"^/host: is not as it was shown"):
-        restore({"password": MARKER}, arguments, mask(arguments).shown, may_see=False)
+        restore({"password": MARKER}, arguments, mask(arguments).arguments, may_see=False)
 
 
 SHOWN = "curl -u bob:«masked» -H 'Authorization: Bearer «masked»' https://x"
@@ -106,7 +108,7 @@ SHOWN = "curl -u bob:«masked» -H 'Authorization: Bearer «masked»' https://x"
 def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
     """The text around the marker decides where the secret goes."""
     with pytest.raises(ValueError, match=r"^/command: .* type the value that is meant, or ask somebody .* `reveal`\.$"):
-        restore(_edited(("command", command)), SHOWN_FROM, mask(SHOWN_FROM).shown, may_see=True)
+        restore(_edited(("command", command)), SHOWN_FROM, mask(SHOWN_FROM).arguments, may_see=True)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
     ],
 )
 def test_a_list_with_a_marker_cannot_be_edited(arguments: dict[str, Any], edited: dict[str, Any]) -> None:
-    shown = mask(arguments).shown
+    shown = mask(arguments).arguments
     with pytest.raises(ValueError, match="is not as it was shown"):
         restore(edited, arguments, shown, may_see=True)
 
@@ -149,14 +151,14 @@ def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) 
     with pytest.raises(
         ValueError, match=r"type the value that is meant, or ask somebody whose key has the scope `reveal`\.$"
     ) as refused:
-        restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown, may_see=True)
+        restore(edited, SHOWN_FROM, mask(SHOWN_FROM).arguments, may_see=True)
     assert str(refused.value).startswith(pointer)
     assert "hunter2" not in str(refused.value)
     assert refused.value.__cause__ is None
 
 
 def test_an_edit_may_remove_masked_values() -> None:
-    shown = mask(SHOWN_FROM).shown
+    shown = mask(SHOWN_FROM).arguments
     assert restore({"command": "ls", "list": []}, SHOWN_FROM, shown, may_see=False) == {"command": "ls", "list": []}
 
 
@@ -168,7 +170,7 @@ def test_deep_and_wide_values_are_masked_and_restored() -> None:
     arguments = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
     masked_value = mask(arguments)
     assert masked_value.paths == ("/a" + "/0" * api.door.parsing.DEPTH + "/password", "/b/10000")
-    restored = restore(masked_value.shown, arguments, masked_value.shown, may_see=True)
+    restored = restore(masked_value.arguments, arguments, masked_value.arguments, may_see=True)
     assert restored["b"] == arguments["b"]
     inner: Any = restored["a"]
     while isinstance(inner, list):

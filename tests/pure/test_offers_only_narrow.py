@@ -56,7 +56,7 @@ def test_the_order_in_which_quorums_meet_changes_no_answer(levels: list[dict[str
 @given(LEVELS_OF_SETTINGS)
 def test_a_stored_quorum_is_read_back_with_its_offer(levels: list[dict[str, Any]]) -> None:
     quorum = combined(levels)[0]
-    assert Quorum.of(quorum.kept) == quorum
+    assert Quorum.of(quorum.as_json) == quorum
 
 
 @given(LEVELS_OF_SETTINGS)

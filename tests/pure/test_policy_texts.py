@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.pure.policy import Condition, Match, Policy, Rule, covers, grant, match_of, policy_of, rule_of, spelled, spelled_rule
+from models.pure.policy import (
+    Condition,
+    Match,
+    Policy,
+    Rule,
+    covers,
+    grant,
+    match_of,
+    policy_as_json,
+    policy_of,
+    rule_as_json,
+    rule_of,
+)
 
 
 def command(pattern: str, tool: str = "bash", path: str = "/command") -> Match:
@@ -135,7 +147,7 @@ def test_a_text_is_read(text: str) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_rule_from_a_text_is_written_and_read_back_unchanged(text: str) -> None:
     rule = Rule("allow", TEXTS[text], "Because.", 3, source="tool")
-    assert rule_of(spelled_rule(rule)) == rule
+    assert rule_of(rule_as_json(rule)) == rule
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -169,7 +181,7 @@ def test_a_malformed_policy_is_refused_with_the_name_of_the_field() -> None:
     ],
 )
 def test_a_policy_is_written_in_the_types_of_the_clients(policy: dict[str, Any], written: dict[str, Any]) -> None:
-    assert spelled(policy_of(policy)) == written
+    assert policy_as_json(policy_of(policy)) == written
     assert policy_of(written) == policy_of(policy)
 
 
@@ -184,7 +196,7 @@ def test_rules_keep_their_order_and_their_texts() -> None:
         },
         {"effect": "allow", "match": {"tool": "refund", "input_sha256": "0" * 64}},
     ]
-    assert spelled(policy_of({"type": "rules", "rules": rules, "default": "ask"})) == {
+    assert policy_as_json(policy_of({"type": "rules", "rules": rules, "default": "ask"})) == {
         "type": "auto",
         "rules": rules,
         "default": "ask",
@@ -217,8 +229,8 @@ def test_any_rule_is_written_and_read_back_unchanged_or_refused_with_its_fault(m
     except ValueError as error:
         assert str(error).startswith("rule.")  # noqa: PT017 - most matches are no errors
     else:
-        assert rule_of(spelled_rule(rule)) == rule
-        assert policy_of(spelled(Policy((rule,), "deny"))) == Policy((rule,), "deny")
+        assert rule_of(rule_as_json(rule)) == rule
+        assert policy_of(policy_as_json(Policy((rule,), "deny"))) == Policy((rule,), "deny")
         assert covers(rule)
 
 

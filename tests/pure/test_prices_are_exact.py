@@ -79,7 +79,7 @@ def test_a_nonsensical_price_names_the_field(prices: dict[str, Any], fault: str)
 
 @given(usage=USAGES)
 def test_a_stored_price_is_unchanged_and_cost_and_savings_add_up(usage: Usage) -> None:
-    assert Price.of(PRICE.stored) == PRICE
+    assert Price.of(PRICE.as_json) == PRICE
     cost = PRICE.cost(usage)
     assert cost is not None
     uncached = Usage(usage.context_tokens, usage.output_tokens)

@@ -89,5 +89,5 @@ def test_a_prompt_is_never_long(template: str, arguments: dict[str, object]) -> 
 
 def test_a_prompt_of_masked_arguments_has_no_secret() -> None:
     arguments = {"command": "curl -H 'Authorization: Bearer hunter2' https://x", "password": "hunter2"}
-    prompt = fill("Run: {command} ({password})", "bash", mask(arguments).shown)
+    prompt = fill("Run: {command} ({password})", "bash", mask(arguments).arguments)
     assert prompt == f"Run: curl -H 'Authorization: Bearer {MARKER}' https://x ({MARKER})"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from models.pure.json.canonical import digest
-from models.pure.policy import CompiledRules, Effect, Match, Rule, grant, match_of, policy_of, rule_of, spelled
+from models.pure.policy import CompiledRules, Effect, Match, Rule, grant, match_of, policy_as_json, policy_of, rule_of
 from models.pure.shell import read, unknown
 from workers.tools.sandbox.bubblewrap import PATH
 
@@ -169,9 +169,9 @@ def test_no_level_loosens_the_rules_of_another(strict: tuple[str, str]) -> None:
 @pytest.mark.parametrize("default", ["allow", "ask", "deny"])
 def test_unknown_programs_of_a_policy_are_written_and_read_back(rules: list[Any], default: str) -> None:
     body = {"type": "auto", "rules": rules, "default": default, "unknown_programs": "allow"}
-    assert spelled(policy_of(body)) == body
-    assert policy_of(spelled(policy_of(body))) == policy_of(body)
-    assert "unknown_programs" not in spelled(policy_of(body | {"unknown_programs": "ask"}))
+    assert policy_as_json(policy_of(body)) == body
+    assert policy_of(policy_as_json(policy_of(body))) == policy_of(body)
+    assert "unknown_programs" not in policy_as_json(policy_of(body | {"unknown_programs": "ask"}))
 
 
 @pytest.mark.parametrize("value", ["deny", None, True, "", []])

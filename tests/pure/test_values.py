@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from models.flow.carry_on.next_move import Calls, Finish, after_reply, all_settled
 from models.pure.backoff import backoff
-from models.pure.json.canonical import canonical, digest, is_digest, spelled
+from models.pure.json.canonical import canonical, canonical_text, digest, is_digest
 from models.pure.json.storable import is_deep, storable
 from models.pure.states import SETTLED, TOOL_CALL
 from models.pure.text import words
@@ -77,8 +77,8 @@ def test_a_number_that_json_cannot_express_exactly_is_refused(value: float) -> N
 @pytest.mark.parametrize("value", [{"n": 2**60, "a": [1]}, {"n": float("nan"), "a": 1}], ids=str)
 def test_a_value_without_a_spelling_is_shown_as_json_and_has_no_hash(value: Any) -> None:
     """Only somebody with the database can write it. People see the value, and its call does not run."""
-    assert spelled(value) == json.dumps(value, sort_keys=True)
-    assert not is_digest(value, hashlib.sha256(spelled(value).encode()).hexdigest())
+    assert canonical_text(value) == json.dumps(value, sort_keys=True)
+    assert not is_digest(value, hashlib.sha256(canonical_text(value).encode()).hexdigest())
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "refusal", "stop_sequence", "model_context_window_exceeded"])
@@ -141,7 +141,7 @@ def test_a_value_within_the_depth_limit_is_stored_unchanged() -> None:
 
 
 TO_MODEL = {
-    "denied": [words.denied(None), words.denied("no")],
+    "denied_by_person": [words.denied_by_person(None), words.denied_by_person("no")],
     "denied_by_policy": [words.denied_by_policy("r")],
     "expired": [words.expired(86_400)],
     "edited": [words.edited('{"command":"ls"}')],
@@ -155,7 +155,7 @@ TO_MODEL = {
     "cannot_answer": [words.cannot_answer()],
     # The run is over, or the tool had a result: nothing is left to repeat.
     "ended_by_person": [words.ended_by_person(None), words.ended_by_person("Stop.")],
-    "answered": [words.answered()],
+    "answered_by_person": [words.answered_by_person()],
     "cancelled": [words.cancelled()],
     "cancelled_asking": [words.cancelled_asking()],
     "turn_limit": [words.turn_limit(5)],

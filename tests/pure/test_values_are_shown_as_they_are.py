@@ -10,7 +10,7 @@ from api.inbox.rendering import diff, fields, highlight
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.tree import tree
 from models.pure.text.line_diff import MOST_LINES, hunks
-from models.pure.text.relative_time import ago, left
+from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible_lines
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ def test_a_past_moment_is_shown_as_its_age(seconds: int, words: str) -> None:
     ("seconds", "words"), [(-1, "overdue"), (59, "59 seconds left"), (86_399, "23 hours left"), (172_800, "2 days left")]
 )
 def test_a_deadline_is_shown_as_the_time_left(seconds: int, words: str) -> None:
-    assert left(NOW + timedelta(seconds=seconds), NOW) == words
+    assert time_left(NOW + timedelta(seconds=seconds), NOW) == words
 
 
 def applied(before: str, after: str) -> str:

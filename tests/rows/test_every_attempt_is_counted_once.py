@@ -46,7 +46,7 @@ def test_a_reply_is_counted_with_its_price(stage: Stage) -> None:
     stage.reply(session, say("Hello."), charge=PRICED)
     [row] = rows(stage, session)
     assert (row.cost, row.estimated, row.model) == (COST, False, "claude-opus-5-5")
-    assert row.price == OPERATOR_PRICE.stored
+    assert row.price == OPERATOR_PRICE.as_json
     assert Price.of(row.price) == OPERATOR_PRICE
     used = stage.events(session, "session.usage")[-1].body["usage"]
     assert used["list_cost"] == {"amount": "4", "currency": "USD"}
@@ -75,7 +75,7 @@ def test_a_failed_attempt_is_counted_if_a_model_began_to_answer(stage: Stage, cl
     stage.fail(stage.begin(session))
     assert rows(stage, session) == [], "a refused request costs nothing"
     clock.advance(61)
-    stage.fail(stage.begin(session), charges=[QUOTE.ended(USAGE)])
+    stage.fail(stage.begin(session), charges=[QUOTE.for_early_end(USAGE)])
     clock.advance(61)
     stage.reply(session, say("At last."), charge=PRICED)
     assert [(row.attempt, row.estimated, row.input_tokens) for row in rows(stage, session)] == [(2, True, 1_000), (3, False, 1_000)]
@@ -118,9 +118,9 @@ def test_the_usage_of_a_deleted_session_stays_counted(stage: Stage) -> None:
 
 
 def test_unreported_counts_are_taken_from_the_estimate() -> None:
-    assert QUOTE.ended(None) == QUOTE
-    assert QUOTE.ended(NOTHING).usage == Usage(QUOTE.usage.input_tokens, 0)
-    assert QUOTE.ended(Usage(7, 3)).usage == Usage(7, 3)
+    assert QUOTE.for_early_end(None) == QUOTE
+    assert QUOTE.for_early_end(NOTHING).usage == Usage(QUOTE.usage.input_tokens, 0)
+    assert QUOTE.for_early_end(Usage(7, 3)).usage == Usage(7, 3)
 
 
 STEPS = st.lists(st.sampled_from(["reply", "fail", "fail free", "lose", "interrupt", "late report"]), max_size=12)
@@ -151,5 +151,5 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
             clock.advance(61)
             stage.rescue(turn)
         else:
-            stage.fail(turn, charges=[QUOTE.ended(USAGE)] * 2 if step == "fail" else [])
+            stage.fail(turn, charges=[QUOTE.for_early_end(USAGE)] * 2 if step == "fail" else [])
     check_sums(stage, *sessions)

@@ -177,7 +177,7 @@ def test_a_list_of_approvals_masks_nothing_again(stage: Stage) -> None:
     rows = stage.approvals(session)
     listed = cpu_seconds(lambda: [answer(stage, row) for row in rows])
     assert listed < cpu_seconds(lambda: mask({"command": texts[0]}))
-    assert [row.masked.shown["command"] for row in rows] == [f"echo {number} password=«masked»" for number in range(4)]
+    assert [row.masked.arguments["command"] for row in rows] == [f"echo {number} password=«masked»" for number in range(4)]
 
 
 def test_an_edited_call_that_is_asked_about_again_is_shown_as_it_was_edited(stage: Stage, clock: Clock) -> None:
@@ -186,7 +186,7 @@ def test_an_edited_call_that_is_asked_about_again_is_shown_as_it_was_edited(stag
     stage.decide(stage.approvals(session)[0], result="allow", updated_input={"command": "deploy --password=hunter2hunter2"})
     stage.lose(stage.begin_call(tool_call), clock)
     [again] = [approval for approval in stage.approvals(session) if approval.kind == "unknown_outcome"]
-    assert again.masked.shown == {"command": "deploy --password=«masked»"}
+    assert again.masked.arguments == {"command": "deploy --password=«masked»"}
 
 
 def cpu_seconds(act: Callable[[], object]) -> float:

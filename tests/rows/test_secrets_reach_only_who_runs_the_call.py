@@ -18,7 +18,7 @@ def visible(stage: Stage, session: str) -> str:
     with transaction(stage.workspace_id) as db:
         acts = [row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)]
     bodies = [event.body for event in stage.events(session)]
-    shown = [(approval.prompt, approval.masked.shown, approval.decision) for approval in stage.approvals(session)]
+    shown = [(approval.prompt, approval.masked.arguments, approval.decision) for approval in stage.approvals(session)]
     return json.dumps([acts, bodies, shown])
 
 
@@ -39,7 +39,7 @@ def test_an_edit_beside_a_masked_secret_runs_with_the_secret(stage: Stage) -> No
     session = stage.session()
     tool_call = stage.propose(session, call(command=COMMAND, timeout_ms=60))
     [approval] = stage.approvals(session)
-    stage.decide(approval, result="allow", updated_input=approval.masked.shown | {"timeout_ms": 30})
+    stage.decide(approval, result="allow", updated_input=approval.masked.arguments | {"timeout_ms": 30})
     held = stage.begin_call(tool_call)
     assert stage.get(CallInput, held.id).input == {"command": COMMAND, "timeout_ms": 30}
     stage.finish_call(held)

@@ -124,7 +124,7 @@ def test_later_approvals_of_a_call_mask_the_same_values(stage: Stage, clock: Any
         stage.rescue(held)
     asked = stage.approvals(session)[-1]
     assert asked.kind == kind
-    assert "hunter2" not in str(asked.masked.shown)
+    assert "hunter2" not in str(asked.masked.arguments)
 
 
 def test_an_edited_call_of_a_tool_that_has_changed_is_masked_as_the_tool_says_now(stage: Stage) -> None:
@@ -134,7 +134,7 @@ def test_an_edited_call_of_a_tool_that_has_changed_is_masked_as_the_tool_says_no
     changed = {"type": "object", "required": ["cents"], "properties": {"code": {"type": "string", "writeOnly": True}}}
     toolset.announce({"orders": [entry("refund", input_schema=changed)]})
     assert stage.claim_call(tool_call) is None
-    assert stage.approvals(session)[-1].masked.shown == {"code": "«masked»"}
+    assert stage.approvals(session)[-1].masked.arguments == {"code": "«masked»"}
 
 
 def test_an_announcement_of_a_worker_that_is_gone_is_replaced(stage: Stage, clock: Any) -> None:

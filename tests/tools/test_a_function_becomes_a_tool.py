@@ -315,7 +315,7 @@ def test_masked_parameters_are_shown_to_nobody(declared):
         "Pay."
 
     schema = declared(pay, masked=("card", "to")).input_schema
-    shown = mask({"cents": 1, "card": "4111", "to": {"sku": "a", "count": 1}}, schema).shown
+    shown = mask({"cents": 1, "card": "4111", "to": {"sku": "a", "count": 1}}, schema).arguments
     assert shown == {"cents": 1, "card": "«masked»", "to": "«masked»"}
 
 

@@ -91,7 +91,7 @@ def test_only_find_orders_is_cached(entries):
 
 
 def test_the_account_number_is_masked(entries):
-    assert mask({**REFUND, "iban": "DE1"}, entries["refund"]["input_schema"]).shown == {**REFUND, "iban": "«masked»"}
+    assert mask({**REFUND, "iban": "DE1"}, entries["refund"]["input_schema"]).arguments == {**REFUND, "iban": "«masked»"}
 
 
 def test_an_unreachable_database_is_reported_by_the_exception_type_alone(shop, monkeypatch):

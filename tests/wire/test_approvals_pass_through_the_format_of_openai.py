@@ -236,7 +236,7 @@ def test_an_ask_that_needs_people_is_a_sentence_and_its_answer_is_refused(talk: 
     error = refused(talk, 403, user("Go."), message, answer(ask.id))
     assert "API key may not decide" in error["message"]
     [approval] = talk.stage.approvals(talk.session_id)
-    talk.stage.locked(talk.session_id, lambda db, _: db.get_one(Approval, approval.id).tighten(db, Quorum(required=2)))
+    talk.stage.locked(talk.session_id, lambda db, _: db.get_one(Approval, approval.id).tighten(db, Quorum(required_people=2)))
     spoken = talk.create(user("Go."), message, user("Hurry."), **metadata(talk)).choices[0]
     assert (spoken.finish_reason, spoken.message.tool_calls) == ("stop", None)
     assert spoken.message.content.startswith("Waiting for approval: ")

@@ -73,7 +73,7 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
     if known.workdir and workdir is None:
         raise click.ClickException(f"{tool} works on a session's files: add --workdir DIR")
     if known.effect == "write" and not yes:
-        shown = mask(input, known.input_schema).shown
+        shown = mask(input, known.input_schema).arguments
         click.echo(fill(known.prompt or "Run {tool}", known.name, shown), err=True)
         click.confirm(f"{tool} {json.dumps(shown, ensure_ascii=False)}: it writes. Run it?", abort=True, err=True)
     with tempfile.TemporaryDirectory() as temporary:

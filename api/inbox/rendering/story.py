@@ -6,7 +6,7 @@ from typing import Any
 
 from api.inbox.rendering.fields import pretty
 from models.flow.carry_on.listing import OURS
-from models.pure.text.relative_time import counted
+from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible_lines
 from models.session.tool_call.events import RESULTS, USES
 
@@ -115,5 +115,9 @@ def _input(event: Mapping[str, Any]) -> str:
 
 def _with_code(start: Entry, code: str) -> Entry:
     shown = visible_lines(code)
-    summary = f"{counted(shown.count(chr(10)) + 1, 'line')}, {counted(len(shown), 'character')}" if len(shown) > _LONG else ""
+    summary = (
+        f"{number_with_noun(shown.count(chr(10)) + 1, 'line')}, {number_with_noun(len(shown), 'character')}"
+        if len(shown) > _LONG
+        else ""
+    )
     return replace(start, code=shown or "(nothing)", summary=summary)

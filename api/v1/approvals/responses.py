@@ -15,7 +15,7 @@ from api.v1.blocks import Result
 from api.v1.grants.responses import Grant
 from models.database.rows import Db
 from models.pure import policy
-from models.pure.json.canonical import spelled
+from models.pure.json.canonical import canonical_text
 from models.pure.offer import Offer
 from models.session.approval import row as approval
 from models.session.approval.events import requirements
@@ -185,8 +185,8 @@ class Approval(Standing, Question):
         return cls.from_row(
             row,
             tool_use_id=row.tool_call_id,
-            input=masked.shown if hidden else json.loads(row.input),
-            input_canonical=spelled(masked.shown) if hidden else row.input,
+            input=masked.arguments if hidden else json.loads(row.input),
+            input_canonical=canonical_text(masked.arguments) if hidden else row.input,
             masked=list(masked.paths) if hidden else [],
             leads_to=row.leads_to if reveal else row.shown("leads_to"),
             questions=row.questions if reveal else row.shown("questions"),

@@ -130,7 +130,7 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     return responses.GrantPreview(
         type="grant_preview",
         scope=body.scope,
-        match=policy.spelled_rule(rule)["match"],
+        match=policy.rule_as_json(rule)["match"],
         covers=policy.covers(rule),
         waiting=would_release(db, approval, rule, body.scope),
     )

@@ -101,7 +101,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     released = 0
     for other_approval in others:
         other = sessions[other_approval.session_id]
-        arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.shown
+        arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.arguments
         agent = other.agent(db)
         rules = SessionPolicies.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
         is_offered = rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule))

@@ -63,8 +63,8 @@ def _check_names(db: Db, own: Mapping[str, Any], path: str) -> None:
 
 def _check_number(db: Db, quorum: Quorum, path: str) -> None:
     people = count(db, quorum)
-    if people >= quorum.required:
+    if people >= quorum.required_people:
         return
     sets = " and in ".join("{" + ", ".join(names) + "}" for names in quorum.approvers)
     who = f"are in {sets}, the sets of all levels together" if sets else "have a role that decides"
-    raise Invalid(path, f"{people} people {who}, and {quorum.required} must approve: name more people, or require fewer.")
+    raise Invalid(path, f"{people} people {who}, and {quorum.required_people} must approve: name more people, or require fewer.")

@@ -105,7 +105,7 @@ def _policy(sent: Any) -> dict[str, Any]:
         raise _wrong("type: must be always_allow, always_ask, always_deny or rules", sent)
     _compile_with_pauses(sent)
     try:
-        return policy.spelled(policy.policy_of(sent))
+        return policy.policy_as_json(policy.policy_of(sent))
     except ValueError as error:
         raise _wrong(str(error), sent) from None
 
@@ -125,7 +125,7 @@ def _compile_with_pauses(sent: Any) -> None:
 def _rule(sent: Any) -> dict[str, Any]:
     """Return a rule in the normal form that responses use."""
     try:
-        return policy.spelled_rule(policy.rule_of(sent, where="rule"))
+        return policy.rule_as_json(policy.rule_of(sent, where="rule"))
     except ValueError as error:
         raise _wrong(str(error).removeprefix("rule: ").removeprefix("rule."), sent) from None
 

@@ -11,7 +11,7 @@ from models.flow.judge.past_calls import Then
 from models.flow.judge.simulations import Example, Outcome, Side, Trial
 from models.pure import policy
 from models.pure.offer import GrantScope, Offer, Option, Widest
-from models.pure.policy import Effect, Source, covers, spelled_rule
+from models.pure.policy import Effect, Source, covers, rule_as_json
 from models.session.approval.grant import Grant
 from models.session.event.fields import EventId, GrantId
 from models.workspace.row import Workspace
@@ -150,7 +150,7 @@ class ExplainedRule(Rule):
     def of(cls, rule: policy.Rule) -> Self:
         """Return a rule with its origin."""
         grant_id = rule.id if rule.source == "grant" else None
-        return cls.from_row(rule, **spelled_rule(rule), id=grant_id, covers=covers(rule))
+        return cls.from_row(rule, **rule_as_json(rule), id=grant_id, covers=covers(rule))
 
 
 class ExplainedLine(ResponseModel):

@@ -19,7 +19,7 @@ from models.database.rows import Db
 from models.errors import Busy, Invalid
 from models.flow.judge import explanations, simulations
 from models.flow.judge.simulations import Outcome, Trial
-from models.pure.json.canonical import digest, spelled
+from models.pure.json.canonical import canonical_text, digest
 from models.pure.times import rfc3339
 from models.session.row import Session
 from models.workspace.agent import Agent
@@ -96,7 +96,7 @@ def _audit_details(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     """Return the audit's details of a simulation over unmasked inputs."""
     policy = {"permission_policy_sha256": digest(trial.policy)} if trial.policy else {}
     about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": rfc3339(trial.since), "looked_at": outcome.looked_at}
-    return about | policy | ({"rule": Text(spelled(trial.rule))} if trial.rule else {})
+    return about | policy | ({"rule": Text(canonical_text(trial.rule))} if trial.rule else {})
 
 
 def _session(db: Db, session_id: str) -> Session:

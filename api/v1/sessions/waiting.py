@@ -57,7 +57,7 @@ class WaitingForPerson(Standing, WaitingCall):
         """Return a pending approval with the votes that stand."""
         masked = row.masked
         edited = row.decided_shown
-        shown, is_masked = (masked.shown, bool(masked.paths)) if edited is None else (edited, bool(masked_paths(edited)))
+        shown, is_masked = (masked.arguments, bool(masked.paths)) if edited is None else (edited, bool(masked_paths(edited)))
         return cls.from_row(
             row,
             approval_id=row.id,

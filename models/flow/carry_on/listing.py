@@ -11,7 +11,7 @@ from typing import Any
 from models.database.rows import Db
 from models.pure import policy
 from models.pure.quorum import Quorum
-from models.pure.text.relative_time import counted
+from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible
 from models.session.approval import sentences
 from models.session.approval.face import MESSAGE, Face
@@ -123,7 +123,7 @@ def covered(approvals: list[Approval], pending: list[Approval]) -> dict[str, str
 
 
 def _heading(pending: list[Approval]) -> str:
-    waits = f"{counted(len(pending), 'call')} {'waits' if len(pending) == 1 else 'wait'} for a decision:"
+    waits = f"{number_with_noun(len(pending), 'call')} {'waits' if len(pending) == 1 else 'wait'} for a decision:"
     return waits if all(approval.traits.asks_to_run for approval in pending) else "A decision is needed:"
 
 

@@ -107,7 +107,7 @@ def end_unreported(db: Db, session: Session, turn: Turn) -> None:
 
     A worker that is alive replaces the estimate later (`models.flow.run.turns.correct_usage`).
     """
-    charge = Charge.of(turn.quote).ended(None) if turn.quote else None
+    charge = Charge.of(turn.quote).for_early_end(None) if turn.quote else None
     TurnUsage.record(db, session, turn, [charge] if charge else [])
     turn.end_span(db, session, charge.usage if charge else NOTHING, is_error=True)
 

@@ -69,7 +69,7 @@ def _edited(
         edited: dict[str, Any] = masking.restore(
             updated,
             before,
-            approval.decided_shown or approval.masked.shown,
+            approval.decided_shown or approval.masked.arguments,
             may_see="reveal" in principal.scopes,
         )
         digest(edited)
@@ -80,5 +80,5 @@ def _edited(
     verdict = verdict_on(session_policies(db, session), call, call_input, instead=edited) if approval.traits.asks_to_run else None
     if verdict and verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    shown = masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)
-    return edited, shown, masking.mask(edited, schema).hidden
+    shown = masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).arguments)
+    return edited, shown, masking.mask(edited, schema).secrets

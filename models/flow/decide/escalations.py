@@ -37,4 +37,4 @@ def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> Non
     about = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
     session.emit(db, "approval.escalated", about | facts | approval_events.voting(db, approval))
     approvers = [list(one) for one in quorum.approvers]
-    session.note(by, "approval.escalated", approval.id, **facts, approvers=approvers, required_approvals=quorum.required)
+    session.note(by, "approval.escalated", approval.id, **facts, approvers=approvers, required_approvals=quorum.required_people)

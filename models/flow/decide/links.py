@@ -43,8 +43,8 @@ def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     quorum = Quorum.of(approval.quorum).and_also(configured)
     if why := approval.traits.why_no_click:
         return why
-    if quorum.required > 1:
-        return f"{quorum.required} people must allow this call."
+    if quorum.required_people > 1:
+        return f"{quorum.required_people} people must allow this call."
     return "Whoever started the run may not decide this call." if quorum.four_eyes else ""
 
 

@@ -20,7 +20,7 @@ def described(db: Db, approval: Approval) -> str:
     quorum = Quorum.of(approval.quorum)
     called: dict[str, str] = dict(db.rows(_CALLED, names=[name for one in quorum.approvers for name in one]))
     sets = [" or ".join(f"{name} ({called[name]})" if name in called else name for name in one) for one in quorum.approvers]
-    people = "1 person must approve" if quorum.required == 1 else f"{quorum.required} people must approve"
+    people = "1 person must approve" if quorum.required_people == 1 else f"{quorum.required_people} people must approve"
     who = f", each of {' and of '.join(sets)}" if sets else f", each with the role {' or '.join(DECIDING_ROLES)}"
     but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
     lack = shortage(db, quorum, approval.started_by)

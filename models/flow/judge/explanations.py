@@ -55,7 +55,7 @@ def explain(
     lines = {path: line for path in texts if (line := call.line(path))}
     offer = applied.quorum(tool).offer
     counted = tuple(grant.rule for grant in grants if grant.is_offered(offer))
-    granted = Granted(counted, mask(dict(tool_input)).shown) if counted else None
+    granted = Granted(counted, mask(dict(tool_input)).arguments) if counted else None
     return Explanation(applied.judge(tool, tool_input, granted), lines, grants, offer)
 
 

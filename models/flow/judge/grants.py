@@ -117,7 +117,7 @@ def verdict_on(
     if not rules.is_at(call.name, call.address):
         return UNKNOWN_TOOL
     verdict = rules.judge(call.name, call_input.input if instead is None else instead, granted)
-    return replace(verdict, rule=Echoes(call_input.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
+    return replace(verdict, rule=Echoes(call_input.secrets or (), may_quote=True).text(verdict.rule))  # it may quote the input
 
 
 def identity_of(rules: SessionPolicies, session: Session, call: ToolCall, call_input: CallInput) -> str:
@@ -156,9 +156,9 @@ def ask_instead(
         masked = mask(call_input.input, input_schema)
         call_input.masks_also(masked)
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
-        approval.shown_input = masked.shown if masked.paths else None
+        approval.shown_input = masked.arguments if masked.paths else None
     approval.leads_to = leads_to or None
-    echoes = Echoes(call_input.secrets or (), quoted=True)
+    echoes = Echoes(call_input.secrets or (), may_quote=True)
     approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
     approval.put(db, session, system("tool.run", session.workspace_id))
 

@@ -32,7 +32,7 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
         if quorum.needs_people:
             raise Forbidden(f"An API key may not decide approval {approval.id}. {described(db, approval)}")
         return None
-    if principal.through and (quorum.required > 1 or quorum.four_eyes):
+    if principal.through and (quorum.required_people > 1 or quorum.four_eyes):
         raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {described(db, approval)}")
     rights = rights_of(db, principal.person_id, session.now)
     if not rights:
@@ -126,7 +126,7 @@ def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterabl
         counts = ballot.voter in names and ballot.right in names and quorum.admits(names[ballot.right])
         if counts and started.isdisjoint({*ballot.people, ballot.right}):
             counted.setdefault(ballot.right, ballot)
-    return _human_beings(counted.values()) >= quorum.required
+    return _human_beings(counted.values()) >= quorum.required_people
 
 
 def _human_beings(ballots: Iterable[Ballot]) -> int:
@@ -142,7 +142,7 @@ def _check_beside(db: Db, principal: Principal, approval: Approval, votes: Itera
     """Raise Forbidden if the same human being may have cast one of the votes, so that the principal's vote would not count too."""
     for vote in votes:
         shared = vote.ballot.people & set(principal.people)
-        if vote.result == "allow" and vote.person_id != principal.id and shared and Quorum.of(approval.quorum).required > 1:
+        if vote.result == "allow" and vote.person_id != principal.id and shared and Quorum.of(approval.quorum).required_people > 1:
             names = Names.of(db, [f"user:{vote.person_id}", f"user:{min(shared)}"])
             voter, maker = names[f"user:{vote.person_id}"], names[f"user:{min(shared)}"]
             link = "you made" if shared == {principal.id} else f"{maker} made"
@@ -219,4 +219,4 @@ def _agreed(decision: Decision, votes: list[Vote]) -> Decision:
 
 def _standing(db: Db, approval: Approval) -> dict[str, object]:
     votes = [vote.summary for vote in Vote.of_approval(db, approval.id)]
-    return {"status": approval.status, "votes": votes, "required_approvals": Quorum.of(approval.quorum).required}
+    return {"status": approval.status, "votes": votes, "required_approvals": Quorum.of(approval.quorum).required_people}

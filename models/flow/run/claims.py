@@ -182,7 +182,7 @@ class QueuedCall:
         """Return how people are asked about the call. The call of a built-in tool that was allowed at once has not stored this."""
         if entry is None or self.input.asking is not None:
             return asking_of(self.call, self.input)
-        return rules.asking(self.call.name, mask(self.input.input, entry["input_schema"]).shown, entry)
+        return rules.asking(self.call.name, mask(self.input.input, entry["input_schema"]).arguments, entry)
 
     def _is_answered(self) -> bool:
         """True if a cached result of an equal call still holds. The call is then settled with that result, and nothing runs."""

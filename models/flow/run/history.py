@@ -8,7 +8,7 @@ from typing import Any
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.pure.folding import Messages, Part, cut
-from models.pure.json.canonical import digest, spelled
+from models.pure.json.canonical import canonical_text, digest
 from models.pure.text import words
 from models.session.tool_call.result import text
 from models.session.turn.fold import RESULTS, TURNS
@@ -149,7 +149,7 @@ def _results(db: Db, turns: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any
 def edited_input(db: Db, call_id: str, edited: dict[str, Any]) -> str:
     """Return an edited input for the model: with the secrets that a person typed masked, and cut to `_EDIT_CHARACTERS`."""
     shown = db.value(_EDITED_AS_SHOWN, call=call_id, sha256=digest(edited))
-    whole = spelled(shown or {})
+    whole = canonical_text(shown or {})
     cut_off = len(whole) - _EDIT_CHARACTERS
     return f"{whole[:_EDIT_CHARACTERS]}... ({cut_off} more characters)" if cut_off > 0 else whole
 

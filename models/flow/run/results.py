@@ -171,7 +171,7 @@ def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None
 def _asking(db: Db, session: Session, call: ToolCall, prompt: str) -> Asking:
     """Return another question about a call, for the same people, with the schema that marks its secret arguments."""
     schema = asking_of(call, CallInput.of(db, call.id)).input_schema
-    quorum = session_policies(db, session).quorum(call.name).kept
+    quorum = session_policies(db, session).quorum(call.name).as_json
     return Asking(prompt, settings().approval_seconds, input_schema=schema, quorum=quorum)
 
 

@@ -55,7 +55,7 @@ def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: S
         return False
     for standing in standings:
         if not standing.allows(charge.input_cost):
-            turn.quote = charge.stored  # the sweep queues the turn again when the limits leave room for its input
+            turn.quote = charge.as_json  # the sweep queues the turn again when the limits leave room for its input
             budgets.stop_at_cap(db, session, turn, _question(standing, charge), limit=standing.limit.id)
             return True
     if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):

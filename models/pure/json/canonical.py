@@ -8,13 +8,13 @@ import msgspec
 import rfc8785
 
 _EXACT = 2**53 - 1
-_sorted = msgspec.json.Encoder(order="sorted")
+_encoder = msgspec.json.Encoder(order="sorted")
 
 
 def canonical(value: Any) -> bytes:
     """Return the RFC 8785 bytes of a JSON value. Raises ValueError for numbers that JSON cannot hold (NaN, above 2**53)."""
     try:
-        encoded = _sorted.encode(value)
+        encoded = _encoder.encode(value)
     except (TypeError, ValueError):
         return rfc8785.dumps(value)
     return encoded if _is_plain(value) else rfc8785.dumps(value)
@@ -41,7 +41,7 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def spelled(value: Any) -> str:
+def canonical_text(value: Any) -> str:
     """Return the canonical text, for display. A value without one, which only a direct write to the database can store, is
     returned as plain JSON."""
     try:

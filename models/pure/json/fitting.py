@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import create
 
 from models.pure import ahead
-from models.pure.json.canonical import spelled
+from models.pure.json.canonical import canonical_text
 from models.pure.regex import InvalidPattern, compile_schema_pattern
 from models.pure.text.visible import visible_lines
 
@@ -111,8 +111,8 @@ def unusable_pattern(schema: object) -> str | None:
     """
     start()
     for part in parts(schema):
-        named = part.get("patternProperties")
-        for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
+        pattern_properties = part.get("patternProperties")
+        for pattern in [part.get("pattern"), *(pattern_properties if isinstance(pattern_properties, dict) else ())]:
             if isinstance(pattern, str):
                 try:
                     check_time()
@@ -124,25 +124,25 @@ def unusable_pattern(schema: object) -> str | None:
 
 def _matches(pattern: str, text: str) -> bool:
     check_time()
-    compiled = compile_schema_pattern(pattern)
-    if compiled.programsize * len(text) > _MATCHING:
+    expression = compile_schema_pattern(pattern)
+    if expression.programsize * len(text) > _MATCHING:
         raise TooSlow
-    return compiled.search(text) is not None
+    return expression.search(text) is not None
 
 
 def _messages(error: ValidationError) -> list[str]:
     path = "input" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
     value: Any = error.instance
-    expected: Any = error.validator_value
+    demand: Any = error.validator_value
     if error.validator == "required":
-        return [_message(f"{path}.{name}", "is required") for name in expected if name not in value]
+        return [_message(f"{path}.{name}", "is required") for name in demand if name not in value]
     if error.validator == "type":
-        types = " or ".join(expected) if isinstance(expected, list) else expected
+        types = " or ".join(demand) if isinstance(demand, list) else demand
         return [_message(path, f"must be {types}, not {_TYPES.get(type(value), 'null')}")]
     if error.validator in _OURS:
         return [_message(path, error.message)]
     # jsonschema's own messages quote the value, which may be a secret.
-    return [_message(path, f"must fit {error.validator} {json.dumps(expected, ensure_ascii=False, default=str)}")]
+    return [_message(path, f"must fit {error.validator} {json.dumps(demand, ensure_ascii=False, default=str)}")]
 
 
 def _message(path: str, fault: str) -> str:
@@ -200,7 +200,7 @@ def _unique_items(_validator: Any, unique: Any, value: object, _schema: Any) -> 
     texts: set[str] = set()
     for item in value if unique is True and isinstance(value, list) else ():
         check_time()
-        text = spelled(item)
+        text = canonical_text(item)
         if text in texts:
             yield ValidationError("must have no item twice")
             return

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from models.pure.json.canonical import spelled
+from models.pure.json.canonical import canonical_text
 
 MOST_VALUE = 1000
 """Most characters of one argument in a shortened input."""
@@ -14,18 +14,18 @@ def shortened(arguments: dict[str, Any], most: int) -> tuple[dict[str, Any], boo
     A shortened argument is a text that ends with the number of characters that are left out. A value that is not a text is cut as
     JSON. Arguments that begin beyond `most` characters are left out.
     """
-    shown: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     room, is_whole = most, True
     for name, value in arguments.items():
-        text = value if isinstance(value, str) else spelled(value)
+        text = value if isinstance(value, str) else canonical_text(value)
         if len(name) >= room:
-            return shown, False
+            return result, False
         room -= len(name)
         if len(text) <= room:
-            shown[name] = value
+            result[name] = value
             room -= len(text)
             continue
-        kept = min(room, MOST_VALUE)
-        shown[name], is_whole = f"{text[:kept]}… ({len(text) - kept} more characters)", False
-        room -= kept
-    return shown, is_whole
+        length = min(room, MOST_VALUE)
+        result[name], is_whole = f"{text[:length]}… ({len(text) - length} more characters)", False
+        room -= length
+    return result, is_whole

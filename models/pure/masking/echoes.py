@@ -44,12 +44,12 @@ class Echoes:
 
     `values` is read only when a text could hold one of them.
 
-    `quoted`: the texts may quote the beginning or end of a value in the middle of a line, as a verdict's reason does.
+    `may_quote`: the texts may quote the beginning or end of a value in the middle of a line, as a verdict's reason does.
     """
 
-    def __init__(self, values: Iterable[str], *, quoted: bool = False) -> None:
+    def __init__(self, values: Iterable[str], *, may_quote: bool = False) -> None:
         self._values = values
-        self._quoted = quoted
+        self._may_quote = may_quote
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -64,20 +64,20 @@ class Echoes:
             return text
         if sum(map(len, self._pieces)) > MOST:
             return MARKER
-        spelled = text.encode("utf-8", "surrogatepass")
+        data = text.encode("utf-8", "surrogatepass")
         spans: list[tuple[int, int]] = []
         for pattern in self._patterns:
-            for match in pattern.finditer(spelled):
+            for match in pattern.finditer(data):
                 spans.append(match.span())
                 if len(spans) > PLACES:
                     return MARKER
         if not spans:
             return text
-        shown, at = [], 0
+        parts, at = [], 0
         for start, end in merged(spans):
-            shown += [spelled[at:start], _marked(spelled[start:end])]
+            parts += [data[at:start], _mask_lines(data[start:end])]
             at = end
-        return b"".join([*shown, spelled[at:]]).decode("utf-8", "surrogatepass")
+        return b"".join([*parts, data[at:]]).decode("utf-8", "surrogatepass")
 
     def value(self, value: Any) -> Any:
         """Return a copy of a JSON value with the values masked in each text, name and number."""
@@ -87,13 +87,13 @@ class Echoes:
             return {self.text(name): item if name in _KEPT_AS_THEY_ARE else self.value(item) for name, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
-        if isinstance(value, int | float) and not isinstance(value, bool) and (shown := self.text(str(value))) != str(value):
-            return shown
+        if isinstance(value, int | float) and not isinstance(value, bool) and (masked_text := self.text(str(value))) != str(value):
+            return masked_text
         return value
 
     @functools.cached_property
     def _patterns(self) -> list[Any]:
-        return _compiled(self._pieces, quoted=self._quoted)
+        return _compile_groups(self._pieces, may_quote=self._may_quote)
 
 
 def _pieces(value: str) -> Iterator[str]:
@@ -111,9 +111,9 @@ def _pieces(value: str) -> Iterator[str]:
 
 
 @ahead.costly
-def _compiled(pieces: list[str], *, quoted: bool) -> list[Any]:
+def _compile_groups(pieces: list[str], *, may_quote: bool) -> list[Any]:
     ahead.require(sum(map(len, pieces)) * _SECONDS)
-    return [_compile(group, quoted=quoted) for group in _groups(pieces)]
+    return [_compile(group, may_quote=may_quote) for group in _groups(pieces)]
 
 
 def _groups(pieces: list[str]) -> Iterator[list[str]]:
@@ -126,14 +126,14 @@ def _groups(pieces: list[str]) -> Iterator[list[str]]:
     yield group
 
 
-def _compile(pieces: list[str], *, quoted: bool) -> Any:
-    together = "|".join(form for piece in pieces for form in _forms(piece, quoted=quoted))
+def _compile(pieces: list[str], *, may_quote: bool) -> Any:
+    together = "|".join(form for piece in pieces for form in _forms(piece, may_quote=may_quote))
     return compile_re2(f"(?m:{together})".encode("utf-8", "surrogatepass"), max_bytes=_MEMORY, longest=True)
 
 
-def _forms(piece: str, *, quoted: bool) -> Iterator[str]:
+def _forms(piece: str, *, may_quote: bool) -> Iterator[str]:
     """Yield expressions for a piece: complete, cut at the end of a line, begun on the line before, and in other encodings."""
-    line, end_of_line = ("", "") if quoted else ("^(?:[0-9]+[:-])?", "$")
+    line, end_of_line = ("", "") if may_quote else ("^(?:[0-9]+[:-])?", "$")
     characters = [_character(character) for character in piece]
     yield "".join(characters)
     if len(piece) > LEAST:
@@ -176,12 +176,12 @@ def _character(character: str) -> str:
 
 def _in_base64(data: bytes, shift: int) -> str:
     """Return the base64 characters that depend only on these bytes, if `shift` bytes of a group of three stand before them."""
-    spelled = base64.b64encode(bytes(shift) + data).decode().rstrip("=")
-    whole = spelled[(0, 2, 3)[shift] : None if (len(data) + shift) % 3 == 0 else -1]
+    base64_text = base64.b64encode(bytes(shift) + data).decode().rstrip("=")
+    whole = base64_text[(0, 2, 3)[shift] : None if (len(data) + shift) % 3 == 0 else -1]
     return r"\n?".join({"+": "(?:[+-]|%2[bB])", "/": r"(?:\\*/|_|%2[fF])"}.get(sign, sign) for sign in whole)
 
 
-def _marked(secret: bytes) -> bytes:
+def _mask_lines(secret: bytes) -> bytes:
     """Return one marker per line of the secret, so that lines keep their numbers."""
     return re.sub(rb"[^\n]+", _MARKED, secret)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from models.pure.masking.names import KEYS, is_secret
 from models.pure.masking.shapes import Secrets
-from models.pure.masking.words import Left, Span, secret_at
+from models.pure.masking.words import Span, TextBefore, secret_at
 from models.pure.regex import compile_re2
 
 _HEAD = "pass|kennwort|pwd|secret|token|auth|cookie|cred|jwt|otp|bearer|(?:mfa|backup|recovery|verification)[_-]?code"
@@ -27,43 +27,43 @@ _CLOSING = 100
 _COOKIE = compile_re2("[^\\s=;|&<>()\"'`\\\\]+=([^\\s;|&<>()\"'`\\\\$]+)(?:;[ \\t]*)?")
 
 
-def _next_word(text: bytes, match: Any, left: Left) -> list[Span]:
-    return secret_at(text, match.end(), left)
+def _next_word(text: bytes, match: Any, before: TextBefore) -> list[Span]:
+    return secret_at(text, match.end(), before)
 
 
-def _after_flag(text: bytes, match: Any, left: Left) -> list[Span]:
+def _after_flag(text: bytes, match: Any, before: TextBefore) -> list[Span]:
     """`--password hunter2`: the name must name a secret, and the next word must not be a flag."""
     if text[match.end() : match.end() + 1] == b"-" or not is_secret(match[1].decode()):
         return []
-    return secret_at(text, match.end(), left)
+    return secret_at(text, match.end(), before)
 
 
-def _in_header(text: bytes, match: Any, left: Left) -> list[Span]:
+def _in_header(text: bytes, match: Any, before: TextBefore) -> list[Span]:
     """`Authorization: Bearer abc`: the word after the scheme."""
     return [
         (start, end)
-        for start, end in secret_at(text, match.end(), left)
+        for start, end in secret_at(text, match.end(), before)
         if text[end : end + 1] != b"(" and _name(text, start, end) not in _SCHEMES and not _CODE.match(text, start, end)
     ]
 
 
-def _cookies(text: bytes, match: Any, left: Left) -> list[Span]:
+def _cookies(text: bytes, match: Any, before: TextBefore) -> list[Span]:
     """`Cookie: a=b; c=d`: each value. Within the pairs of an earlier match they are known."""
     spans, at = [], match.end()
-    if at < left.pairs_end:
+    if at < before.pairs_end:
         return []
     while pair := _COOKIE.match(text, at):
         spans.append(pair.span(1))
-        at = left.pairs_end = pair.end()
+        at = before.pairs_end = pair.end()
     return spans
 
 
-def _assigned(text: bytes, match: Any, left: Left) -> list[Span]:
+def _assigned(text: bytes, match: Any, before: TextBefore) -> list[Span]:
     """`password=hunter2`, `"password": "hunter2"`, `password: hunter2`. Excludes code that handles passwords."""
     name, sign = match[1].decode(), match[2]
     if name.lower().endswith("authorization") or (name.lower().endswith("cookie") and b":" in sign):
         return []  # `_in_header` and `_cookies` handle these
-    secrets = secret_at(text, match.end(), left)
+    secrets = secret_at(text, match.end(), before)
     if not secrets or not is_secret(name, text[secrets[0][0] : secrets[0][0] + 1].decode(errors="replace")):
         return []
     if text[match.end() : match.end() + 1] in {b'"', b"'", b"\\"}:

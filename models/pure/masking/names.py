@@ -67,13 +67,13 @@ _ASIDE = _set(
 
 def is_secret(name: str, value: object = None) -> bool:
     """True if `name` names a secret. `PWD` is a folder if the value looks like one."""
-    if not _named(name[-_LONGEST:]):
+    if not _names_secret(name[-_LONGEST:]):
         return False
     return not (name.lower() in {"pwd", "oldpwd"} and isinstance(value, str) and value.startswith(("/", "~", ".", "$")))
 
 
 @lru_cache(maxsize=4096)
-def _named(name: str) -> bool:
+def _names_secret(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
     while len(words) > 1 and (words[-1] in _ASIDE or words[-1].isdigit()):
         words.pop()

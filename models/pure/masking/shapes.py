@@ -3,23 +3,23 @@
 from collections.abc import Callable
 from typing import Any
 
-from models.pure.masking.words import Left, Span
+from models.pure.masking.words import Span, TextBefore
 
-Secrets = Callable[[bytes, Any, Left], list[Span]]
+Secrets = Callable[[bytes, Any, TextBefore], list[Span]]
 """Returns the secrets at one match in a text. Called for the matches of a pattern in order."""
 
 
-def _any(_text: bytes, match: Any, _left: Left) -> list[Span]:
+def _any(_text: bytes, match: Any, _before: TextBefore) -> list[Span]:
     """The first group of the match, or the whole match."""
     return [match.span(match.re.groups and 1)]
 
 
-def _with_digit(text: bytes, match: Any, left: Left) -> list[Span]:
-    [(start, end)] = _any(text, match, left)
+def _with_digit(text: bytes, match: Any, before: TextBefore) -> list[Span]:
+    [(start, end)] = _any(text, match, before)
     return [(start, end)] if any(digit in text[start:end] for digit in b"0123456789") else []
 
 
-def _no_variable(_text: bytes, match: Any, _left: Left) -> list[Span]:
+def _no_variable(_text: bytes, match: Any, _before: TextBefore) -> list[Span]:
     variable = match[1].startswith((b"$", b"{", b"%s")) or b"$(" in match[1] or b"${" in match[1]
     return [] if variable else [match.span(1)]
 

@@ -5,7 +5,7 @@ import re
 from models.pure.json import fitting
 from models.pure.masking.leaders import COMMANDS, NAMES
 from models.pure.masking.shapes import SHAPES
-from models.pure.masking.words import Left, Span
+from models.pure.masking.words import Span, TextBefore
 from models.pure.regex import compile_re2
 
 MARKER = "«masked»"
@@ -26,46 +26,46 @@ class Reader:
     """Masks the texts of one value, with one limit for all of them."""
 
     def __init__(self) -> None:
-        self._left = _MOST
+        self._places_left = _MOST
         fitting.start(_SECONDS)
-        self.hidden: set[str] = set()
+        self.secrets: set[str] = set()
         """The secrets in these texts."""
 
     def read(self, text: str) -> str:
         """Return the masked text. Masking it again changes nothing."""
-        shown = text.encode("utf-8", "surrogatepass")
+        data = text.encode("utf-8", "surrogatepass")
         try:
             for _ in range(_ROUNDS):
-                before = shown
+                before = data
                 if not _ANY.search(before):
                     return before.decode("utf-8", "surrogatepass")
-                shown = self._masked(before)
-                if shown == before:
+                data = self._mask_once(before)
+                if data == before:
                     return before.decode("utf-8", "surrogatepass")
         except fitting.TooSlow:
-            self._left = 0  # for the other texts too
-        self.hidden.add(text)
+            self._places_left = 0  # for the other texts too
+        self.secrets.add(text)
         return MARKER
 
-    def _masked(self, text: bytes) -> bytes:
+    def _mask_once(self, text: bytes) -> bytes:
         """Return the text after one pass."""
-        shown, at = [], 0
+        parts, at = [], 0
         for start, end in merged(self._spans(text)):
-            shown.append(text[at:start])
-            self.hidden.update(text[start:end].decode("utf-8", "surrogatepass").split(MARKER))
+            parts.append(text[at:start])
+            self.secrets.update(text[start:end].decode("utf-8", "surrogatepass").split(MARKER))
             at = end
-        return _MARKER.join([*shown, text[at:]])
+        return _MARKER.join([*parts, text[at:]])
 
     def _spans(self, text: bytes) -> list[Span]:
         spans = [match.span() for match in re.finditer(_MARKER, text)]
         for pattern, secrets in _FINDERS:
-            left = Left(text)
+            before = TextBefore(text)
             for match in pattern.finditer(text):
-                self._left -= 1
-                if self._left < 0:
+                self._places_left -= 1
+                if self._places_left < 0:
                     raise fitting.TooSlow
                 fitting.check_time()
-                spans += secrets(text, match, left)
+                spans += secrets(text, match, before)
         return spans
 
 

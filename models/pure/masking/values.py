@@ -15,10 +15,10 @@ from models.pure.masking.texts import MARKER, Reader
 class Masked:
     """Arguments with their secrets masked."""
 
-    shown: dict[str, Any]
+    arguments: dict[str, Any]
     paths: tuple[str, ...]
-    """JSON Pointers into `shown` of the masked values and keys; sorted."""
-    hidden: tuple[str, ...] = field(default=(), compare=False)
+    """JSON Pointers into `arguments` of the masked values and keys; sorted."""
+    secrets: tuple[str, ...] = field(default=(), compare=False)
     """The texts behind the markers, for `Echoes`. Short ones are left out. A number is given by its digits."""
 
 
@@ -30,9 +30,9 @@ def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Mas
     names of fields, only the secret is masked. If two names in an object have the same masked form, the second one is numbered.
     """
     masking = _Mask(secret_places(schema, arguments))
-    shown = masking.fields(arguments, (), "")
-    hidden = {text for text in masking.hidden | masking.reader.hidden if len(text) >= LEAST and MARKER not in text}
-    return Masked(shown, tuple(sorted(masking.paths)), tuple(sorted(hidden)))
+    masked_arguments = masking.fields(arguments, (), "")
+    secrets = {text for text in masking.secrets | masking.reader.secrets if len(text) >= LEAST and MARKER not in text}
+    return Masked(masked_arguments, tuple(sorted(masking.paths)), tuple(sorted(secrets)))
 
 
 def masked_paths(value: Any, path: str = "") -> list[str]:
@@ -43,7 +43,7 @@ def masked_paths(value: Any, path: str = "") -> list[str]:
         return [place for index, item in enumerate(value) for place in masked_paths(item, f"{path}/{index}")]
     paths: list[str] = []
     for name, item in value.items() if isinstance(value, dict) else ():
-        here = f"{path}/{escaped(name)}"
+        here = f"{path}/{escape_part(name)}"
         inner = masked_paths(item, here)
         paths += [here, *inner] if MARKER in name and here not in inner else inner
     return paths
@@ -53,62 +53,62 @@ class _Mask:
     """Masks one input. A place has the original names, a path has the names that are shown."""
 
     def __init__(self, secrets: set[Place]) -> None:
-        self._secrets = secrets
+        self._secret_places = secrets
         self.reader = Reader()
         self.paths: set[str] = set()
-        self.hidden: set[str] = set()
+        self.secrets: set[str] = set()
 
     def fields(self, value: dict[str, Any], place: Place, path: str) -> dict[str, Any]:
         """Return an object with its secrets masked."""
-        shown = {}
-        names = shown_names(value, self.reader)
+        result = {}
+        names = masked_names(value, self.reader)
         for name, item in value.items():
-            here = f"{path}/{escaped(names[name])}"
-            shown[names[name]] = self._value(item, (*place, name), here, secret=_by_name(name, item, value))
+            here = f"{path}/{escape_part(names[name])}"
+            result[names[name]] = self._value(item, (*place, name), here, secret=_by_name(name, item, value))
             if names[name] != name:
                 self.paths.add(here)
-        return shown
+        return result
 
     def _items(self, value: list[Any], place: Place, path: str) -> list[Any]:
-        shown = []
+        result = []
         after_flag = False
         for index, item in enumerate(value):
             secret = after_flag and isinstance(item, str) and not item.startswith("-")
-            shown.append(self._value(item, (*place, index), f"{path}/{index}", secret=secret))
+            result.append(self._value(item, (*place, index), f"{path}/{index}", secret=secret))
             after_flag = isinstance(item, str) and item.startswith("-") and "=" not in item and " " not in item and is_secret(item)
-        return shown
+        return result
 
     def _value(self, value: Any, place: Place, path: str, *, secret: bool) -> Any:
-        shown = value
-        if secret or place in self._secrets:
-            shown = MARKER
-            self.hidden.update(texts_in(value))
+        result = value
+        if secret or place in self._secret_places:
+            result = MARKER
+            self.secrets.update(texts_in(value))
         elif isinstance(value, str):
-            shown = self.reader.read(value)
+            result = self.reader.read(value)
         elif isinstance(value, dict):
             return self.fields(value, place, path)
         elif isinstance(value, list):
             return self._items(value, place, path)
-        if shown != value:
+        if result != value:
             self.paths.add(path)
-        return shown
+        return result
 
 
-def shown_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
+def masked_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
     """Return the masked form of each name of an object's fields. The order of the fields does not matter."""
     names = {name: reader.read(name) for name in value}
-    taken = {name for name, shown in names.items() if shown == name}
+    names_in_use = {name for name, masked_name in names.items() if masked_name == name}
     numbers: Counter[str] = Counter()
-    for name in sorted(value.keys() - taken):
-        shown = names[name]
-        while names[name] in taken:
-            numbers[shown] += 1
-            names[name] = f"{shown} ({numbers[shown] + 1})"
-        taken.add(names[name])
+    for name in sorted(value.keys() - names_in_use):
+        masked_name = names[name]
+        while names[name] in names_in_use:
+            numbers[masked_name] += 1
+            names[name] = f"{masked_name} ({numbers[masked_name] + 1})"
+        names_in_use.add(names[name])
     return names
 
 
-def escaped(part: str | int) -> str:
+def escape_part(part: str | int) -> str:
     """Return a part of a JSON Pointer, escaped."""
     return str(part).replace("~", "~0").replace("/", "~1")
 

@@ -19,7 +19,7 @@ _QUOTE = re.compile(rb"['\"]")
 _STRANGE = re.compile(rb"\\|<<|(?:^|[\s;|&()])#")
 
 
-class Left:
+class TextBefore:
     """What is known of a text from places further left, so that nothing is read again for each place. Places come in order."""
 
     def __init__(self, text: bytes) -> None:
@@ -78,7 +78,7 @@ class Left:
         self._at = max(self._at, at)
 
 
-def secret_at(text: bytes, at: int, left: Left) -> list[Span]:
+def secret_at(text: bytes, at: int, before: TextBefore) -> list[Span]:
     """Return the secret that begins at `at`, or after a quote there: at most a word, or the whole content of certain quotes.
 
     Substitutions of a shell (`$(...)`, `${...}`, backticks) are never part of a secret. Variables and placeholders are not secrets.
@@ -87,15 +87,15 @@ def secret_at(text: bytes, at: int, left: Left) -> list[Span]:
         at += 1  # the prefix of a literal in code, such as b"..."
     opening = text[at : at + 1]
     if opening == b"\\" and text[at + 1 : at + 2] in _QUOTED:
-        return _trimmed(text, at + 2, _end(_WORD_IN_ESCAPED_QUOTES, text, at + 2), left)
+        return _trimmed(text, at + 2, _end(_WORD_IN_ESCAPED_QUOTES, text, at + 2), before)
     if opening not in _QUOTED:
-        return _trimmed(text, at, left.word_end(at), left)
-    end = left.word_end(at + 1)
-    if text[end : end + 1] != opening and (quoted := left.quoted(at)):
-        closing = _end(quoted, text, at + 1)
+        return _trimmed(text, at, before.word_end(at), before)
+    end = before.word_end(at + 1)
+    if text[end : end + 1] != opening and (content := before.quoted(at)):
+        closing = _end(content, text, at + 1)
         if text[closing : closing + 1] == opening:
             end = closing
-    return _trimmed(text, at + 1, end, left)
+    return _trimmed(text, at + 1, end, before)
 
 
 def _end(pattern: Any, text: bytes, at: int) -> int:
@@ -103,8 +103,8 @@ def _end(pattern: Any, text: bytes, at: int) -> int:
     return match.end() if match else at
 
 
-def _trimmed(text: bytes, start: int, end: int, left: Left) -> list[Span]:
-    end = left.expansion(start, end)
+def _trimmed(text: bytes, start: int, end: int, before: TextBefore) -> list[Span]:
+    end = before.expansion(start, end)
     if start == end or text.startswith(b"{{", start, end) or _PLACEHOLDER.fullmatch(text, start, end):
         return []
     return [(start, end)]

@@ -22,7 +22,7 @@ from models.pure.policy.covering import covers
 from models.pure.policy.judging import CompiledRules
 from models.pure.policy.rules import Condition, Effect, Granted, Match, Policy, Rule, Source, Verdict
 from models.pure.policy.texts import grant, match_of
-from models.pure.policy.wire import policy_of, rule_of, spelled, spelled_rule
+from models.pure.policy.wire import policy_as_json, policy_of, rule_as_json, rule_of
 
 __all__ = [
     "CompiledRules",
@@ -37,8 +37,8 @@ __all__ = [
     "covers",
     "grant",
     "match_of",
+    "policy_as_json",
     "policy_of",
+    "rule_as_json",
     "rule_of",
-    "spelled",
-    "spelled_rule",
 ]  # fmt: skip

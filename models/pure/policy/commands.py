@@ -28,38 +28,38 @@ class Pattern:
     everything: bool
     """True for the pattern `*`."""
     test: Test
-    """Tests the words of a command, in the form of `joined`."""
+    """Tests the words of a command, in the form of `join_words`."""
     begin: str
     """The text before the first star."""
     stars: bool
     """True if the pattern has a star."""
 
     def may_fit(self, begin: str) -> bool:
-        """True if a command whose words, in the form of `joined`, begin with this text may match."""
+        """True if a command whose words, in the form of `join_words`, begin with this text may match."""
         return self.begin.startswith(begin) or (self.stars and begin.startswith(self.begin))
 
 
-def joined(words: Words) -> str:
+def join_words(words: Words) -> str:
     """Return the words as one text, each followed by the end of a word."""
     return _END.join([*words, ""])
 
 
 def certain_beginning(words: Words) -> str | None:
-    """Return the beginning of `joined` words that no expansion changes; None if bash expands none of the words."""
+    """Return the beginning, in the form of `join_words`, that no expansion changes; None if bash expands none of the words."""
     for place, word in enumerate(words):
-        known = fixed_beginning(word)
-        if known is not None:
-            return joined(words[:place]) + known
+        beginning = fixed_beginning(word)
+        if beginning is not None:
+            return join_words(words[:place]) + beginning
     return None
 
 
 @functools.lru_cache(maxsize=4096)
-def compiled(text: str) -> Pattern:
+def compile_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a rule. Raises ValueError."""
     words = tuple(word for word, _ in _words(text))
     if not words:
         raise ValueError("the command pattern is empty; write the tool's name alone for every call of it")
-    whole = joined(words)
+    whole = join_words(words)
     if len(words) > 1 and words[-1] == _STAR:
         # A final ` *` also matches no further words.
         whole = whole.removesuffix(_END)

@@ -117,16 +117,16 @@ def _pattern(make: Callable[[Any, Effect], globs.Test]) -> Callable[[Any, Effect
 def _path_glob(value: str, effect: Effect) -> _Test:
     pattern = globs.path_pattern(value)
     if effect == "allow":
-        allowed = globs.path_glob(pattern)
-        return lambda argument: None if argument.path is None else allowed(argument.path)
+        fits = globs.path_glob(pattern)
+        return lambda argument: None if argument.path is None else fits(argument.path)
     # A pattern of a folder includes its contents. A pattern without a slash matches that name anywhere. A leading slash may stand
     # for the root of the disk or of the workdir: both match.
     bare = pattern.lstrip("/").removesuffix("/**")
-    refused = [globs.path_glob(f"{folder}{bare}/**") for folder in ([""] if "/" in bare or pattern != bare else ["", "**/"])]
+    tests = [globs.path_glob(f"{folder}{bare}/**") for folder in ([""] if "/" in bare or pattern != bare else ["", "**/"])]
 
     def may_be_refused(argument: Argument) -> bool | None:
         paths = argument.possible_paths
-        return None if paths is None else any(matches(path) for path in paths for matches in refused)
+        return None if paths is None else any(matches(path) for path in paths for matches in tests)
 
     return may_be_refused
 
@@ -142,8 +142,8 @@ def _length(holds: Callable[[int, int], bool]) -> Callable[[Any, Effect], _Test]
     return make_test
 
 
-def _exists(expected: bool, _effect: Effect) -> _Test:
-    return lambda argument: bool(argument.exists) == expected
+def _exists(should_exist: bool, _effect: Effect) -> _Test:
+    return lambda argument: bool(argument.exists) == should_exist
 
 
 def _json(value: Any) -> str | None:

@@ -64,13 +64,13 @@ def _condition(condition: Condition, tool: str, effect: Effect) -> str:
         return f"{name} is {'given' if condition.value else 'not given'}"
     if condition.operator == "path_glob" and condition.path == FILE_PATHS.get(tool):
         name = "the path"
-    test = OPERATORS[condition.operator].words.format(_cut(_spelled(condition.value)))
+    test = OPERATORS[condition.operator].words.format(_cut(_value_in_words(condition.value)))
     if condition.operator == "regex" and effect != "allow":
         test = test.replace("fits", "has something that fits", 1)
     return f"{name} {test}"
 
 
-def _spelled(value: Any) -> str:
+def _value_in_words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(json.dumps(item, ensure_ascii=False) for item in value)
     return json.dumps(value, ensure_ascii=False)

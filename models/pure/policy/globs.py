@@ -46,10 +46,10 @@ def _in_order(pieces: list[str], text: str, at: int) -> bool:
 def regex(pattern: str, *, whole: bool) -> Test:
     """Return a test by RE2 of the whole text, or of any part (where `.` includes newlines). Raises ValueError."""
     try:
-        compiled = compile_re2(pattern, max_bytes=_MEMORY, dot_newline=not whole, captures=False)
+        expression = compile_re2(pattern, max_bytes=_MEMORY, dot_newline=not whole, captures=False)
     except InvalidPattern as error:
         raise ValueError(f"{error}; use RE2's syntax, which has no look-around and no back-references") from None
-    match = compiled.fullmatch if whole else compiled.search
+    match = expression.fullmatch if whole else expression.search
 
     def test(text: str) -> bool | None:
         try:
@@ -64,19 +64,21 @@ def regex(pattern: str, *, whole: bool) -> Test:
 def path_glob(pattern: str) -> Test:
     """Return a test of a normalised path: `*` and `?` stay within one name, `**` crosses folders; `a/**` is `a` and its
     contents."""
-    built = ""
+    expression = ""
     names = [name for name, following in itertools.groupby(pattern.split("/")) for _ in ([1] if name == "**" else following)]
     for n, name in enumerate(names):
         last = n == len(names) - 1
         if name == "**":
             # Includes the slash before it, so that `**` can match nothing.
-            built = built.removesuffix("/") + ("(?:/(?s:.*))?" if n else "(?s:.*)") if last else built + "(?:(?s:.*)/)?"
+            expression = (
+                expression.removesuffix("/") + ("(?:/(?s:.*))?" if n else "(?s:.*)") if last else expression + "(?:(?s:.*)/)?"
+            )
         else:
             parts = [part for part in re.split(r"([*?])", name) if part]
-            built += "".join({"*": "[^/]*", "?": "[^/]"}.get(part) or escape(part) for part in parts) + ("" if last else "/")
+            expression += "".join({"*": "[^/]*", "?": "[^/]"}.get(part) or escape(part) for part in parts) + ("" if last else "/")
     prefix = re.split(r"[*?]", pattern)[0].removesuffix("/")
     rooted = pattern.startswith("/")
-    whole = regex(built, whole=True)
+    whole = regex(expression, whole=True)
     return lambda path: path.startswith(prefix) and path.startswith("/") == rooted and bool(whole(path))
 
 

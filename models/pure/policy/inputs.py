@@ -7,7 +7,7 @@ from typing import Any
 
 from models.pure.json.canonical import digest
 from models.pure.masking import MARKER
-from models.pure.policy.commands import joined
+from models.pure.policy.commands import join_words
 from models.pure.policy.conditions import DIRECTORY, MISSING, Argument, look_up, pointer
 from models.pure.shell import Line, Words, in_directory, read
 
@@ -22,7 +22,7 @@ class Input:
     allows it that would not allow that line.
     """
 
-    shown: "Shown | None" = None
+    masked_input: "MaskedInput | None" = None
     """The same input with its secrets masked; None if nothing is masked."""
 
     def __init__(self, tool: str, fields: Mapping[str, Any], workdir: str | None, git_doubt: str | None = None) -> None:
@@ -79,7 +79,7 @@ class Input:
         """Return each command of the line at a pointer, as one text; an empty list if the line is not certain."""
         if path not in self._commands:
             line = self.line(path)
-            self._commands[path] = [] if line is None or line.doubt else [joined(words) for words in line.commands]
+            self._commands[path] = [] if line is None or line.doubt else [join_words(words) for words in line.commands]
         return self._commands[path]
 
     def suspects(self, path: str) -> list[str]:
@@ -87,7 +87,7 @@ class Input:
         if path not in self._suspects:
             line = self.line(path)
             suspects = line.suspects if line else ()
-            self._suspects[path] = [joined((name, *words[1:])) for words in suspects for name in programs(words)]
+            self._suspects[path] = [join_words((name, *words[1:])) for words in suspects for name in programs(words)]
         return self._suspects[path]
 
     @property
@@ -96,7 +96,7 @@ class Input:
         return next((line.doubt for _, line in sorted(self._lines.items()) if line and line.doubt), None)
 
 
-class Shown(Input):
+class MaskedInput(Input):
     """An input with its secrets masked, as people see it. A test passes only if it passes whatever the secrets are."""
 
     def _tested(self, value: Any) -> Any:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from models.pure.policy.commands import Pattern, certain_beginning, compiled
+from models.pure.policy.commands import Pattern, certain_beginning, compile_pattern
 from models.pure.policy.conditions import DIRECTORY, test_of
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import text_glob
-from models.pure.policy.inputs import Input, Shown, programs
+from models.pure.policy.inputs import Input, MaskedInput, programs
 from models.pure.policy.rules import COMMAND_PATHS, Effect, Rule, Verdict, sort_key
 from models.pure.policy.unknown_programs import check_programs
 from models.pure.shell import Words
@@ -32,7 +32,7 @@ class _Compiled:
         self._tests = [(c.path, c.operator == "exists", test_of(c.operator, c.value, rule.effect)) for c in tests]
         for condition in rule.match.conditions:
             if condition.operator == "command":
-                self.path, self.pattern = condition.path, compiled(condition.value)
+                self.path, self.pattern = condition.path, compile_pattern(condition.value)
         self._texts = [c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _TEXTS]
         self._about_texts = {c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _ABOUT_TEXTS}
         self.names_directory = any(c.path == DIRECTORY for c in tests)
@@ -42,7 +42,7 @@ class _Compiled:
 
     def holds(self, call: Input) -> bool:
         """True if every condition but the pattern of commands holds. Those of a grant must hold for the shown input too."""
-        if self._tests_shown and call.shown and not self._holds(call.shown):
+        if self._tests_shown and call.masked_input and not self._holds(call.masked_input):
             return False
         return self._holds(call)
 
@@ -72,9 +72,9 @@ class _Compiled:
         """True if the pattern is about the certain line at `path` and fits this command of it, for a grant as shown too."""
         if self.path != path or self.pattern is None:
             return False
-        if self._tests_shown and call.shown:
-            shown = call.shown.commands(path)
-            if len(shown) != len(call.commands(path)) or not self.pattern.test(shown[number]):
+        if self._tests_shown and call.masked_input:
+            masked_commands = call.masked_input.commands(path)
+            if len(masked_commands) != len(call.commands(path)) or not self.pattern.test(masked_commands[number]):
                 return False
         return bool(self.pattern.test(call.commands(path)[number]))
 
@@ -160,8 +160,8 @@ class CompiledRules:
     def with_grants(self, grants: Iterable[Rule]) -> "CompiledRules":
         """Return these rules with grants added. They are not compiled again: grants come after all rules in the order."""
         rules = CompiledRules((), self.default, self._default.rule)
-        granted = sorted((rule for rule in grants if rule.source == "grant"), key=sort_key)
-        rules._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
+        grant_rules = sorted((rule for rule in grants if rule.source == "grant"), key=sort_key)
+        rules._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(grant_rules, len(self._rules))]
         return rules
 
     def judge(
@@ -170,20 +170,20 @@ class CompiledRules:
         arguments: Mapping[str, Any],
         workdir: str | None = None,
         *,
-        shown: Mapping[str, Any] | None = None,
+        masked_fields: Mapping[str, Any] | None = None,
         git_doubt: str | None = None,
     ) -> Verdict:
         """Return the verdict on one call. Relative paths start at `workdir`, to be compared with absolute ones.
 
-        `shown`: the arguments with their secrets masked, which a grant must fit too; None if nothing is masked. `git_doubt`: why
-        commands of git are uncertain in this session; None if they are not.
+        `masked_fields`: the arguments with their secrets masked, which a grant must fit too; None if nothing is masked.
+        `git_doubt`: why commands of git are uncertain in this session; None if they are not.
         """
         tool_rules, call = self._rules_of(tool), Input(tool, arguments, workdir, git_doubt)
-        call.shown = None if shown is None else Shown(tool, shown, workdir, git_doubt)
+        call.masked_input = None if masked_fields is None else MaskedInput(tool, masked_fields, workdir, git_doubt)
         for rules in (tool_rules.deny, tool_rules.ask):
             if hit := rules.strict(call):
                 return _verdict([hit])
-        verdict = self._allowed(tool_rules, call) or self._default
+        verdict = self._find_allow(tool_rules, call) or self._default
         if verdict.effect == "allow":
             lines = [(path, line) for path in tool_rules.strict if (line := call.line(path))]
             for path, line in lines:
@@ -200,7 +200,7 @@ class CompiledRules:
                     return verdict
         return replace(verdict, doubt=call.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
-    def _allowed(self, tool_rules: _ToolRules, call: Input) -> Verdict | None:
+    def _find_allow(self, tool_rules: _ToolRules, call: Input) -> Verdict | None:
         # Rules before grants, so that an allowed call does not use up a grant.
         for rules in tool_rules.allow if self.default == "ask" else tool_rules.allow[:1]:
             if hit := rules.plain(call):
@@ -213,11 +213,11 @@ class CompiledRules:
         if tool not in self._tools:
             rules = [rule for rule in self._rules if text_glob(rule.rule.match.tool)(tool)]
             deny, ask, allow = ([rule for rule in rules if rule.rule.effect == effect] for effect in ("deny", "ask", "allow"))
-            written = [rule for rule in allow if rule.rule.source != "grant"]
+            written_rules = [rule for rule in allow if rule.rule.source != "grant"]
             self._tools[tool] = _ToolRules(
                 deny=_Rules(deny),
                 ask=_Rules(ask),
-                allow=(_Rules(written), _Rules(allow)) if len(written) < len(allow) else (_Rules(written),),
+                allow=(_Rules(written_rules), _Rules(allow)) if len(written_rules) < len(allow) else (_Rules(written_rules),),
                 strict=_first_by_path([*deny, *ask]),
                 binding=_first_by_path([rule for rule in [*deny, *ask] if not rule.rule.guard_rail]),
             )

@@ -100,7 +100,7 @@ class Granted:
     """The grants that may cover one call, and the call's input as their givers could see it."""
 
     rules: tuple[Rule, ...]
-    shown: Mapping[str, Any] | None
+    masked_input: Mapping[str, Any] | None
     """The input with its secrets masked; None if nothing is masked. A grant covers the call only if its rule fits this input too,
     whatever the secrets are. Else a giver could find out a secret by grants. A rule about one exact input need not."""
 

@@ -13,7 +13,7 @@ command line that is certain, and denies or asks for all; `read(*)` is `read`.
 
 import re
 
-from models.pure.policy.commands import as_read, compiled
+from models.pure.policy.commands import as_read, compile_pattern
 from models.pure.policy.globs import path_pattern
 from models.pure.policy.rules import COMMAND_PATHS, FILE_PATHS, MAX_CONDITIONS, MAX_TEXT, Condition, Match, Rule
 
@@ -30,8 +30,8 @@ def match_of(text: str) -> Match:
         raise ValueError("is empty; write a tool's name, or a text such as bash(git status *)")
     if len(stripped) > MAX_TEXT:
         raise ValueError(f"has {len(stripped)} characters; use at most {MAX_TEXT}")
-    name, opened, rest = stripped.partition("(")
-    if opened and not _ARGUMENT.search(name):
+    name, parenthesis, rest = stripped.partition("(")
+    if parenthesis and not _ARGUMENT.search(name):
         if not rest.endswith(")"):
             raise ValueError(f"{stripped!r} has an unbalanced parenthesis; close it at the end, as in bash(ls *)")
         return _specified(_ours(name), rest[:-1])
@@ -69,14 +69,16 @@ def text_of(match: Match) -> str | None:
 def grant(tool: str, match: str, input_sha256: str, *, id: str, reason: str | None = None) -> Rule:  # noqa: A002 - the row's own word
     """Return the rule of a grant for `tool`. `match` is `tool`, `exact`, or a rule text about the same tool. Raises ValueError."""
     if match == "tool":
-        allowed = Match(tool)
+        granted_match = Match(tool)
     elif match == "exact":
-        allowed = Match(tool, input_sha256=input_sha256)
+        granted_match = Match(tool, input_sha256=input_sha256)
     else:
-        allowed = match_of(match)
-        if allowed.tool != tool:
-            raise ValueError(f"match: {match!r} is about {allowed.tool}, and the call is one of {tool}; write a match for {tool}")
-    return Rule("allow", allowed, reason=reason, source="grant", id=id)
+        granted_match = match_of(match)
+        if granted_match.tool != tool:
+            raise ValueError(
+                f"match: {match!r} is about {granted_match.tool}, and the call is one of {tool}; write a match for {tool}"
+            )
+    return Rule("allow", granted_match, reason=reason, source="grant", id=id)
 
 
 def _ours(name: str) -> str:
@@ -103,7 +105,7 @@ def command_pattern(text: str) -> str:
     pattern = text.strip(" ")
     if pattern.endswith(":*"):
         pattern = (pattern[:-2] + " *").strip(" ")
-    compiled(pattern)
+    compile_pattern(pattern)
     return as_read(pattern)
 
 

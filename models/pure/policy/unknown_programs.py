@@ -25,20 +25,20 @@ def check_programs(verdict: Verdict, line: Line, naming: Callable[[int], Rule | 
     """
     reasons = {number: reason for number, words in enumerate(line.commands) if (reason := unknown(words))}
     allowing = {number: naming(number) for number in reasons}
-    unnamed = [number for number, allowed in allowing.items() if not allowed]
+    unnamed = [number for number, allow_rule in allowing.items() if not allow_rule]
     names = tuple(dict.fromkeys(line.commands[number][0] for number in unnamed))
     if unnamed and binding:
         reason = reasons[unnamed[0]]
         return Verdict("ask", f"not sure what runs: {reason}; {named_in_words(binding)} might be met", (binding,), reason, names)
     if unnamed:
         verdict = replace(verdict, rule=f"{verdict.rule}; {_let_pass(names, rule)}", unknown=verdict.unknown + names)
-    for allowed in allowing.values():
-        if allowed and allowed not in verdict.rules:
-            verdict = replace(verdict, rule=f"{verdict.rule}; {named_in_words(allowed)}", rules=(*verdict.rules, allowed))
+    for allow_rule in allowing.values():
+        if allow_rule and allow_rule not in verdict.rules:
+            verdict = replace(verdict, rule=f"{verdict.rule}; {named_in_words(allow_rule)}", rules=(*verdict.rules, allow_rule))
     return verdict
 
 
 def _let_pass(names: tuple[str, ...], rule: Rule) -> str:
     """Return the reason why unknown programs run."""
-    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    return f'{shown} may run other programs, and "unknown_programs" is "allow" beside {named_in_words(rule)}'
+    programs = ", ".join(f"`{name}`" for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return f'{programs} may run other programs, and "unknown_programs" is "allow" beside {named_in_words(rule)}'

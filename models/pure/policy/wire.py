@@ -60,8 +60,8 @@ def policy_of(value: Any, *, tool: str = "*", source: Source = "tool") -> Policy
         raise ValueError(f"rules: there are {len(rules)}; use at most {MAX_RULES}, with wider matches")
     if not rules and default == "deny":
         return replace(_never(tool, source), unknown_programs=unknown)
-    parsed = [rule_of(rule, where=f"rules.{n}", source=source) for n, rule in enumerate(rules)]
-    return Policy(tuple(replace(rule, guard_rail=unknown == "allow") for rule in parsed), default, unknown)
+    parsed_rules = [rule_of(rule, where=f"rules.{n}", source=source) for n, rule in enumerate(rules)]
+    return Policy(tuple(replace(rule, guard_rail=unknown == "allow") for rule in parsed_rules), default, unknown)
 
 
 def rule_of(value: Any, *, where: str = "rule", source: Source = "tool", id: str = "") -> Rule:  # noqa: A002 - the row's own word
@@ -82,24 +82,24 @@ def rule_of(value: Any, *, where: str = "rule", source: Source = "tool", id: str
     return Rule(effect, match, reason, priority, source, id)
 
 
-def spelled(policy: Policy) -> dict[str, Any]:
+def policy_as_json(policy: Policy) -> dict[str, Any]:
     """Return the policy as JSON for clients. `policy_of` parses it to an equal policy."""
     if not policy.rules and policy.default != "deny" and policy.unknown_programs == "ask":
         return {"type": f"always_{policy.default}"}
-    rules = [spelled_rule(rule) for rule in policy.rules if rule.id != NEVER]
+    rules = [rule_as_json(rule) for rule in policy.rules if rule.id != NEVER]
     fields = {"type": "auto", "rules": rules, "default": policy.default}
     return fields | ({"unknown_programs": "allow"} if policy.unknown_programs == "allow" else {})
 
 
-def spelled_rule(rule: Rule) -> dict[str, Any]:
+def rule_as_json(rule: Rule) -> dict[str, Any]:
     """Return the rule as JSON for clients."""
-    fields: dict[str, Any] = {"effect": rule.effect, "match": spelled_match(rule.match)}
+    fields: dict[str, Any] = {"effect": rule.effect, "match": match_as_json(rule.match)}
     if rule.reason is not None:
         fields["reason"] = rule.reason
     return fields | ({"priority": rule.priority} if rule.priority else {})
 
 
-def spelled_match(match: Match) -> str | dict[str, Any]:
+def match_as_json(match: Match) -> str | dict[str, Any]:
     """Return the match as a text if a text can express it, else as an object."""
     if (text := text_of(match)) is not None:
         return text

@@ -24,20 +24,20 @@ class Charge:
     estimated: bool = False
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Charge":
-        """Return an estimated charge from `stored`."""
-        price = Price.of(stored["price"]) if "price" in stored else None
-        return cls(stored["provider"], stored["model"], price, Usage(**stored["usage"]), estimated=True)
+    def of(cls, fields: Mapping[str, Any]) -> "Charge":
+        """Return an estimated charge from its JSON."""
+        price = Price.of(fields["price"]) if "price" in fields else None
+        return cls(fields["provider"], fields["model"], price, Usage(**fields["usage"]), estimated=True)
 
     @property
-    def stored(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The estimated charge as JSON, exact, without counts of 0. Statements sum up the two amounts, which `of` computes anew."""
         counts = {name: count for name, count in self.usage.counts.items() if count}
-        stored = {"provider": self.provider, "model": self.model, "usage": counts}
+        fields = {"provider": self.provider, "model": self.model, "usage": counts}
         if self.price is None:
-            return stored
+            return fields
         amounts = {"cost": exact(self.cost or Decimal(0)), "input_cost": exact(self.input_cost)}
-        return stored | {"price": self.price.stored} | amounts
+        return fields | {"price": self.price.as_json} | amounts
 
     @property
     def cost(self) -> Decimal | None:
@@ -54,15 +54,15 @@ class Charge:
         """How much the cache saved, in US dollars, or None. Negative if it cost more than it saved."""
         return self.price.savings(self.usage) if self.price else None
 
-    def ended(self, usage: Usage | None) -> "Charge":
+    def for_early_end(self, usage: Usage | None) -> "Charge":
         """Return the estimated charge of an attempt that ended early. `usage` is the part that was reported until then.
 
         Unreported counts come from this charge, which was made before the request: the input, or all counts if `usage` is None.
         """
         if usage is None:
             return replace(self, estimated=True)
-        known = usage if usage.context_tokens else replace(self.usage, output_tokens=usage.output_tokens)
-        return replace(self, usage=known, estimated=True)
+        partial_usage = usage if usage.context_tokens else replace(self.usage, output_tokens=usage.output_tokens)
+        return replace(self, usage=partial_usage, estimated=True)
 
 
 NO_CHARGES: dict[str, Any] = {**NOTHING.counts, "requests": 0, "estimated_requests": 0, "unpriced_requests": 0}

@@ -21,15 +21,15 @@ def spending(sums: Mapping[str, Any]) -> dict[str, Any]:
     `unpriced_requests` counts.
     """
     have = {**NO_CHARGES, **sums}
-    known = have["unpriced_requests"] < have["requests"] or not any(have[name] for name in SPAN)
+    has_prices = have["unpriced_requests"] < have["requests"] or not any(have[name] for name in SPAN)
     short, long = have["cache_creation_input_tokens"], have["cache_creation_1h_input_tokens"]
     return {
         **{name: have[name] for name in SPAN},
         "cache_creation": {"ephemeral_5m_input_tokens": short - long, "ephemeral_1h_input_tokens": long},
         "server_tool_use": {name: have[name] for name in ("web_search_requests", "web_fetch_requests")},
-        "list_cost": monetary(Decimal(have["cost"])) if known else None,
-        "cache_savings": monetary(Decimal(have["cache_savings"])) if known else None,
-        "exact_list_cost": str(have["cost"]) if known else None,
-        "exact_cache_savings": str(have["cache_savings"]) if known else None,
+        "list_cost": monetary(Decimal(have["cost"])) if has_prices else None,
+        "cache_savings": monetary(Decimal(have["cache_savings"])) if has_prices else None,
+        "exact_list_cost": str(have["cost"]) if has_prices else None,
+        "exact_cache_savings": str(have["cache_savings"]) if has_prices else None,
         **{name: have[name] for name in ("requests", "estimated_requests", "unpriced_requests")},
     }

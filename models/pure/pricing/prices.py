@@ -41,10 +41,10 @@ class Price:
     """The fee of a request whatever its size."""
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Price":
-        """Return a price from `stored`."""
-        numbers = {name: None if value is None else Decimal(value) for name, value in stored.items() if name != "source"}
-        return cls(stored["source"], **numbers)  # type: ignore[arg-type]
+    def of(cls, fields: Mapping[str, Any]) -> "Price":
+        """Return a price from its JSON."""
+        numbers = {name: None if value is None else Decimal(value) for name, value in fields.items() if name != "source"}
+        return cls(fields["source"], **numbers)  # type: ignore[arg-type]
 
     @classmethod
     def configured(cls, prices: Mapping[str, Any]) -> "Price":
@@ -64,7 +64,7 @@ class Price:
         return cls("operator", **(of_input | numbers))
 
     @property
-    def stored(self) -> dict[str, str | None]:
+    def as_json(self) -> dict[str, str | None]:
         """The price as JSON, exact."""
         values = {name: getattr(self, name) for name in _CONFIGURABLE}
         return {"source": self.source} | {name: None if value is None else str(value) for name, value in values.items()}

@@ -13,8 +13,8 @@ Form = Callable[[Sequence[str]], bool]
 
 
 def _each(pattern: str) -> Form:
-    compiled = re.compile(pattern, re.DOTALL)
-    return lambda args: all(compiled.fullmatch(arg) for arg in args)
+    expression = re.compile(pattern, re.DOTALL)
+    return lambda args: all(expression.fullmatch(arg) for arg in args)
 
 
 # Conversions that only print. `%n` assigns. `%*d` and `%(...)T` are left out as rare.

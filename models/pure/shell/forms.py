@@ -72,19 +72,19 @@ class Program:
 
     def _read(self, rest: list[str]) -> int:
         """Return the number of operands. Raises _Unknown."""
-        count, ended = 0, False
+        count, options_ended = 0, False
         while rest:
             word = rest.pop(0)
             if word.startswith(MARK):
-                if self.operand or (self.first and not count) or (word[1:].startswith(_MAYBE_OPTION) and not ended):
+                if self.operand or (self.first and not count) or (word[1:].startswith(_MAYBE_OPTION) and not options_ended):
                     raise _Unknown
                 count += _MANY
-            elif ended or word == "-" or not word.startswith("-"):
+            elif options_ended or word == "-" or not word.startswith("-"):
                 _check(self.operand, word)
                 _check(None if count else self.first, word)
                 count += 1
             elif word == "--" and not self.whole_words:
-                ended = True
+                options_ended = True
             elif "-#" not in self._kinds or not _NUMBER.fullmatch(word):
                 count += self._whole(word, rest) if self.whole_words or word.startswith("--") else self._letters(word, rest)
         return count

@@ -39,7 +39,7 @@ _NAMERS = frozenset(
 
 def is_git_path(path: str) -> bool:
     """True if a write to this path may change or create a git directory. Links are not followed."""
-    names = [_folded(name) for name in re.split(r"[/\\]", path) if name not in {"", "."}]
+    names = [_plain_form(name) for name in re.split(r"[/\\]", path) if name not in {"", "."}]
     if any(_DIRECTORY.fullmatch(name) for name in names):
         return True
     if names and names[-1] in _FILES:
@@ -80,11 +80,11 @@ def _may_name(word: str, *, own: bool) -> bool:
     text = word.lstrip(MARK)
     if word.startswith(MARK):
         text = _expanded(text)
-    folded = _folded(text)
+    name = _plain_form(text)
     if own:
-        return re.search(r"(^|[/=:])\.git(?=$|[/:])", folded) is not None
-    bare = None if "://" in folded else re.search(r"\.git(?=$|[/:])|(^|[/=])head$", folded)
-    return bare is not None or _IN_TEXT.search(folded) is not None
+        return re.search(r"(^|[/=:])\.git(?=$|[/:])", name) is not None
+    bare = None if "://" in name else re.search(r"\.git(?=$|[/:])|(^|[/=])head$", name)
+    return bare is not None or _IN_TEXT.search(name) is not None
 
 
 def _expanded(pattern: str) -> str:
@@ -98,7 +98,7 @@ def _fits_git(part: str) -> bool:
     return part.startswith(".") and re.fullmatch(loose, ".git", re.IGNORECASE) is not None
 
 
-def _folded(name: str) -> str:
+def _plain_form(name: str) -> str:
     """Return a name in the form of file systems that ignore case, invisible characters and trailing dots."""
     visible = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
     return visible.casefold().rstrip(" .")

@@ -52,10 +52,10 @@ def probable(root: Node, source: bytes) -> tuple[list[tuple[str, ...]], list[str
     commands: list[tuple[str, ...]] = []
     texts: list[str] = []
     todo = [root]
-    seen = 0
-    while todo and seen < _NODES:
+    node_count = 0
+    while todo and node_count < _NODES:
         node = todo.pop()
-        seen += 1
+        node_count += 1
         if node.type == "command":
             words = [child for child in node.children if child.is_named and _is_word(child)] + _after_redirects(node)
             commands.append(tuple(part for word in words for part in _braces(guess(text_of(word, source)))))
@@ -86,7 +86,7 @@ def _statement(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...
     if node.type == "command":
         yield _command(node, source)
     elif node.type in {"list", "pipeline", "negated_command"}:
-        yield from _joined(node, source, depth)
+        yield from _sequence(node, source, depth)
     elif node.type == "redirected_statement":
         yield from _redirected(node, source, depth)
     elif node.type in _BODIES - {"program"}:
@@ -146,7 +146,7 @@ def _comment(node: Node, source: bytes, gap: bytes) -> None:
         raise Doubt("it has a `#` that may not begin a comment")
 
 
-def _joined(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
+def _sequence(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
     end, operator = node.start_byte, True
     for child in node.children:
         gap = source[end : child.start_byte]

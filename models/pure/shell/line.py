@@ -52,19 +52,21 @@ def _read(text: str, depth: int) -> Line:
     source = text[:LENGTH].encode("utf-8", "replace")
     root = grammar.tree_of(source)
     probable, fed = grammar.probable(root, source)
-    written: list[Words] = probable
+    simple_commands: list[Words] = probable
     doubt = text_doubt
     torn = text_doubt is not None
     if not text_doubt:
         try:
-            written = grammar.sure(root, source)
-            doubt = next((why for words in _plain(written) if (why := wrappers.doubt(words) or git_places.doubt(words))), None)
-            doubt = doubt or git_places.unseen(written)
+            simple_commands = grammar.sure(root, source)
+            doubt = next(
+                (why for words in _plain(simple_commands) if (why := wrappers.doubt(words) or git_places.doubt(words))), None
+            )
+            doubt = doubt or git_places.unseen(simple_commands)
         except Doubt as error:
             doubt = str(error)
             torn = isinstance(error, Torn)
-    commands = _plain(written)
-    suspects = dict.fromkeys([*commands, *written, *probable])
+    commands = _plain(simple_commands)
+    suspects = dict.fromkeys([*commands, *simple_commands, *probable])
     if doubt:
         _add_handed_on(suspects, fed, depth)
     else:

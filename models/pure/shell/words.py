@@ -50,8 +50,8 @@ def fixed_beginning(word: str) -> str | None:
 
 def may_begin(word: str, text: str) -> bool:
     """True if the word, or any word for which a marked word may stand, may begin with the text."""
-    known = fixed_beginning(word)
-    return word.startswith(text) if known is None else known.startswith(text) or text.startswith(known)
+    beginning = fixed_beginning(word)
+    return word.startswith(text) if beginning is None else beginning.startswith(text) or text.startswith(beginning)
 
 
 def text_of(node: Node, source: bytes) -> str:
@@ -61,11 +61,11 @@ def text_of(node: Node, source: bytes) -> str:
 
 def guess(text: str) -> str:
     """Return the probable text of a word: without quotes and backslashes, `$'..'` decoded. Only for rules that deny or ask."""
-    text = _ANSI.sub(lambda match: _ESCAPE.sub(_spelled, match[1]), text.replace("\\\n", ""))
+    text = _ANSI.sub(lambda match: _ESCAPE.sub(_decode_escape, match[1]), text.replace("\\\n", ""))
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL).replace('"', "").replace("'", "")
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     code = int(match[4], 8) if match[4] else int(match[1] or match[2] or match[3] or "0", 16)
     return match[5] or (chr(code) if code <= 0x10FFFF else "")
 

@@ -71,9 +71,9 @@ def doubt(words: Sequence[str]) -> str | None:
         return f"`{name}` runs or changes other commands"
     if _INTERPRETER.fullmatch(name) and not _script(args):
         return f"`{name}` takes its program from its arguments or its input"
-    known, rest = program_of(words)
-    if known and not known.writes:
-        return None if known.knows(rest) else f"`{name}` is not known to only read in this form"
+    program, rest = program_of(words)
+    if program and not program.writes:
+        return None if program.knows(rest) else f"`{name}` is not known to only read in this form"
     reason = git_commands.doubt(args) if name == "git" else None
     if reason or _option(name, args):
         return reason or f"these options of `{name}` run other commands, or write files"

@@ -45,7 +45,7 @@ def hunks(before: str, after: str) -> tuple[list[Hunk], int]:
     lines = characters = left_out = 0
     for group in _groups(old, new):
         hunk = Hunk(old=first + group[0][1] + 1, new=first + group[0][3] + 1, lines=[])
-        for line in _signed(group, old, new):
+        for line in _with_signs(group, old, new):
             if lines >= MOST_LINES or characters + len(line) > MOST_CHARACTERS:
                 left_out += line[0] != " "
                 continue
@@ -100,7 +100,7 @@ class _Matcher(difflib.SequenceMatcher[str]):
         return super().find_longest_match(*limits)
 
 
-def _signed(group: list[_Code], old: list[str], new: list[str]) -> Iterator[str]:
+def _with_signs(group: list[_Code], old: list[str], new: list[str]) -> Iterator[str]:
     """Yield the lines of a group, each behind its sign."""
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":

@@ -11,7 +11,7 @@ def ago(moment: datetime, now: datetime) -> str:
     return "just now" if seconds < 5 else f"{span(seconds)} ago"
 
 
-def left(moment: datetime, now: datetime) -> str:
+def time_left(moment: datetime, now: datetime) -> str:
     """Return how much time is left until the moment, such as `23 hours left`; `overdue` once it has passed."""
     seconds = (moment - now).total_seconds()
     return "overdue" if seconds <= 0 else f"{span(seconds)} left"
@@ -21,10 +21,10 @@ def span(seconds: float) -> str:
     """Return a length of time in its largest unit, rounded down: `2 days`, `23 hours`, `1 minute`, `0 seconds`."""
     for unit, size in _UNITS:
         if seconds >= size:
-            return counted(int(seconds // size), unit)
+            return number_with_noun(int(seconds // size), unit)
     return "0 seconds"
 
 
-def counted(number: int, noun: str) -> str:
+def number_with_noun(number: int, noun: str) -> str:
     """Return a number with its noun: `1 minute`, `31 minutes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -10,7 +10,7 @@ _LEADS = " (a symbolic link leads to: "
 _MAYBE = "it may or may not have taken effect. Do not repeat it."
 
 
-def denied(message: str | None) -> str:
+def denied_by_person(message: str | None) -> str:
     """A person denied the call."""
     if message:
         return f"The user denied this tool call and said: {message}\nIt was not run. {_ELSE}"
@@ -66,10 +66,10 @@ def ended_by_person(message: str | None) -> str:
     return f"The user denied this tool call and ended the run{f', saying: {message}' if message else ''}. It was not run."
 
 
-def edited(spelled: str) -> str:
+def edited(input_text: str) -> str:
     """A person edited the input before the call ran. Stands before the call's result."""
     return (
-        f"The user changed the input of this tool call before it ran, to: {spelled}\n"
+        f"The user changed the input of this tool call before it ran, to: {input_text}\n"
         "That was done on purpose, and this is the result. Go on from it; do not repeat the call with the input that you proposed."
     )
 
@@ -79,7 +79,7 @@ def replaced() -> str:
     return "A person changed the input of this tool call. It was not run; another one takes its place."
 
 
-def answered() -> str:
+def answered_by_person() -> str:
     """A person answered in the tool's place. Stands before the answer."""
     return "The user answered this tool call in the tool's place; the tool was not run. Take it as the result:"
 

@@ -170,7 +170,7 @@ def requirements(db: Db, approval: ApprovalColumns) -> Body:
     """Return who may decide, how many must agree, whether they are too few, and their answers, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
-        "required_approvals": quorum.required,
+        "required_approvals": quorum.required_people,
         "approvers": [list(one) for one in quorum.approvers],
         "four_eyes": quorum.four_eyes,
         "people_only": quorum.needs_people,

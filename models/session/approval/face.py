@@ -53,7 +53,7 @@ class Face:
         if not approval.traits.asks_to_run or len(approval.input) > _JSON * room.characters:
             return cls(title, snippet, is_whole=False)
         masked = approval.masked
-        text = visible_lines(_text(approval, masked.shown))
+        text = visible_lines(_text(approval, masked.arguments))
         fits = len(text) <= room.characters and text.count("\n") < room.lines
         has_more = bool(masked.paths or approval.leads_to or approval.decided_sha256)
         return cls(title, sentences.shortened(text, room.characters), bool(text.strip()) and fits and not has_more)

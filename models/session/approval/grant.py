@@ -121,7 +121,7 @@ class Grant(Base):
             approval_id=approval.id,
             tool=approval.tool,
             identity=identity,
-            match=policy.spelled_rule(rule)["match"],
+            match=policy.rule_as_json(rule)["match"],
             covers=policy.covers(rule),
             given_by=str(principal),
             voters=voters,

@@ -15,7 +15,7 @@ from models.database.transactions import outbox
 from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure import masking
-from models.pure.json.canonical import digest, spelled
+from models.pure.json.canonical import canonical_text, digest
 from models.pure.quorum import Quorum
 from models.session.approval import confirmation
 from models.session.approval import events as approval_events
@@ -62,7 +62,7 @@ class Approval(ApprovalColumns, Base):
             kind=kind,
             tool=call.name,
             prompt=asking.prompt,
-            input=spelled(CallInput.of(db, call.id).input),
+            input=canonical_text(CallInput.of(db, call.id).input),
             shown_input=cls.shown_input_of(db, call),
             input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
@@ -91,7 +91,7 @@ class Approval(ApprovalColumns, Base):
             policies.remind_after_seconds(call.name),
             self.input_schema,
             annotations=self.annotations,
-            quorum=Quorum.of(self.quorum).and_also(policies.quorum(call.name)).kept,
+            quorum=Quorum.of(self.quorum).and_also(policies.quorum(call.name)).as_json,
             escalation=self.escalation,
         )
         return Approval.ask(db, session, call, asking)
@@ -102,8 +102,8 @@ class Approval(ApprovalColumns, Base):
 
     def require(self, db: Db, quorum: Quorum) -> None:
         """Require `quorum` from now on."""
-        if quorum.kept != self.quorum:  # an equal object would count as changed, and be written
-            self.quorum, self.approver_set = quorum.kept, ApproverSet.of(db, quorum)
+        if quorum.as_json != self.quorum:  # an equal object would count as changed, and be written
+            self.quorum, self.approver_set = quorum.as_json, ApproverSet.of(db, quorum)
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
@@ -147,7 +147,7 @@ class Approval(ApprovalColumns, Base):
 
     def edit(self, edited: dict[str, Any], shown: dict[str, Any], by: Principal) -> None:
         """Store a person's input instead of the proposed one. `shown` has its secrets masked. Who edits asks for the call."""
-        self.decided_input, self.decided_sha256, self.decided_shown = spelled(edited), digest(edited), shown
+        self.decided_input, self.decided_sha256, self.decided_shown = canonical_text(edited), digest(edited), shown
         self.started_by = sorted({*self.started_by, *by.people})
 
     def put(self, db: Db, session: Session, principal: Principal) -> None:

@@ -70,7 +70,7 @@ def afterwards(approval: Approval) -> str:
 
 def votes(approval: Approval, cast: Sequence[Vote]) -> str:
     """Return how many of the required people have allowed the call; empty if one person is enough."""
-    needed = Quorum.of(approval.quorum).required
+    needed = Quorum.of(approval.quorum).required_people
     return f"{sum(vote.result == 'allow' for vote in cast)} of {needed} people have allowed it" if needed > 1 else ""
 
 

@@ -58,8 +58,8 @@ class CallInput(Base):
     def masks_also(self, masked: Masked) -> None:
         """Mask what another schema of the tool says is secret, too."""
         if masked.paths and self.proposed_input is None:
-            self.shown_input = masked.shown
-        self.add_secrets(masked.hidden)
+            self.shown_input = masked.arguments
+        self.add_secrets(masked.secrets)
 
     def add_secrets(self, texts: Iterable[str]) -> None:
         """Mask these texts in the call's result, and in what is written about the call, too."""

@@ -62,7 +62,7 @@ class Proposal:
     @property
     def shown(self) -> dict[str, Any] | None:
         """The input with its secrets masked; None if it has none."""
-        return self.masked.shown if self.masked.paths else None
+        return self.masked.arguments if self.masked.paths else None
 
     def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
         """Return the call's row in its first status, and insert its input. The caller inserts the row."""
@@ -78,7 +78,7 @@ class Proposal:
             kind="self_hosted" if session.self_hosted and self.kind == "builtin" else self.kind,
             input_sha256=digest(self.input),
             permission=verdict.effect,
-            rule=Echoes(self.masked.hidden, quoted=True).text(verdict.rule),  # may quote the input
+            rule=Echoes(self.masked.secrets, may_quote=True).text(verdict.rule),  # may quote the input
             grants=grants,
             idempotent=self.idempotent,
             **(asdict(self.origin) if self.origin else {}),
@@ -92,7 +92,7 @@ class Proposal:
             db,
             input=self.input,
             shown_input=self.shown,
-            secrets=list(self.masked.hidden) or None,
+            secrets=list(self.masked.secrets) or None,
             asking=self.asking.kept if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":

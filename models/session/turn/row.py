@@ -161,7 +161,7 @@ class Turn(Leased, Base):
             task,
             worker=worker,
             started_at=session.now,
-            quote=quote.stored | ({"person": session.spender} if session.spender else {}),
+            quote=quote.as_json | ({"person": session.spender} if session.spender else {}),
             span_id=session.emit(db, "span.model_request_start", {}).id,
         )
 

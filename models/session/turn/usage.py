@@ -112,7 +112,7 @@ class TurnUsage(Base):
         for name, count in charge.usage.counts.items():
             setattr(self, name, count)
         self.provider, self.model, self.estimated = charge.provider, charge.model, charge.estimated
-        self.price = charge.price.stored if charge.price else None
+        self.price = charge.price.as_json if charge.price else None
         self.cost = charge.cost
         self.cache_savings = None if charge.cost is None else charge.savings
 

@@ -19,6 +19,6 @@ def deny(db: Db, session: Session, principal: Principal, approval: Approval, cal
     if call.attempt:  # an earlier attempt began, and was lost before the grant behind it was
         call.settle(db, session, "cancelled", text(words.given_up(decision.deny_message)), is_error=True)
         return event_id
-    say = words.ended_by_person if decision.interrupt else words.denied
+    say = words.ended_by_person if decision.interrupt else words.denied_by_person
     call.settle(db, session, "denied", text(say(decision.deny_message)), is_error=True)
     return event_id

@@ -25,7 +25,7 @@ def carry_out(db: Db, session: Session, principal: Principal, approval: Approval
         return deny(db, session, principal, approval, call, decision)
     if decision.respond:
         event_id = approval.close(db, session, principal, "answered", decision, goes_on=False)
-        call.settle(db, session, "answered", text(words.answered()) + list(decision.respond), is_error=False)
+        call.settle(db, session, "answered", text(words.answered_by_person()) + list(decision.respond), is_error=False)
         return event_id
     check_runs(db, session, approval, call)
     if approval.decided_sha256 is None:
