@@ -43,7 +43,7 @@ from models.workspace.agent import Agent, AgentVersion
 from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
 from models.workspace.halt import Halt
-from models.workspace.idempotency import Answer
+from models.workspace.idempotency import StoredResponse
 from models.workspace.provider_key import ProviderKey
 from models.workspace.row import Workspace
 from models.workspace.spend_limit import SpendLimit
@@ -74,7 +74,7 @@ TABLES = (
     *_OF_SESSIONS,
     *_OF_THE_OUTBOX,
     *_OF_THE_AUDIT,
-    Answer,
+    StoredResponse,
     Failure,
     Removal,
 )

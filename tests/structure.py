@@ -51,7 +51,7 @@ BOUNDS = {
     "workers.tools.python": (5, 5, 0, 3),
     "workers.tools.sandbox": (4, 2, 0, 2),
     "api": (9, 13, 0, 5),
-    "api.door": (15, 27, 0, 6),
+    "api.door": (14, 26, 0, 6),
     "api.v1": (18, 16, 0, 5),
     "api.v1.agents": (8, 11, 0, 5),
     "api.v1.approvals": (7, 9, 0, 4),
@@ -64,7 +64,7 @@ BOUNDS = {
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 
-MOST_WITH_SIX_PARAMETERS = 71
+MOST_WITH_SIX_PARAMETERS = 70
 """The maximum of functions with six or more parameters, `self` and `cls` not counted."""
 
 MOST_COMPARISONS_OF_KINDS = 6
@@ -123,7 +123,7 @@ PARTICIPLES = frozenset(
     }
 )
 """Names that say what was done to a value, not what the value is: `found` instead of `rows`. No word is a verb as well."""
-MOST_PARTICIPLES = 769
+MOST_PARTICIPLES = 764
 """The maximum of variables, parameters, fields and functions that one of `PARTICIPLES` names."""
 RIDDLES = frozenset({"asked", "found", "given", "made", "said", "told", "wanted"})
 """Those of them that the code has got rid of: none may come back."""

@@ -14,10 +14,10 @@ from api.chat.beginning import Place, begin, receive
 from api.chat.ending import End, end
 from api.chat.preview import APART
 from api.chat.requests import MODEL, ChatCreate, MessageList, MessagesSend, ModelsQuery
-from api.chat.waiting import HELD_SECONDS, Wait
+from api.chat.waiting import Wait
 from api.door import auth, errors, parsing
 from api.door.paging import Selection, id_page
-from api.door.routes import EVENT_STREAM, Door, deliver, dumps, opens, reads, respond, slip_of, take_effect, writes
+from api.door.routes import EVENT_STREAM, Door, dumps, opens, reads, respond, slip_of, take_effect, writes
 from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import COMMENT, HEADERS
@@ -82,19 +82,20 @@ def complete() -> Response:
     auth.require(principal, *_scopes(body))
     session_id = _session_id(body)
     slip = slip_of(principal, raw + b"\n" + session_id.encode())
-    if slip is not None and slip.anew:
-        slip = replace(slip, seconds=slip.seconds + int(2 * settings().chat_seconds), held_seconds=HELD_SECONDS)
+    if slip is not None:
+        # The first try may have waited for the run before its response was lost.
+        slip = replace(slip, seconds=slip.seconds + int(2 * settings().chat_seconds))
     effect = take_effect(principal, slip, lambda db: begin(db, principal, body, session_id))
     place = Place.model_validate_json(effect.payload)
-    wait = _wait(principal, place, effect.watched_id, deltas=bool(body.stream))
+    wait = _wait(principal, place, deltas=bool(body.stream))
     completion = Completion(wait)
-    headers = {SESSION_HEADER: place.session_id} | ({"idempotent-replayed": "true"} if effect.replayed else {})
+    headers = {SESSION_HEADER: place.session_id} | effect.headers
     if body.stream:
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
         response = Response(completion.stream(include_usage), mimetype=EVENT_STREAM, headers=HEADERS | headers)
         response.call_on_close(completion.close)
         return response
-    return deliver(effect, respond(dumps(completion.whole()), **headers))
+    return respond(dumps(completion.whole()), **headers)
 
 
 def _session_id(body: ChatCreate) -> str:
@@ -105,16 +106,11 @@ def _session_id(body: ChatCreate) -> str:
     return by_metadata or by_header
 
 
-def _wait(principal: Principal, place: Place, answer_id: str, *, deltas: bool) -> Wait:
+def _wait(principal: Principal, place: Place, *, deltas: bool) -> Wait:
     reader = Reader.of(principal, place.session_id, seq=place.after, deltas=deltas)
-    wait = Wait(reader, principal, place, answer_id)
-    try:
-        hub().register(reader)
-    except BaseException:
-        wait.give_up()
-        raise
+    hub().register(reader)
     reader.look = True
-    return wait
+    return Wait(reader, principal, place)
 
 
 class Completion:
@@ -123,7 +119,6 @@ class Completion:
     def __init__(self, wait: Wait) -> None:
         self.wait, self.place = wait, wait.place
         self.id = ids.new("chatcmpl")
-        self.done = False
 
     def whole(self) -> responses.ChatCompletion:
         """Wait for the run, and return the answer."""
@@ -131,9 +126,6 @@ class Completion:
             for _ in self.wait:
                 pass
             last = end(self.wait)
-        except BaseException:
-            self.wait.give_up()
-            raise
         finally:
             hub().unregister(self.wait.reader)
         if last.sentences:
@@ -165,12 +157,8 @@ class Completion:
             yield _frame(responses.error(500, "Something failed here that should not have. The server's log has its trace.", ""))
 
     def close(self) -> None:
-        """End the wait. If the answer was sent to its end, a later equal request is a new one."""
+        """End the wait."""
         hub().unregister(self.wait.reader)
-        if not self.done:
-            self.wait.give_up()
-        elif self.wait.answer_id:
-            self.wait.reader.delivered(self.wait.answer_id)
 
     def _chunks(self, include_usage: bool) -> Iterator[bytes]:
         yield COMMENT
@@ -196,7 +184,6 @@ class Completion:
         if include_usage:
             yield _frame(self._fields(choices=[], usage=last.usage))
         yield b"data: [DONE]\n\n"
-        self.done = True  # the server asks for more once the client's connection has accepted the end
 
     def _chunk(self, delta: responses.Delta, reason: responses.FinishReason | None = None, **more: Any) -> bytes:
         choice = responses.ChunkChoice(index=0, delta=delta, finish_reason=reason, logprobs=None)

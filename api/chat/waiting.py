@@ -23,12 +23,9 @@ from models.pure.pricing.usage import SPAN
 from models.session.event import Event
 from models.session.row import Session
 from models.settings import settings
-from models.workspace import idempotency
 
 log = logging.getLogger("assent.api")
 
-HELD_SECONDS = 30.0
-"""How long a retry without a key waits after the last sign of life of the request that it repeats."""
 LOOK_SECONDS = 1.0
 """Time between two looks at whether the client has hung up."""
 
@@ -40,8 +37,6 @@ class Wait:
     reader: Reader
     principal: Principal
     place: Place
-    answer_id: str = ""
-    """Of the stored answer that a retry would get, if only its delivery tells a retry from a new request."""
     rest: Event | None = None
     """The event with which the run rests."""
     running: bool = False
@@ -62,7 +57,7 @@ class Wait:
 
         Raises NotFound if the session is deleted, Denied if the key is revoked, Busy if the client hangs up.
         """
-        ends_at, held_at = time.monotonic() + settings().chat_seconds, time.monotonic()
+        ends_at = time.monotonic() + settings().chat_seconds
         while True:
             self.reader.wake.clear()
             self._check()
@@ -76,9 +71,6 @@ class Wait:
             if time.monotonic() > ends_at + (settings().chat_seconds if self._preview.sent else 0):
                 self.running = True
                 return
-            if time.monotonic() > held_at + HELD_SECONDS / 2:
-                held_at = time.monotonic()
-                self._hold(HELD_SECONDS)
             self.reader.wake.wait(LOOK_SECONDS)
             yield ""
 
@@ -93,10 +85,6 @@ class Wait:
         self.texts.append(text)
         return self._preview.rest("", text)
 
-    def give_up(self) -> None:
-        """Let a retry take the place of this request at once."""
-        self._hold(-idempotency.ON_ITS_WAY_SECONDS)
-
     def _check(self) -> None:
         if self.reader.hung_up():
             raise Busy("The client has hung up.")
@@ -104,16 +92,6 @@ class Wait:
             raise Denied(401, "The API key or the sign-in is no longer valid.")
         if self.reader.gone:
             raise NotFound("session", self.place.session_id)
-
-    def _hold(self, seconds: float) -> None:
-        """Have a retry wait `seconds` for this request."""
-        if not self.answer_id:
-            return
-        try:
-            with transaction(self.principal.workspace_id) as db:
-                idempotency.hold(db, self.answer_id, seconds)
-        except ERRORS as error:
-            log.warning("answer %s: %s", self.answer_id, type(error).__name__)
 
     def _stored(self) -> Iterator[str]:
         try:

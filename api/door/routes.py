@@ -9,24 +9,22 @@ status is 200. An exception becomes an error's response, and rolls back.
 """
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from flask import Response, request
 from pydantic import BaseModel
 
-from api.door import arrival, auth, parsing
+from api.door import auth, parsing
 from api.door.responses import Error
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transact
-from models.errors import Busy, Invalid
+from models.errors import Invalid
 from models.flow.decide.deadlines import transact_in_time
-from models.workspace.idempotency import OnItsWay, Slip
+from models.workspace.idempotency import Slip
 
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
@@ -84,8 +82,6 @@ def opens(door: Door) -> Callable[[View], View]:
 
 _KEY = "idempotency-key"
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
-LOOK_AGAIN_SECONDS = 0.1
-"""Pause before the response to an equal request, which may still be under way, is looked for again."""
 
 
 def reads(query: type[B], scope: str = "read", *, response: type[A]) -> Callable[[Reading[B, P, A]], View]:
@@ -139,7 +135,7 @@ def writes(
             parsing.check_ids(path_ids)
             slip = None if idempotent and _KEY not in request.headers else slip_of(principal, raw, once=once)
             effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
-            return deliver(effect, respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {}))
+            return respond(effect.payload, **effect.headers)
 
         return opens(Door(response, query, body, scopes, errors=errors, error=error))(view)
 
@@ -163,40 +159,27 @@ class Effect:
     payload: str
     """The response's text."""
     replayed: bool = False
-    watched_id: str = ""
-    """The id of the stored response, if only its delivery tells a retry from a new request."""
 
-
-def deliver(effect: Effect, response: Response) -> Response:
-    """Return the response to an effect. Its delivery deletes the stored response if that alone tells a retry from a new request."""
-    if effect.watched_id:
-        arrival.watch(response, effect.watched_id)
-    return response
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers by which a client tells a stored response from a new one."""
+        return {"idempotent-replayed": "true"} if self.replayed else {}
 
 
 def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:
     """Make the effect and store its response in one transaction, or return the stored response to an equal request."""
     if slip is None:
         return Effect(transact_in_time(principal.workspace_id, lambda db: dumps(act(db))))
-    asked_at: datetime | None = None
 
     def replay_or_act(db: Db) -> Effect:
-        if stored := slip.find(db, asked_at):
-            return Effect(stored.text, replayed=True, watched_id=stored.id if slip.anew else "")
+        if earlier := slip.find(db):
+            return Effect(earlier.text, replayed=True)
         response = act(db)
         payload = dumps(response)
-        without_secret = dumps(response.model_copy(update={shown_once: None})) if shown_once else payload
-        stored_id = slip.keep(db, principal, 200, without_secret)
-        return Effect(payload, watched_id=stored_id if slip.anew else "")
+        slip.store(db, principal, dumps(response.model_copy(update={shown_once: None})) if shown_once else payload)
+        return Effect(payload)
 
-    while True:
-        try:
-            return transact_in_time(principal.workspace_id, replay_or_act)
-        except OnItsWay as other:
-            asked_at = other.asked_at
-            time.sleep(LOOK_AGAIN_SECONDS)
-            if arrival.hung_up():
-                raise Busy("Its client has hung up: the next try gets the answer.") from None
+    return transact_in_time(principal.workspace_id, replay_or_act)
 
 
 def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:

@@ -1,5 +1,6 @@
 """Readers: one for each open stream or page, with the deltas that wait to be sent."""
 
+import select
 import socket
 import struct
 import threading
@@ -10,7 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from api.door import arrival
+from flask import request
+from gevent import monkey
+
 from models.audit.principal import Principal
 from models.people.principal import PersonPrincipal
 from models.people.sign_in import Standing
@@ -20,6 +23,8 @@ Frame = dict[str, Any]
 
 FRAMES = 1000
 """Most deltas that wait for one reader."""
+_CLOSED = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+"""The client has closed its connection, or its sending side."""
 PIECE = 65_536
 """Bytes per write. A client that reads fewer within `stream_write_seconds` is disconnected."""
 
@@ -61,7 +66,7 @@ class Reader:
     @classmethod
     def of(cls, principal: Principal, session_id: str, **position: Any) -> Self:
         """Return the reader of this request. A person's stream ends with the person's sign-in, role or groups."""
-        reader = cls(session_id, principal.id, connection=arrival.connection(), **position)
+        reader = cls(session_id, principal.id, connection=request.environ.get("gunicorn.socket"), **position)
         if isinstance(principal, PersonPrincipal):
             reader.sign_in_id, reader.workspace_id = principal.sign_in_id, principal.workspace_id
             reader.standing = (principal.role, principal.group_ids)
@@ -94,11 +99,11 @@ class Reader:
 
     def hung_up(self) -> bool:
         """True if the client has closed its connection. False if the server does not expose the connection."""
-        return self.connection is not None and arrival.has_closed(self.connection)
-
-    def delivered(self, answer_id: str) -> None:
-        """Delete the stored answer, all of which was sent to this client as a stream."""
-        arrival.delivered(self.connection, answer_id)
+        if self.connection is None:
+            return False
+        poll = monkey.get_original("select", "poll")()  # gevent's poll supports neither POLLHUP nor POLLRDHUP
+        poll.register(self.connection, _CLOSED)
+        return bool(poll.poll(0))
 
     def disconnect(self) -> None:
         """Close the connection. Data that the client has not read is discarded."""

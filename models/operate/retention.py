@@ -30,7 +30,7 @@ def _delivery_time() -> timedelta:
 
 
 OLD = (
-    Old("answer", "expires_at"),
+    Old("stored_response", "expires_at"),
     Old("delivery", "ended_at", _delivery_time),
     Old("notification", "ended_at", _delivery_time),
     Old("link", "expires_at", lambda: link.KEPT),

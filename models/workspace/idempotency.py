@@ -1,16 +1,15 @@
-"""Stored answers, with which a repeated request is answered again.
+"""Stored responses, with which a request that is sent again is answered again.
 
-An answer is stored in the transaction of its effect.
+A response is stored in the transaction of its effect.
 
-| request | key of its answer | kept for |
+| request | stored under | kept for |
 |---|---|---|
 | with `Idempotency-Key` | principal, method, path, key | 24 hours |
-| of an SDK, without a key, whose repetition is always a retry | principal, method, path, body | 10 minutes, for a retry |
-| of an SDK, without a key, whose repetition may be a new request | the same | 10 minutes, for a retry, until its delivery |
+| of an SDK, without a key | principal, method, path, body | 10 minutes, for a retry |
 
-Two messages with the same text, or two sessions of one agent, have equal requests. Only the delivery of the answer tells a retry
-from a new request: a client that has received the answer does not retry. So an answer is deleted once it is delivered
-(`came_through`), and a retry waits while an answer may still be under way.
+Without a key, equal requests have equal slips: two messages with the same text, two sessions of one agent. A retry gets the only
+stored response. Several may belong to other requests, so the retry is refused, unless a repetition of the request is always a
+retry. What remains: a retry gets the response of an equal request within ten minutes if its own first try had no effect.
 """
 
 import hashlib
@@ -24,77 +23,55 @@ from models.audit.principal import Principal
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
-from models.database.transactions import transaction
 from models.errors import Conflict
 
 KEY_SECONDS = 24 * 3600
 RETRY_SECONDS = 10 * 60
-ON_ITS_WAY_SECONDS = 2
-"""After this time without a sign of its delivery, an answer counts as lost."""
 
 
-class Answer(Base):
-    """One successful answer."""
+class StoredResponse(Base):
+    """The response to a successful request."""
 
-    __tablename__ = "answer"
+    __tablename__ = "stored_response"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of the answer's key; a new id if a repetition may be a new request."""
-    slip: Mapped[str | None]
-    """SHA-256 of the answer's key if a repetition may be a new request. Several answers may share one."""
+    slip: Mapped[str]
+    """SHA-256 of what the response is stored under. Equal requests without a key share one."""
     workspace_id: Mapped[str]
     body_sha256: Mapped[str]
     """SHA-256 of the request's body."""
-    status: Mapped[int]
     text: Mapped[str]
     """The response's body as it was sent."""
-    offered_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """The time at which the answer was last sent, if a repetition may be a new request. A time to come: until then it is under way,
-    as its request still waits for the rest of the answer."""
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
-        sa.Index("answer_expiry", "expires_at"),
-        sa.Index("answer_without_key", "slip", postgresql_where=sa.text("slip IS NOT NULL")),
+        sa.Index("stored_response_expiry", "expires_at"),
+        sa.Index("stored_response_slip", "slip", "expires_at"),
     )
 
 
-class OnItsWay(Exception):
-    """An equal request was answered a moment ago, and the answer may still arrive. Ask again later."""
-
-    def __init__(self, asked_at: datetime) -> None:
-        super().__init__(asked_at)
-        self.asked_at = asked_at
-
-
-# Every POST runs one of the first two statements, and the third.
+# Every POST with a slip runs one of the first two statements, and the third.
 _LOCK = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
-_KEEP = """
-    INSERT INTO answer (id, slip, workspace_id, body_sha256, status, text, offered_at, expires_at)
-    VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(status)s, %(text)s, CASE WHEN %(anew)s THEN assent_now() + %(held)s END,
-        assent_now() + %(kept)s)
-    ON CONFLICT (id) DO UPDATE
-    SET body_sha256 = excluded.body_sha256, status = excluded.status, text = excluded.text, expires_at = excluded.expires_at
+_STORE = """
+    INSERT INTO stored_response (id, slip, workspace_id, body_sha256, text, expires_at)
+    VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(text)s, assent_now() + %(kept)s)
 """
-_FORGET = "SELECT assent_forget_answers(CAST(%(ids)s AS text[]))"
 
 
 @dataclass(frozen=True)
 class Slip:
-    """The key under which a request's answer is stored, and how it is looked up."""
+    """What a request's response is stored under, and how it is looked up."""
 
-    key_sha256: str
-    """SHA-256 of the answer's key."""
+    sha256: str
+    """SHA-256 of the principal, the method, the path, and the key or the body."""
     body_sha256: str
     replays: bool
-    """True if a stored answer may be this request's answer: the request has a key, or is marked as a retry."""
-    anew: bool
-    """True if an equal request may be a new one: it has no key, and its effect can happen twice."""
+    """True if a stored response may be this request's: the request has a key, or is marked as a retry."""
+    once: bool
+    """True if a repetition is always a retry: the request has a key, or its effect cannot happen twice."""
     seconds: int
-    """How long the answer is kept."""
-    held_seconds: float = 0
-    """How long the answer counts as under way, if a repetition may be a new request. `hold` prolongs it."""
+    """How long the response is kept."""
 
     @classmethod
     def of(
@@ -106,67 +83,37 @@ class Slip:
         """
         body_sha256 = hashlib.sha256(body).hexdigest()
         kind, by = ("key", key) if key is not None else ("body", body_sha256)
-        answer_key = "\n".join((principal.workspace_id, str(principal), method, path, kind, by))
-        key_sha256 = hashlib.sha256(answer_key.encode()).hexdigest()
+        whole = "\n".join((principal.workspace_id, str(principal), method, path, kind, by))
+        sha256 = hashlib.sha256(whole.encode()).hexdigest()
         if key is not None:
-            return cls(key_sha256, body_sha256, replays=True, anew=False, seconds=KEY_SECONDS)
-        return cls(key_sha256, body_sha256, replays=retry > 0, anew=not once, seconds=RETRY_SECONDS)
+            return cls(sha256, body_sha256, replays=True, once=True, seconds=KEY_SECONDS)
+        return cls(sha256, body_sha256, replays=retry > 0, once=once, seconds=RETRY_SECONDS)
 
-    def find(self, db: Db, asked_at: datetime | None = None) -> Answer | None:
-        """Return the stored answer if this request repeats another. Waits while the other request is being processed.
+    def find(self, db: Db) -> StoredResponse | None:
+        """Return the stored response if this request repeats another. Waits while the other request is being processed.
 
-        Raises Conflict if the key was used with another body. Raises OnItsWay if an answer may still be under way: call again a
-        moment later, with the exception's `asked_at`.
+        Raises Conflict if the key was used with another body, or if nobody can tell which of several equal requests is repeated.
         """
-        # First attempts share the lock, so that they do not wait for each other.
-        lock = int.from_bytes(bytes.fromhex(self.key_sha256)[:8], signed=True)
+        # First tries share the lock, so that they do not wait for each other.
+        lock = int.from_bytes(bytes.fromhex(self.sha256)[:8], signed=True)
         db.write(_LOCK if self.replays else _LOCK_SHARED, lock=lock)
         if not self.replays:
             return None
-        if self.anew:
-            return self._lost(db, asked_at or clock.now(db))
-        answer = db.first(Answer, f"WHERE id = %(id)s AND expires_at > {clock.STARTED}", id=self.key_sha256)
-        if answer and answer.body_sha256 != self.body_sha256:
-            raise Conflict("Idempotency-Key: this key was used with another body; use a new key for a new request.")
-        return answer
-
-    def _lost(self, db: Db, asked_at: datetime) -> Answer | None:
-        """Return the answer that counts as lost for the longest time. Answers stored after `asked_at` belong to other requests."""
-        mine = f"WHERE slip = %(slip)s AND expires_at > {clock.STARTED} AND expires_at - %(kept)s <= %(asked_at)s"
-        # Locked, since `came_through` may be deleting it.
-        oldest = f"{mine} ORDER BY offered_at LIMIT 1 FOR UPDATE"
-        answer = db.first(Answer, oldest, slip=self.key_sha256, kept=timedelta(seconds=self.seconds), asked_at=asked_at)
-        if answer is None:
+        newest = f"WHERE slip = %(slip)s AND expires_at > {clock.STARTED} ORDER BY expires_at DESC LIMIT 2"
+        responses = db.find(StoredResponse, newest, slip=self.sha256)
+        if not responses:
             return None
-        now = clock.now(db)
-        assert answer.offered_at, "an answer with a slip was sent"
-        if answer.offered_at > now - timedelta(seconds=ON_ITS_WAY_SECONDS):
-            raise OnItsWay(asked_at)
-        answer.offered_at = now + timedelta(seconds=self.held_seconds)
-        return answer
+        if responses[0].body_sha256 != self.body_sha256:
+            raise Conflict("Idempotency-Key: this key was used with another body; use a new key for a new request.")
+        if len(responses) > 1 and not self.once:
+            raise Conflict(
+                "Idempotency-Key: several equal requests took effect within the last minutes, and without a key nobody can tell "
+                "which of them this retry repeats. Nothing was done: look up whether your request took effect, and send a key of "
+                "its own with each request."
+            )
+        return responses[0]
 
-    def keep(self, db: Db, principal: Principal, status: int, text: str) -> str:
-        """Store the answer, in the transaction of its effect. Returns its id."""
-        row_id, slip = (ids.new("answ"), self.key_sha256) if self.anew else (self.key_sha256, None)
-        values = {"id": row_id, "slip": slip, "workspace": principal.workspace_id, "body": self.body_sha256, "anew": self.anew}
-        db.write(
-            _KEEP,
-            **values,
-            status=status,
-            text=text,
-            kept=timedelta(seconds=self.seconds),
-            held=timedelta(seconds=self.held_seconds),
-        )
-        return row_id
-
-
-def hold(db: Db, answer_id: str, seconds: float) -> None:
-    """Have an answer count as under way for so long from now. Negative: as lost, so that a retry gets it at once."""
-    until = timedelta(seconds=seconds)
-    db.write("UPDATE answer SET offered_at = assent_now() + %(until)s WHERE id = %(id)s", id=answer_id, until=until)
-
-
-def came_through(answer_ids: list[str]) -> None:
-    """Delete answers that their clients have received."""
-    with transaction() as db:
-        db.rows(_FORGET, ids=answer_ids)
+    def store(self, db: Db, principal: Principal, text: str) -> None:
+        """Store the response, in the transaction of its effect."""
+        values = {"id": ids.new("resp"), "slip": self.sha256, "workspace": principal.workspace_id, "body": self.body_sha256}
+        db.write(_STORE, **values, text=text, kept=timedelta(seconds=self.seconds))

@@ -35,7 +35,7 @@ WRITES = {
     "offer_work": "work is offered to a worker that polls",
     "renew_work": "a worker acknowledges its work, or renews its lease",
     "look": "the change that a call would make is stored, to be shown",
-    "answer": "a request's changes are stored with its response",
+    "respond": "a request's changes are stored with its response",
     "announce": "a worker announces its toolsets",
     "keep_listing": "an MCP server's listing is stored",
     "mark_stale": "an MCP server's listing is marked as changed",

@@ -104,7 +104,7 @@ QueuedCall.claim = _claimed  # type: ignore[method-assign]
 for _verb in ("renew", "look"):
     setattr(leases, _verb, name(READS)(getattr(leases, _verb)))
 # Each writing request stores its response last. Verbs before that have names of their own, which end here.
-Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
+Slip.store = name("respond")(Slip.store)  # type: ignore[method-assign]
 for _verb in ("acknowledge", "beat"):
     setattr(Work, _verb, name("renew_work")(getattr(Work, _verb)))
 Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]

@@ -16,7 +16,7 @@ from models.session.work import Work
 
 LEASE = 61
 """Seconds after which a dead worker has lost its work."""
-VERBS = {"poll": "offer_work", "ack": "renew_work", "heartbeat": "renew_work", "stop": "answer"}
+VERBS = {"poll": "offer_work", "ack": "renew_work", "heartbeat": "renew_work", "stop": "respond"}
 DEATHS = [(act, boundary) for act, verb in VERBS.items() for boundary in of(verb)]
 TRY = "x-stainless-retry-count"
 """The header in which SDKs count their retries."""

@@ -14,8 +14,8 @@ from werkzeug.test import TestResponse
 
 from models.database import transactions
 
-ANSWER = of("answer")
-COMMITTED = "answer.after_commit"
+RESPOND = of("respond")
+COMMITTED = "respond.after_commit"
 """The boundary at which each route dies: done, without a response. One route shows the others, which all routes share."""
 KEY = {"idempotency-key": "k"}
 RETRY = "x-stainless-retry-count"
@@ -31,7 +31,7 @@ def test_no_route_that_writes_is_forgotten(flask_app: Flask) -> None:
 
 @pytest.mark.parametrize(
     ("name", "boundary"),
-    [(name, COMMITTED) for name in REQUESTS] + [("events.send", boundary) for boundary in ANSWER if boundary != COMMITTED],
+    [(name, COMMITTED) for name in REQUESTS] + [("events.send", boundary) for boundary in RESPOND if boundary != COMMITTED],
 )
 def test_a_request_sent_again_with_its_key_is_done_once(
     journey: Journey, flask_app: Flask, name: str, boundary: str, monkeypatch: pytest.MonkeyPatch
@@ -46,13 +46,13 @@ def test_a_request_sent_again_with_its_key_is_done_once(
     again = ask(flask_app, request)
     after = rows(stage.workspace_id)
     assert before != after
-    assert left == (before if boundary == "answer.before_commit" else after)
+    assert left == (before if boundary == "respond.before_commit" else after)
     assert masked(again.text) == masked(ask(flask_app, same).text)
     assert sorted(map(masked, after)) == sorted(map(masked, rows(peaceful.workspace_id)))
     assert verified(stage).intact
 
 
-@pytest.mark.parametrize("boundary", ANSWER)
+@pytest.mark.parametrize("boundary", RESPOND)
 def test_a_session_that_an_sdk_creates_again_is_created_and_runs_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
     """The retry has no key, but the SDK's count of retries. The first message is answered."""
     agent = journey.stage.read(journey.stage.session(bash="always_allow"))
@@ -68,7 +68,7 @@ def test_a_session_that_an_sdk_creates_again_is_created_and_runs_once(journey: J
     )
 
 
-@pytest.mark.parametrize("boundary", ANSWER)
+@pytest.mark.parametrize("boundary", RESPOND)
 def test_a_decision_that_an_sdk_sends_again_lets_a_call_run_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     parts = RequestParts({"approval_id": journey.until_asked().id}, {"result": "allow"})

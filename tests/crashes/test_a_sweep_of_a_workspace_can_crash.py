@@ -59,17 +59,15 @@ def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: 
     """In the end the old response is deleted, and the young one is kept."""
     who = journey.stage.principal
     old, young = (Slip.of(who, "POST", "/v1/agents", b"{}", key=key, retry=0) for key in ("old", "young"))
-    keep(journey.stage, old)
+    store(journey.stage, old)
     journey.clock.advance(KEY_SECONDS - 60)
-    keep(journey.stage, young)
+    store(journey.stage, young)
     journey.clock.advance(61)
     journey.kill_at(boundary, "sweep.delete_old")
-    assert kept(journey.stage) == (
-        {old.key_sha256, young.key_sha256} if boundary == "delete_old.before_commit" else {young.key_sha256}
-    )
+    assert kept(journey.stage) == ({old.sha256, young.sha256} if boundary == "delete_old.before_commit" else {young.sha256})
     for _ in range(2):
         sweeps.delete_old()
-        assert kept(journey.stage) == {young.key_sha256}
+        assert kept(journey.stage) == {young.sha256}
     with transaction(who.workspace_id) as db:
         response = young.find(db)
         assert response
@@ -107,13 +105,13 @@ def seals(stage: Stage) -> list[Audit]:
         return db.find(Audit, "WHERE action = %(action)s ORDER BY seq", action=seal.SEALED)
 
 
-def keep(stage: Stage, slip: Slip) -> None:
+def store(stage: Stage, slip: Slip) -> None:
     """Store the response to a request."""
     with transaction(stage.workspace_id) as db:
-        slip.keep(db, stage.principal, 200, "said")
+        slip.store(db, stage.principal, "said")
 
 
 def kept(stage: Stage) -> set[str]:
-    """The ids of the stored responses."""
+    """The slips of the stored responses."""
     with transaction(stage.workspace_id) as db:
-        return {row_id for (row_id,) in db.rows("SELECT id FROM answer")}
+        return {slip for (slip,) in db.rows("SELECT slip FROM stored_response")}

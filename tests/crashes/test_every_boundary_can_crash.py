@@ -202,7 +202,7 @@ def test_every_boundary_has_a_test() -> None:
     others += (
         "offer_work",
         "renew_work",
-        "answer",
+        "respond",
         "seal",
         "delete_old",
         "remove_batch",

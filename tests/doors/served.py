@@ -12,13 +12,11 @@ from typing import Any
 
 import httpx2
 import warm
-from crashes.processes import wait_for
 from doors import described
 from rows.stage import Stage
 
 from models.database.transactions import transaction
 from models.workspace.api_key import SCOPES, ApiKey
-from models.workspace.idempotency import Answer
 
 MODEL = "claude-opus-5-5"
 SIGN_IN_WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
@@ -114,28 +112,6 @@ def message(text: str = "Do it.") -> dict[str, Any]:
 def confirmation(tool_use_id: str, result: str = "allow", **more: Any) -> dict[str, Any]:
     """Return a `user.tool_confirmation` event."""
     return {"type": "user.tool_confirmation", "tool_use_id": tool_use_id, "result": result} | more
-
-
-def hang_up(caller: Caller, method: str, path: str, headers: dict[str, str], **options: Any) -> None:
-    """Send a request and hang up at once. MSG_MORE delays the request until the socket closes, so that both arrive together."""
-    request = caller.build_request(method, path, headers=headers, **options)
-    head = [f"{method} {request.url.raw_path.decode()} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
-    with socket.create_connection((request.url.host, request.url.port or 80)) as client:
-        client.sendall("\r\n".join([*head, "", ""]).encode() + request.content, getattr(socket, "MSG_MORE", 0))
-
-
-def unheard(caller: Caller, stage: Stage, method: str, path: str, **options: Any) -> Answer:
-    """Send an SDK's first request and hang up before the response. Returns the stored answer."""
-    before = {answer.id for answer in kept(stage)}
-    hang_up(caller, method, path, FIRST, **options)
-    answer: Answer = wait_for("the answer is stored", lambda: next((row for row in kept(stage) if row.id not in before), None))
-    return answer
-
-
-def kept(stage: Stage) -> list[Answer]:
-    """Return the stored answers for which a retry without an idempotency key may come."""
-    with transaction(stage.workspace_id) as db:
-        return db.find(Answer, "WHERE slip IS NOT NULL")
 
 
 def good(response: httpx2.Response) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from own_database import Clock
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
-from models.workspace.idempotency import Answer
+from models.workspace.idempotency import StoredResponse
 
 
 @dataclass
@@ -118,7 +118,7 @@ def test_a_retried_heartbeat_gets_its_first_answer(theirs: Theirs) -> None:
     assert again == second != first
 
 
-def test_heartbeats_store_no_answers(theirs: Theirs, stage: Stage) -> None:
+def test_heartbeats_store_no_responses(theirs: Theirs, stage: Stage) -> None:
     theirs.session()
     work = theirs.poll()
     headers = {"x-stainless-retry-count": "0"}
@@ -128,7 +128,7 @@ def test_heartbeats_store_no_answers(theirs: Theirs, stage: Stage) -> None:
         query = {"expected_last_heartbeat": last}
         last = good(theirs.caller.post(theirs.path(work, "heartbeat"), params=query, headers=headers))["last_heartbeat"]
     with transaction(stage.workspace_id) as db:
-        assert [row.text for row in db.find(Answer) if work["id"] in row.text] == []
+        assert [row.text for row in db.find(StoredResponse) if work["id"] in row.text] == []
 
 
 def test_the_next_heartbeat_reports_a_graceful_stop(theirs: Theirs, stage: Stage) -> None:

@@ -16,7 +16,7 @@ from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace import toolset
-from models.workspace.idempotency import Answer
+from models.workspace.idempotency import StoredResponse
 from workers import sweeps
 
 Begin = Callable[[Stage], Any]
@@ -126,13 +126,12 @@ def test_the_oldest_new_grants_come_first_and_a_hint_finds_one_alone(stage: Stag
 
 
 def test_one_sweep_deletes_all_old_rows_in_batches(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    fields = {"workspace_id": stage.workspace_id, "body_sha256": "", "status": 200, "text": ""}
+    fields = {"workspace_id": stage.workspace_id, "body_sha256": "", "text": ""}
     with transaction(stage.workspace_id) as db:
-        for answer in "abcdef":
-            db.insert(
-                Answer(id=answer, expires_at=database_clock.now(db) + timedelta(seconds=3600 if answer == "f" else -60), **fields)
-            )
+        for name in "abcdef":
+            expires_at = database_clock.now(db) + timedelta(seconds=3600 if name == "f" else -60)
+            db.insert(StoredResponse(id=name, slip=name, expires_at=expires_at, **fields))
     monkeypatch.setattr(retention, "BATCH", 2)
     sweeps.delete_old()
     with transaction(stage.workspace_id) as db:
-        assert [row.id for row in db.find(Answer)] == ["f"]
+        assert [row.id for row in db.find(StoredResponse)] == ["f"]

@@ -18,7 +18,7 @@ NOT_CONTENT = {
     "tool_call": {"turn_id", "name", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
-    "answer": {"expires_at"},
+    "stored_response": {"expires_at"},
     "delivery": {"endpoint_id", "due_at", "hinted_at", "lease_until", "ended_at"},
     "endpoint": {"failing_since", "paused_until"},
     "notification": {"due_at", "hinted_at", "lease_until", "ended_at"},
@@ -154,7 +154,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
     assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table in {"answer", "delivery", "link", "notification", "failure"}
+    assert not removable or table in {"delivery", "link", "notification", "failure", "stored_response"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:

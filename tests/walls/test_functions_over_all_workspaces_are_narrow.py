@@ -19,7 +19,6 @@ FUNCTIONS = {
     "assent_find_passkey": ("'unknown'::bytea",),
     "assent_find_person": ("'nobody@example.com'",),
     "assent_find_sign_in": ("'unknown'",),
-    "assent_forget_answers": ("ARRAY['answ_unknown']",),
     "assent_gone_sessions": ("ARRAY[]::text[]",),
     "assent_good_keys": ("ARRAY['key_unknown']",),
     "assent_held_leases": ("ARRAY['turn_unknown']", "ARRAY[1]"),
@@ -67,7 +66,6 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     assert readable.pop("toolset"), "it belongs to the operator"
     key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
     assert readable == {
-        "answer": {"id", "slip"},
         "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
         "identity": {"workspace_id", "issuer", "subject", "person_id"},
         "invitation": {"id", "workspace_id", "secret_sha256"},
@@ -118,14 +116,6 @@ def test_a_lease_is_renewed_only_with_its_fence(theirs: World, database_urls: Da
         assert rows(database_urls.app, renew, [turn.id], [fence]) == []
     assert theirs.rows(database_urls.admin)["turn"] == before
     assert rows(database_urls.app, renew, [turn.id], [turn.fence]) == [(turn.id,)]
-
-
-def test_responses_kept_under_an_idempotency_key_cannot_be_deleted(theirs: World, database_urls: DatabaseUrls) -> None:
-    before = theirs.rows(database_urls.admin)["answer"]
-    assert before, "the World kept one"
-    kept = [row[0] for row in rows(database_urls.admin, "SELECT id FROM answer")]
-    rows(database_urls.app, "SELECT assent_forget_answers(%s)", kept)
-    assert theirs.rows(database_urls.admin)["answer"] == before
 
 
 def test_an_announcement_writes_toolsets_and_nothing_else(theirs: World, database_urls: DatabaseUrls) -> None:

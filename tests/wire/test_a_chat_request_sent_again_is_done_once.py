@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from crashes.processes import wait_for
-from doors.served import FIRST, RETRY, good, kept, unheard
+from doors.served import FIRST, RETRY, good
 from rows.stage import Stage, call, say
 from wire.proxy import Proxy
 from wire.talking import LOOK_UP, Talk, talking, tool, user
@@ -30,14 +30,15 @@ def test_the_sdk_s_own_retry_waits_for_the_same_run(proxy: Proxy, stage: Stage) 
         assert talk.sessions() == 1
 
 
-def test_a_retry_after_the_run_gets_its_answer(talk: Talk, stage: Stage) -> None:
-    unheard(talk.caller, stage, "POST", PATH, json=body(talk))
-    talk.reply(say("Done."))
+def test_a_retry_after_the_run_gets_its_answer(talk: Talk) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(talk.caller.post, PATH, json=body(talk), headers=FIRST)
+        talk.reply(say("Done."))
+        first.result()
     answer = good(talk.caller.post(PATH, json=body(talk), headers=RETRY))
     assert answer["choices"][0]["message"]["content"] == "Done."
     assert answer["assent"]["session_id"] == talk.session_id
     assert talk.sessions() == 1
-    wait_for("the answer is forgotten", lambda: not kept(stage))
 
 
 def test_a_tool_result_that_is_sent_again_gets_the_same_answer(talk: Talk) -> None:
@@ -62,17 +63,26 @@ def test_an_idempotency_key_holds_for_equal_requests(talk: Talk) -> None:
     assert talk.sessions() == 1
 
 
-def test_a_retry_does_not_replace_an_equal_request_that_still_waits(talk: Talk) -> None:
-    """Two conversations may begin with the same words, and the second one's first request may not have arrived."""
+def test_a_retry_while_the_first_request_waits_gets_the_same_run(talk: Talk) -> None:
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(talk.caller.post, PATH, json=body(talk), headers=FIRST)
-        one = talk.begun()
-        second = pool.submit(talk.caller.post, PATH, json=body(talk), headers=RETRY)
-        talk.reply(say("One."))
-        assert good(first.result())["choices"][0]["message"]["content"] == "One."
-        assert talk.begun() != one
-        talk.reply(say("Two."))
-        assert good(second.result())["choices"][0]["message"]["content"] == "Two."
+        talk.begun()
+        again = pool.submit(talk.caller.post, PATH, json=body(talk), headers=RETRY)
+        talk.reply(say("Done."))
+        for answer in (first, again):
+            assert good(answer.result())["choices"][0]["message"]["content"] == "Done."
+    assert talk.sessions() == 1
+
+
+def test_requests_of_two_users_are_told_apart_by_the_field_user(talk: Talk) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(talk.caller.post, PATH, json=body(talk) | {"user": "anna"}, headers=FIRST)
+        talk.reply(say("Hello Anna."))
+        first.result()
+        second = pool.submit(talk.caller.post, PATH, json=body(talk) | {"user": "bob"}, headers=RETRY)
+        wait_for("a session of the second user's", lambda: talk.sessions() == 2)
+        talk.reply(say("Hello Bob."))
+        assert good(second.result())["choices"][0]["message"]["content"] == "Hello Bob."
 
 
 def test_a_client_that_hangs_up_ends_its_wait_and_not_the_run(talk: Talk) -> None:

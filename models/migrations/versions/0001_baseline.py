@@ -32,14 +32,14 @@ APP_RIGHTS = {
         work
     """,
     "SELECT, INSERT, UPDATE": """
-        agent answer api_key call_input daily_usage delegation halt invitation listing member turn_usage workspace
+        agent api_key call_input daily_usage delegation halt invitation listing member turn_usage workspace
     """,
     "SELECT, INSERT, DELETE": """
         audit_text fold membership slack_reply stored_result
     """,
     "SELECT, INSERT, UPDATE (name)": "person",
     "SELECT, INSERT": """
-        agent_version approver_set audit call_result identity reply seal
+        agent_version approver_set audit call_result identity reply seal stored_response
     """,
 }
 """Tables, by the rights of `assent_app` to the rows of one workspace. A policy hides the rows of all other workspaces."""
@@ -51,7 +51,6 @@ OF_SESSIONS = {
 """Tables whose rows of a deleted session are hidden until a sweep has removed them."""
 
 SYSTEM_COLUMNS = {
-    "answer": "id, expires_at",
     "approval": "id, workspace_id, session_id, agent_id, tool, kind, status, expires_at, remind_at, deadline_from",
     "approval_change": "id, workspace_id, due_at, hinted_at",
     "approval_grant": "id, workspace_id, session_id, agent_id, tool, created_at, revoked_at, swept_to, swept_at",
@@ -64,6 +63,7 @@ SYSTEM_COLUMNS = {
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
     "removal": "subject_id, workspace_id, created_at, emptied_at",
     "session": "id, workspace_id, agent_id",
+    "stored_response": "id, expires_at",
     "tool_call": "id, workspace_id, session_id, turn_id, name, status, due_at, hinted_at, held_back, lease_until, queue, "
     "answer_by, deadline_from",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
@@ -72,18 +72,17 @@ SYSTEM_COLUMNS = {
 """The columns that `assent_system` may read of all workspaces."""
 
 SYSTEM_WRITES = {
-    "answer": "DELETE",
     "approval_change": "UPDATE (hinted_at)",
     "delivery": "UPDATE (hinted_at), DELETE",
     "failure": "DELETE",
     "link": "DELETE",
     "notification": "UPDATE (hinted_at), DELETE",
+    "stored_response": "DELETE",
     "tool_call": "UPDATE (hinted_at)",
     "turn": "UPDATE (hinted_at)",
 }
 
 DEFINER_RIGHTS = {
-    "answer": "SELECT (id, slip), DELETE",
     "api_key": "SELECT (id, workspace_id, scopes, secret_sha256, environment_id, allowed_cidrs, "
     "makers, expires_at, disabled_at, revoked_at)",
     "identity": "SELECT (workspace_id, issuer, subject, person_id)",
@@ -167,10 +166,6 @@ DEFINER_FUNCTIONS = {
     # The ids of those sessions that no longer exist.
     "assent_gone_sessions(ids text[])": """
         RETURNS SETOF text AS $$ SELECT * FROM unnest(ids) EXCEPT SELECT id FROM session WHERE id = ANY (ids) $$
-    """,
-    # Delete answers that their clients have received. Answers with an idempotency key stay.
-    "assent_forget_answers(ids text[])": """
-        RETURNS void AS $$ DELETE FROM answer WHERE id = ANY (ids) AND slip IS NOT NULL $$
     """,
     # The sign-in with this secret, if it is open, with the person's current role and groups.
     "assent_find_sign_in(secret_digest text)": """

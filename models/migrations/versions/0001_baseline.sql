@@ -840,18 +840,16 @@ CREATE TABLE seal (
     PRIMARY KEY (workspace_id, seq)
 );
 
-CREATE TABLE answer (
+CREATE TABLE stored_response (
     id varchar PRIMARY KEY,
+    slip varchar NOT NULL,
     workspace_id varchar NOT NULL,
     body_sha256 varchar NOT NULL,
-    status integer NOT NULL,
     text varchar NOT NULL,
-    expires_at timestamptz NOT NULL,
-    slip varchar,
-    offered_at timestamptz
+    expires_at timestamptz NOT NULL
 );
-CREATE INDEX answer_expiry ON answer (expires_at);
-CREATE INDEX answer_without_key ON answer (slip) WHERE slip IS NOT NULL;
+CREATE INDEX stored_response_expiry ON stored_response (expires_at);
+CREATE INDEX stored_response_slip ON stored_response (slip, expires_at);
 
 CREATE TABLE removal (
     subject_id varchar PRIMARY KEY,
