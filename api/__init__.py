@@ -64,6 +64,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.audit.routes import audit
     from api.v1.channels.routes import channels
     from api.v1.channels.slack.routes import slack
+    from api.v1.channels.slack.users import slack_users
     from api.v1.channels.unsubscribe import unsubscribing
     from api.v1.environments.routes import environments
     from api.v1.environments.work.routes import work
@@ -84,4 +85,4 @@ def _blueprints() -> "tuple[Blueprint, ...]":
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
     control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)
-    return *conversations, *control, channels, slack, health, metrics, reference, unsubscribing
+    return *conversations, *control, channels, slack_users, slack, health, metrics, reference, unsubscribing

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, use, workspace
+from api.cli.database import caller, database_errors, find_workspace, use, workspace
+from api.cli.main import as_json, data_dir
 
 if TYPE_CHECKING:
     from models.audit.seal_key import PublicKey, SealKey
@@ -27,7 +28,7 @@ public_key = click.option(
 
 @click.group()
 def audit() -> None:
-    """Verify, export and erase the record of who did what."""
+    """Verify, export and erase the record of who did what. Opens the database itself, or a file."""
 
 
 @audit.command("verify")

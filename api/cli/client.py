@@ -44,6 +44,16 @@ class Inbox:
                 return rows
             params["page"] = page["next_page"]
 
+    def listed_by_id(self, path: str, **query: Any) -> list[dict[str, Any]]:
+        """Return the rows of a list whose pages begin after an id, as those of the SDK's `beta.organization`."""
+        rows: list[dict[str, Any]] = []
+        page: dict[str, Any] = {"has_more": True}
+        while page["has_more"]:
+            after = {"after_id": rows[-1]["id"]} if rows else {}
+            page = self.call("GET", path, params={"limit": PAGE, **query, **after})
+            rows += page["data"]
+        return rows
+
     def approval(self, approval_id: str, *, reveal: bool = False) -> Approval:
         """Return one approval; with `reveal`, including its secrets, if the key may see them."""
         return self.call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})

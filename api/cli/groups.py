@@ -1,81 +1,66 @@
 """`assent groups`: sets of people that approvals can name."""
 
-from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import click
 
-from api.cli.main import as_json, in_workspace, show
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json, show
 from api.cli.people import find_person
 
-if TYPE_CHECKING:
-    from models.audit.principal import Principal
-    from models.database.rows import Db
+_GROUPS = "/v1/organizations/rbac_groups"
 
 
 @click.group()
 def groups() -> None:
-    """Groups of people that approvals can name."""
+    """Groups of people that approvals can name. The API key needs the scope admin."""
 
 
 @groups.command("create")
 @click.argument("name")
-@in_workspace
-def groups_create(db: "Db", by: "Principal", name: str) -> str:
+@with_inbox
+def groups_create(inbox: Inbox, name: str) -> None:
     """Make a group. Prints its id."""
-    from models.people.group import Group
-
-    return Group.create(db, name, by=by).id
+    click.echo(inbox.call("POST", _GROUPS, json={"name": name})["id"])
 
 
 @groups.command("list")
-@in_workspace
 @as_json
-def groups_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
-    """List the groups of a workspace with their people."""
-    show([dict(zip(_SHOWN, row, strict=True)) for row in db.rows(_LIST)], as_json)
+@with_inbox
+def groups_list(inbox: Inbox, as_json: bool) -> None:
+    """List the groups of the workspace with their people."""
+    rows = [{name: row[name] for name in ("id", "name", "source")} for row in inbox.listed(_GROUPS)]
+    for row in rows:
+        row["members"] = sorted(member["email"] for member in inbox.listed(f"{_GROUPS}/{quote(row['id'])}/members"))
+    show(sorted(rows, key=lambda row: str(row["name"])), as_json)
 
 
 @groups.command("add")
 @click.argument("group_id")
 @click.argument("person")
-@in_workspace
-def groups_add(db: "Db", by: "Principal", group_id: str, person: str) -> str:
+@with_inbox
+def groups_add(inbox: Inbox, group_id: str, person: str) -> None:
     """Add a person (address or id) to a group."""
-    from models.people.group import Group
-
-    person_id = find_person(db, person)
-    Group.add(db, group_id, person_id, by=by)
-    return f"{person_id} is in {group_id}."
+    person_id = find_person(inbox, person)
+    inbox.call("POST", f"{_GROUPS}/{quote(group_id)}/members", json={"user_id": person_id})
+    click.echo(f"{person_id} is in {group_id}.")
 
 
 @groups.command("remove")
 @click.argument("group_id")
 @click.argument("person")
-@in_workspace
-def groups_remove(db: "Db", by: "Principal", group_id: str, person: str) -> str:
+@with_inbox
+def groups_remove(inbox: Inbox, group_id: str, person: str) -> None:
     """Take a person (address or id) out of a group."""
-    from models.people.group import Group
-
-    person_id = find_person(db, person)
-    Group.take_out(db, group_id, person_id, by=by)
-    return f"{person_id} is not in {group_id} any more."
+    person_id = find_person(inbox, person)
+    inbox.call("DELETE", f"{_GROUPS}/{quote(group_id)}/members/{quote(person_id)}")
+    click.echo(f"{person_id} is not in {group_id} any more.")
 
 
 @groups.command("delete")
 @click.argument("group_id")
-@in_workspace
-def groups_delete(db: "Db", by: "Principal", group_id: str) -> str:
+@with_inbox
+def groups_delete(inbox: Inbox, group_id: str) -> None:
     """Delete a group. Approvals that name it have no approvers in it any more."""
-    from models.people.group import Group
-
-    Group.remove(db, group_id, by=by)
-    return f"{group_id} is deleted."
-
-
-_SHOWN = ("id", "name", "source", "members")
-_LIST = """
-    SELECT g.id, g.name, g.source, ARRAY(
-        SELECT p.email FROM membership s JOIN person p ON p.id = s.person_id WHERE s.group_id = g.id ORDER BY p.email
-    )
-    FROM person_group g ORDER BY g.name, g.id
-"""
+    inbox.call("DELETE", f"{_GROUPS}/{quote(group_id)}")
+    click.echo(f"{group_id} is deleted.")

@@ -1,35 +1,23 @@
 """`assent keys`: API keys, with their scopes, networks and expiry."""
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
 
 import click
 
-from api.cli.main import as_json, in_workspace, show
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json, show
 
-if TYPE_CHECKING:
-    from models.audit.principal import Principal
-    from models.database.rows import Db
-
-SHOWN = (
-    "id",
-    "name",
-    "status",
-    "scopes",
-    "environment_id",
-    "allowed_cidrs",
-    "hint",
-    "created_by",
-    "created_at",
-    "expires_at",
-    "last_used_at",
-    "revoked_at",
-)
+_KEYS = "/v1/organizations/api_keys"
 
 
 @click.group()
 def keys() -> None:
-    """Create, list, rotate and revoke API keys."""
+    """Create, list, rotate and revoke API keys. The key in use needs the scope admin, and each scope that it gives to another.
+
+    `assent database key` creates a workspace's first key.
+    """
 
 
 @keys.command("create")
@@ -38,52 +26,38 @@ def keys() -> None:
 @click.option("--environment", help="Bind the key to the worker of this self-hosted environment (env_...).")
 @click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Default: the key never expires.")
 @click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Allow only this network. Repeat it for several networks.")
-@in_workspace
+@with_inbox
 def keys_create(
-    db: "Db",
-    by: "Principal",
+    inbox: Inbox,
     name: str,
     scopes: str | None,
     environment: str | None,
     expires_in_days: float | None,
     networks: tuple[str, ...],
-) -> tuple[str, str]:
+) -> None:
     """Create a key. Its secret is shown once."""
-    from models.database import clock
-    from models.workspace.api_key import ApiKey
-
-    row, secret = ApiKey.create(
-        db,
-        workspace_id=db.workspace_id,
-        name=name,
-        scopes=frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None,
-        environment_id=environment,
-        expires_at=clock.now(db) + timedelta(days=expires_in_days) if expires_in_days else None,
-        allowed_cidrs=networks or None,
-        by=by,
-    )
+    body: dict[str, Any] = {"name": name}
+    body |= {"scopes": [scope.strip() for scope in scopes.split(",")]} if scopes is not None else {}
+    body |= {"environment_id": environment} if environment else {}
+    body |= {"expires_at": (datetime.now(UTC) + timedelta(days=expires_in_days)).isoformat()} if expires_in_days else {}
+    body |= {"allowed_cidrs": list(networks)} if networks else {}
+    row = inbox.call("POST", _KEYS, json=body)
     limits = [
-        f"in {environment} only" if environment else "",
-        f"from {', '.join(row.allowed_cidrs)}" if row.allowed_cidrs else "",
-        f"until {row.expires_at:%Y-%m-%d %H:%M} UTC" if row.expires_at else "",
+        f"in {row['environment_id']} only" if row["environment_id"] else "",
+        f"from {', '.join(row['allowed_cidrs'])}" if row["allowed_cidrs"] else "",
+        f"until {row['expires_at']}" if row["expires_at"] else "",
     ]
-    return f"{row.id}: {', '.join([*row.scopes, *filter(None, limits)])}. This is shown once:", secret
+    click.echo(f"{row['id']}: {', '.join([*row['scopes'], *filter(None, limits)])}. This is shown once:", err=True)
+    click.echo(row["key"])
 
 
 @keys.command("list")
-@in_workspace
 @as_json
-def keys_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
-    """List a workspace's keys. `created_by` is null for keys that were made here; four eyes exclude nobody for them."""
-    from models.database import clock
-    from models.workspace.api_key import ApiKey
-
-    rows, now = db.find(ApiKey, "ORDER BY id"), clock.now(db)
-    computed = [{"status": row.status(now), "created_by": f"user:{row.makers[0]}" if row.makers else None} for row in rows]
-    show(
-        [{name: more.get(name, getattr(row, name, None)) for name in SHOWN} for row, more in zip(rows, computed, strict=True)],
-        as_json,
-    )
+@with_inbox
+def keys_list(inbox: Inbox, as_json: bool) -> None:
+    """List the workspace's keys, newest first. `created_by` is null for keys of the command line's operator; four eyes exclude
+    nobody for them."""
+    show([_shown(row) for row in inbox.listed_by_id(_KEYS)], as_json)
 
 
 @keys.command("rotate")
@@ -91,21 +65,25 @@ def keys_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
 @click.option(
     "--overlap-hours", type=click.FloatRange(0, 8784), default=24, show_default=True, help="How long the old key stays valid."
 )
-@in_workspace
-def keys_rotate(db: "Db", by: "Principal", key_id: str, overlap_hours: float) -> tuple[str, str]:
+@with_inbox
+def keys_rotate(inbox: Inbox, key_id: str, overlap_hours: float) -> None:
     """Replace a key by a new one with the same scopes and limits. The new secret is shown once."""
-    from models.workspace.api_key import ApiKey
-
-    row, secret = ApiKey.rotate(db, key_id, overlap=timedelta(hours=overlap_hours), by=by)
-    return f"{row.id} replaces {key_id}, which stays valid for {overlap_hours:g} more hours. This is shown once:", secret
+    row = inbox.call("POST", f"{_KEYS}/{quote(key_id)}/rotate", json={"overlap_seconds": round(overlap_hours * 3600)})
+    click.echo(f"{row['id']} replaces {key_id}, which stays valid for {overlap_hours:g} more hours. This is shown once:", err=True)
+    click.echo(row["key"])
 
 
 @keys.command("revoke")
 @click.argument("key_id")
-@in_workspace
-def keys_revoke(db: "Db", by: "Principal", key_id: str) -> str:
+@with_inbox
+def keys_revoke(inbox: Inbox, key_id: str) -> None:
     """Revoke a key for good. Takes effect everywhere within a few seconds."""
-    from models.workspace.api_key import ApiKey
+    inbox.call("POST", f"{_KEYS}/{quote(key_id)}", json={"status": "archived"})
+    click.echo(f"{key_id} is revoked.")
 
-    ApiKey.revoke(db, key_id, by=by)
-    return f"{key_id} is revoked."
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    fields = ("id", "name", "status", "scopes", "environment_id", "allowed_cidrs", "partial_key_hint")
+    times = ("created_at", "expires_at", "last_used_at")
+    maker = {"created_by": f"user:{row['created_by']['id']}" if row["created_by"] else None}
+    return {name: row[name] for name in fields} | maker | {name: row[name] for name in times}

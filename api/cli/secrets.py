@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from api.cli.main import data_dir, database_errors, use
+from api.cli.database import database_errors, use
+from api.cli.main import data_dir
 
 
 @click.group()

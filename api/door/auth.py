@@ -15,7 +15,7 @@ from models.pure.key_secret import well_formed
 from models.session.row import Session
 from models.workspace import key_lookup
 
-_ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` creates one."
+_ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent database key` creates one."
 _WORKER = frozenset(
     {
         *("work.poll", "work.ack", "work.heartbeat", "work.stop"),

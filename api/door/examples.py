@@ -33,6 +33,7 @@ IDS = {
         "rbac_group_id": "grp",
         "request_id": "req",
         "session_id": "sesn",
+        "slack_user_id": "slku",
         "spend_limit_id": "spl",
         "thread_id": "sthr",
         "user_id": "user",

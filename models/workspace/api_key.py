@@ -39,7 +39,7 @@ DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})
 ENVIRONMENT_SCOPES = frozenset({"read", "environment"})
 """The scopes of a key that is bound to an environment."""
 
-_ROTATE_OTHERWISE = "rotate it as a person, with `assent keys rotate`, or by a key without networks."
+_ROTATE_OTHERWISE = "rotate it as an admin who is signed in, or by a key without networks."
 Status = Literal["active", "inactive", "expired", "archived"]
 """The SDK's words. `archived` is a revoked key, which cannot be used again."""
 

@@ -27,7 +27,7 @@ def test_the_person_is_told_and_counts_once_another_admin_confirms(api: str, sta
         bad(browser.post(decision, json=allow), 403, "does not count beside the vote of", "/inbox/account")
         page = browser.get("/inbox/account").text
         assert "made a link by which somebody signed in here" in page
-        assert f"assent people confirm {ben.email}" in page
+        assert f"assent database confirm {ben.email}" in page
         assert "All of these are mine" not in page
         assert browser.post("/inbox/account/confirm").status_code == 403
         confirm = f"/v1/organizations/users/{ben.person_id}/confirm"

@@ -10,7 +10,6 @@ import click
 import httpx2
 import pytest
 from click.testing import CliRunner
-from own_database import DatabaseUrls
 
 from api.cli.approvals import run
 from api.cli.client import Inbox
@@ -173,37 +172,3 @@ def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         result.output
         == f"Error: Assent is not running in {tmp_path}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY\n"
     )
-
-
-def test_keys_and_workspaces_are_created_listed_and_revoked(clean_database: DatabaseUrls, tmp_path: Path) -> None:
-    def assent(*words: str, ok: bool = True) -> str:
-        result = CliRunner().invoke(main, [*words, "--data-dir", str(tmp_path)], catch_exceptions=False)
-        assert (result.exit_code == 0) is ok, result.output
-        return result.stdout if ok else result.stderr
-
-    assert "was not found" in assent("keys", "create", "ci", "--workspace", "Support", ok=False)
-    workspace = assent("workspaces", "create", "Support").strip()
-    assert json.loads(assent("workspaces", "list", "--json")) == [{"id": workspace, "name": "Support"}]
-
-    assert assent("keys", "create", "ci", "--workspace", "Support", "--scopes", "read, approvals").startswith("sk-assent-")
-    assert "scopes: must be one or more of" in assent("keys", "create", "x", "--workspace", workspace, "--scopes", "all", ok=False)
-    (key,) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
-    assert (key["name"], key["scopes"], key["revoked_at"]) == ("ci", ["read", "approvals"], None)
-
-    limits = ("--expires-in-days", "90", "--allow", "203.0.113.0/24", "--allow", "192.0.2.7")
-    assent("keys", "create", "limited", "--workspace", workspace, *limits)
-    limited = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))[1]
-    assert (limited["status"], limited["allowed_cidrs"]) == ("active", ["203.0.113.0/24", "192.0.2.7/32"])
-    assert limited["expires_at"]
-    assert "is not a network" in assent("keys", "create", "x", "--workspace", workspace, "--allow", "here", ok=False)
-    assert assent("keys", "rotate", limited["id"], "--workspace", workspace, "--overlap-hours", "1").startswith("sk-assent-")
-    _, old, new = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
-    assert (new["name"], new["allowed_cidrs"]) == (old["name"], old["allowed_cidrs"])
-    assert old["expires_at"] < limited["expires_at"]
-    for spare in (old, new):
-        assent("keys", "revoke", spare["id"], "--workspace", workspace)
-
-    assent("keys", "revoke", key["id"], "--workspace", workspace)
-    (key, *_) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
-    assert key["revoked_at"]
-    assert "was not found" in assent("keys", "revoke", "key_nobody", "--workspace", workspace, ok=False)
