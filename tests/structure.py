@@ -27,7 +27,7 @@ BOUNDS = {
     "models.flow.spend": (3, 2, 0, 3),
     "models.flow.judge": (6, 4, 0, 3),
     "models.flow.carry_on": (5, 4, 0, 3),
-    "models.session": (9, 14, 0, 6),
+    "models.session": (10, 16, 0, 6),
     "models.session.approval": (15, 24, 0, 7),
     "models.session.approval.kinds": (5, 4, 0, 2),
     "models.session.tool_call": (10, 18, 0, 5),
@@ -64,7 +64,7 @@ BOUNDS = {
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 
-MOST_WITH_SIX_PARAMETERS = 70
+MOST_WITH_SIX_PARAMETERS = 46
 """The maximum of functions with six or more parameters, `self` and `cls` not counted."""
 
 MOST_COMPARISONS_OF_KINDS = 6

@@ -12,7 +12,7 @@ from models.pure.folding import tokens_of
 from models.pure.json.codec import encode
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage, estimated_tokens
-from models.session.row import Session
+from models.session.locked import Locked
 from models.settings import settings
 from models.settings.providers import registry
 from workers.providers import Spent
@@ -23,25 +23,26 @@ CACHED_FOR = timedelta(minutes=5)
 
 
 def quoted(
-    session: Session, agent: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], order: Sequence[Candidate]
+    locked: Locked, agent: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], order: Sequence[Candidate]
 ) -> Charge | None:
     """Return the most that the next request may cost: its input and the longest reply, at the most expensive candidate of `order`.
 
     The input is estimated as the previous request's size, which the provider counted, and the size of the messages since then.
     None without candidates.
     """
+    session = locked.session
     previous_tokens = session.context_tokens if any(message["role"] == "assistant" for message in messages) else 0
     added: list[Any] = list(takewhile(lambda message: message["role"] != "assistant", reversed(messages)))
     if not previous_tokens:
         added = [messages, agent.get("system"), agent.get("tools")]
-    is_cached = session.context_at is not None and session.now - session.context_at < CACHED_FOR
+    is_cached = session.context_at is not None and locked.now - session.context_at < CACHED_FOR
     added_tokens = tokens_of(added)
     usage = Usage(
         output_tokens=settings().max_tokens,
         cache_read_input_tokens=previous_tokens if is_cached else 0,
         cache_creation_input_tokens=added_tokens if is_cached else previous_tokens + added_tokens,
     )
-    charges = [_priced(candidate.place, usage, session.now, estimated=True) for candidate in order]
+    charges = [_priced(candidate.place, usage, locked.now, estimated=True) for candidate in order]
     return max(charges, key=lambda charge: charge.cost or Decimal(-1), default=None)
 
 

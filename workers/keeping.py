@@ -5,12 +5,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from models.audit.principal import system
 from models.database.query import Query
-from models.database.rows import Db, Stale
+from models.database.rows import Stale
 from models.database.transactions import ERRORS, is_transient, transact
 from models.errors import NotFound
 from models.flow.lock import lock_and_read
-from models.session.row import Session
+from models.session.locked import Locked
+from models.session.tool_call.row import ToolCall
+from models.session.turn.row import Turn
 from models.settings import settings
 from workers.leases import Lease
 
@@ -18,24 +21,25 @@ log = logging.getLogger(__name__)
 
 
 def keep(
-    workspace_id: str,
-    session_id: str,
+    row: Turn | ToolCall,
     lease: Lease,
-    verb: Callable[[Db, Session], None],
+    verb: Callable[[Locked], None],
     *rows: Query[Any],
     even_late: bool = False,
 ) -> bool:
-    """Run `verb` on the locked session in a transaction, and repeat after a transient database error. True if the last run wrote.
+    """Run `verb` on the locked session of a row, and repeat it after a transient database error. True if the last run wrote.
 
-    A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function also ends when the lease is
-    lost, because another worker may have the row; `even_late` is for a verb that handles this case. The rows of the
-    queries `rows` are read in the lock's round trip; `Db.get` then finds them. Raises database errors that are not transient.
+    Each run is a transaction. A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function
+    also ends when the lease is lost, because another worker may have the row; `even_late` is for a verb that handles this case.
+    The rows of the queries `rows` are read in the lock's round trip; `Db.get` then finds them. Raises database errors that are not
+    transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds
+    actor = system(row.TASK, row.workspace_id)
     while not lease.lost.is_set() or (even_late and time.monotonic() < until):
         try:
-            transact(workspace_id, lambda db: verb(db, lock_and_read(db, session_id, *rows)[0]))
+            transact(row.workspace_id, lambda db: verb(lock_and_read(db, row.session_id, actor, *rows)[0]))
         except (Stale, NotFound):
             return False
         except ERRORS as error:

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from models.flow.judge.grants import workspace_policies
 from models.flow.run import history
 from models.flow.run.folds import Folding, fit
 from models.flow.run.history import history_reads, joined
@@ -47,8 +46,9 @@ class Offer:
     @classmethod
     def of(cls, queued: QueuedTurn) -> "Offer":
         """Read the request of a queued turn."""
-        db, session, turn = queued.db, queued.session, queued.turn
-        agent, policies = session.agent(db), workspace_policies(db, session)
+        locked, turn = queued.locked, queued.turn
+        db, session = locked.db, locked.session
+        agent, policies = session.agent(db), locked.policies
         *rows, keys = db.read(*history_reads(session.id), provider_keys())
         tools, parts = listed(db, agent), history.parts(db, rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
@@ -56,7 +56,7 @@ class Offer:
         offer = cls(agent, policies, tools, by_provider, joined(parts), charge, self_hosted=session.self_hosted)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(agent["model"], policies.get("model"), turn.kept)
-            charge = charging.quoted(session, agent, offer.messages, order) or charge
+            charge = charging.quoted(locked, agent, offer.messages, order) or charge
             return _fitted(replace(offer, charge=charge), queued, parts, order[0])
         return offer
 
@@ -79,9 +79,9 @@ class Offer:
 
 def _fitted(offer: Offer, queued: QueuedTurn, parts: Sequence[Part], first: Candidate) -> Offer:
     """Return the offer, shortened or with `folding` if it would not fit into the window of the model that is tried first."""
-    db, session, turn, tokens = queued.db, queued.session, queued.turn, offer.charge.usage.context_tokens
-    window = window_of(first.entry, first.model, session.now)
-    fitting, folding = fit(db, session, turn, parts, tokens=tokens, window=window)
+    locked, tokens = queued.locked, offer.charge.usage.context_tokens
+    window = window_of(first.entry, first.model, locked.now)
+    fitting, folding = fit(locked, queued.turn, parts, tokens=tokens, window=window)
     if fitting is parts and not folding:
         return replace(offer, tokens=tokens)
     messages = joined(fitting)

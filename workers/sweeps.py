@@ -13,6 +13,7 @@ import psycopg
 from celery import beat
 
 from models.audit import seal_sweep
+from models.audit.principal import system
 from models.database import clock, failure
 from models.database.leased import Leased
 from models.database.rows import Db
@@ -30,7 +31,7 @@ from models.operate import due, queued, retention
 from models.operate.failing import LeftForLater, Row, bounded, isolated
 from models.operate.removals import remove_batch
 from models.outbox.delivery import Delivery
-from models.session.row import Session
+from models.session.locked import Locked, try_lock
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import settings
@@ -123,7 +124,7 @@ def rescue() -> str:
 
 
 _LEASED: tuple[type[Leased], ...] = (Turn, ToolCall, Delivery, Notification)
-_IN_SESSIONS: dict[Any, Callable[[Db, Session, str], None]] = {Turn: rescue_turn, ToolCall: rescue_call}
+_IN_SESSIONS: dict[Any, Callable[[Locked, str], None]] = {Turn: rescue_turn, ToolCall: rescue_call}
 """The verb that takes back a row of a locked session, by its table."""
 
 
@@ -143,11 +144,11 @@ def _rescue(row: Row) -> bool:
 def _take_back(db: Db, row: Row) -> Leased | None:
     """Take back a row whose lease ended, and return it. None if another task has its session, or was faster."""
     if verb := _IN_SESSIONS.get(row.table):
-        session = Session.try_lock(db, row.session_id)
-        call_or_turn: Leased | None = db.get(row.table, row.id) if session else None
-        if session is None or call_or_turn is None or not call_or_turn.is_lapsed(session.now):
+        locked = try_lock(db, row.session_id, system(row.table.TASK, row.workspace_id))
+        call_or_turn: Leased | None = db.get(row.table, row.id) if locked else None
+        if locked is None or call_or_turn is None or not call_or_turn.is_lapsed(locked.now):
             return None
-        verb(db, session, row.id)
+        verb(locked, row.id)
         return call_or_turn
     message: Delivery | Notification | None = db.get(row.table, row.id, lock=True)
     if message is None or not message.is_lapsed(clock.now(db)):

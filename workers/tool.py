@@ -17,7 +17,7 @@ from models.operate.failing import Row, bounded
 from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
 from models.pure.text import words
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
@@ -206,18 +206,18 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
     """Store the outcome of the tool. Returns the outcome of the task."""
     words = LOST
 
-    def verb(db: Db, session: Session) -> None:
+    def verb(locked: Locked) -> None:
         nonlocal words
         try:
-            held = ToolCall.held(db, call.id, call.fence)
+            held = ToolCall.held(locked.db, call.id, call.fence)
         except Stale:
-            late_result(db, session, call.id, call.attempt, outcome)
+            late_result(locked, call.id, call.attempt, outcome)
             return
-        finish_call(db, session, held, outcome)
+        finish_call(locked, held, outcome)
         words = f"{held.status}, with an error" if held.is_error else held.status
 
     try:
-        keep(call.workspace_id, call.session_id, lease, verb, CallInput.about(call.id), even_late=True)
+        keep(call, lease, verb, CallInput.about(call.id), even_late=True)
     except Exception as error:
         # The effect has happened, so at least the call's end is stored.
         log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)
@@ -228,21 +228,21 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
 
 
 def _put_back(call: ToolCall, lease: Lease) -> None:
-    def verb(db: Db, session: Session) -> None:
-        put_back_call(db, session, ToolCall.held(db, call.id, call.fence))
+    def verb(locked: Locked) -> None:
+        put_back_call(locked, ToolCall.held(locked.db, call.id, call.fence))
 
-    keep(call.workspace_id, call.session_id, lease, verb)
+    keep(call, lease, verb)
 
 
 def _lose(call: ToolCall, lease: Lease, why: str) -> str:
     """Record that nobody knows how the call ended. Returns the outcome of the task."""
     words = LOST
 
-    def verb(db: Db, session: Session) -> None:
+    def verb(locked: Locked) -> None:
         nonlocal words
-        held = ToolCall.held(db, call.id, call.fence)
-        lose_call(db, session, held, why)
+        held = ToolCall.held(locked.db, call.id, call.fence)
+        lose_call(locked, held, why)
         words = f"{held.status}: nobody knows how it ended"
 
-    keep(call.workspace_id, call.session_id, lease, verb)
+    keep(call, lease, verb)
     return words

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from celery.signals import celeryd_after_setup
 
 from models.database import ids
-from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.run import folds, turns
 from models.flow.run.folds import Folding
@@ -19,7 +18,7 @@ from models.pure.folding import MOST_FOLDS
 from models.pure.json.storable import storable
 from models.pure.pricing.charges import Charge
 from models.pure.text import words
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.turn.row import Served, Turn
 from models.settings import settings
 from models.settings.providers import registry
@@ -163,9 +162,9 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
     reply = answer.reply
     outcome: Outcome = LOST
 
-    def verb(db: Db, session: Session) -> None:
+    def verb(locked: Locked) -> None:
         nonlocal outcome
-        step = checkpoint(db, session, Turn.held(db, turn.id, turn.fence), to_store)
+        step = checkpoint(locked, Turn.held(locked.db, turn.id, turn.fence), to_store)
         calls = counted((call.status, "" if call.status == "refused" else call.name) for call in step.calls)
         outcome = failed(step.error) if step.error else calls or f"replied: {plain(reply.stop_reason)}"
 
@@ -179,7 +178,7 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
             message_id=message_id,
             served=answer.served,
         )
-        if keep(turn.workspace_id, turn.session_id, lease, verb):
+        if keep(turn, lease, verb):
             return outcome
         _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
@@ -190,11 +189,11 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
 
 
 def _fold(turn: Turn, lease: Lease, folding: Folding, answer: Answer, charges: list[Charge]) -> Outcome:
-    def fold(db: Db, session: Session) -> None:
-        held = Turn.held(db, turn.id, turn.fence)
-        folds.fold(db, session, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
+    def fold(locked: Locked) -> None:
+        held = Turn.held(locked.db, turn.id, turn.fence)
+        folds.fold(locked, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
 
-    if keep(turn.workspace_id, turn.session_id, lease, fold):
+    if keep(turn, lease, fold):
         return "folded older turns"
     _correct(turn, charges)
     return LOST
@@ -229,24 +228,24 @@ def _fail(turn: Turn, lease: Lease, failure: TurnFailure, code: str = "") -> Out
     outcome: Outcome | None = None
     failure = replace(failure, message=storable(failure.message))
 
-    def verb(db: Db, session: Session) -> None:
+    def verb(locked: Locked) -> None:
         nonlocal outcome
-        held = Turn.held(db, turn.id, turn.fence)
-        fail_turn(db, session, held, failure)
+        held = Turn.held(locked.db, turn.id, turn.fence)
+        fail_turn(locked, held, failure)
         name = code or failure.kind
         outcome = tries_again(name) if held.status == "queued" else failed(name)
 
-    return outcome if keep(turn.workspace_id, turn.session_id, lease, verb) else None
+    return outcome if keep(turn, lease, verb) else None
 
 
 def _correct(turn: Turn, charges: list[Charge]) -> None:
     """Replace the estimated usage of an attempt that ended, or was taken back, while the model answered."""
 
-    def correct_usage(db: Db, session: Session) -> None:
-        turns.correct_usage(db, session, turn, charges)
+    def correct_usage(locked: Locked) -> None:
+        turns.correct_usage(locked, turn, charges)
 
     try:
-        keep(turn.workspace_id, turn.session_id, Lease(turn.id, turn.fence), correct_usage)
+        keep(turn, Lease(turn.id, turn.fence), correct_usage)
     except Exception as error:  # noqa: BLE001 - the estimate stays
         log.warning("turn %s: its usage stays an estimate (%s)", turn.id, type(error).__name__)
 

@@ -15,6 +15,7 @@ from models.errors import Conflict, Invalid, NotFound
 from models.flow.begin import messages, sessions, updates
 from models.flow.lock import lock
 from models.session.event import Event
+from models.session.locked import Locked
 from models.session.row import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
@@ -52,20 +53,21 @@ def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Pl
     """Make the request's effect. `session_id` is empty for a new session. Raises Invalid, NotFound, Conflict."""
     if not body.agent_id:
         raise UnknownModel("model", body.model[:80])
-    session = _continued(db, principal, body, session_id) if session_id else _created(db, principal, body)
+    locked = _continued(db, principal, body, session_id) if session_id else _created(db, principal, body)
+    session = locked.session
     how = _how(body, AgentVersion.of_session(db, session.agent_id, session.agent_version))
     sentences = {} if session_id else asking.recognised(db, _earlier_answers(body))
     added = translating.news(body, new_session=not session_id, sentences=sentences)
     after = rests_after = _position(db, session, principal)
     # The event of an answer to an approval has no number while a halt withholds the event.
-    numbers = [event.seq for event in receive(db, session, principal, added) if event.seq]
+    numbers = [event.seq for event in receive(locked, added) if event.seq]
     if numbers:
         # A result that is sent again is stored already: its answer is given again.
         after, rests_after = min(after, *numbers), max(numbers)
     return Place(
         session_id=session.id,
         model=MODEL + session.agent_id,
-        created=int(session.now.timestamp()),
+        created=int(locked.now.timestamp()),
         after=after,
         rests_after=rests_after,
         added=bool(added.events),
@@ -74,14 +76,14 @@ def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Pl
     )
 
 
-def receive(db: Db, session: Session, principal: Principal, added: translating.News) -> list[Event]:
+def receive(locked: Locked, added: translating.News) -> list[Event]:
     """Add messages to a locked session. Returns their stored events. Raises Invalid, which names the message, and Conflict."""
     events = [
-        deciding.event(db, session, event["message"], f"messages.{place}") if event["type"] == translating.ANSWER else event
+        deciding.event(locked, event["message"], f"messages.{place}") if event["type"] == translating.ANSWER else event
         for place, event in zip(added.places, added.events, strict=True)
     ]
     try:
-        return messages.receive(db, session, principal, events) if events else []
+        return messages.receive(locked, events) if events else []
     except Invalid as refusal:
         raise added.renamed(refusal) from None
 
@@ -104,7 +106,7 @@ def _earlier_answers(body: ChatCreate) -> Iterator[str]:
             yield translating.text_of(message.content) or ""
 
 
-def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:
+def _created(db: Db, principal: Principal, body: ChatCreate) -> Locked:
     try:
         agent, version = Agent.with_version(db, body.agent_id, None)
     except NotFound:
@@ -137,11 +139,12 @@ def _chat_approvals(body: ChatCreate, default: bool) -> bool:
     return default if value is None else value == "true"
 
 
-def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Session:
+def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Locked:
     """Lock the session, and give it the request's metadata and tools."""
     parsing.check_ids({"session_id": session_id})
     queue.check_session(db, principal, session_id)
-    session = lock(db, session_id)
+    locked = lock(db, session_id, principal)
+    session = locked.session
     if session.agent_id != body.agent_id:
         raise Invalid(
             "model", f"session {session.id} is of the agent {MODEL}{session.agent_id}; name that, or start another session."
@@ -155,8 +158,8 @@ def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) 
         own = AgentVersion.of_session(db, session.agent_id, session.agent_version).body["tools"]
         changes["tools"] = translating.merged_tools(own, session.configured(db)["tools"], body.tools)
     pairs = {name: value for name, value in (body.metadata or {}).items() if name not in OURS}
-    updates.update(db, session, principal, changes | ({"metadata": pairs} if pairs else {}))
-    return session
+    updates.update(locked, changes | ({"metadata": pairs} if pairs else {}))
+    return locked
 
 
 def _position(db: Db, session: Session, principal: Principal) -> int:

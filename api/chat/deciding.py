@@ -8,12 +8,12 @@ from api.chat.asking import CALL_ID, shown_input
 from api.chat.requests import MODEL, TextContent, ToolMessage
 from api.door import parsing
 from api.door.requests import YEAR, Body, Message
-from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.pure.json.canonical import canonical
 from models.pure.naming import APPROVAL_TOOL
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.locked import Locked
 from models.session.row import Session
 
 _EXAMPLE = '{"decision": "approve"}'
@@ -80,15 +80,16 @@ def is_envelope(text: str) -> bool:
         return False
 
 
-def event(db: Db, session: Session, message: ToolMessage, field: str) -> dict[str, Any]:
+def event(locked: Locked, message: ToolMessage, field: str) -> dict[str, Any]:
     """Return the event by which `receive` takes an answer. `field` is the path of the message.
 
     Raises Invalid for an answer that does not fit the call, Conflict if the input has changed since the client was asked.
     """
+    session = locked.session
     call_id = CALL_ID.fullmatch(message.tool_call_id)
     assert call_id, "is_answer has checked the id"
     approval_id, sha256 = call_id.groups()
-    approval = db.get(Approval, approval_id)
+    approval = locked.db.get(Approval, approval_id)
     if approval is None or approval.session_id != session.id or not approval.traits.asks_to_run:
         remedy = f"answer the calls of {APPROVAL_TOOL} in its last answer."
         raise Invalid(f"{field}.tool_call_id", f"session {session.id} never asked by {message.tool_call_id!r}: {remedy}")

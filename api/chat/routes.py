@@ -247,8 +247,9 @@ def send(db: Db, principal: Principal, body: MessagesSend, session_id: str) -> r
     The response comes as soon as all are stored. If one is refused, none is. A decision needs the scope `approvals`.
     """
     check_session(db, principal, session_id)
-    session = lock(db, session_id)
-    receive(db, session, principal, translating.sent(body))
+    locked = lock(db, session_id, principal)
+    receive(locked, translating.sent(body))
+    session = locked.session
     running = session.status not in {"idle", "waiting", "terminated"}
     return responses.OfAssent.from_row(
         None, session_id=session.id, waiting_on=for_people(db, [session])[session.id], running=running, ignored=[]

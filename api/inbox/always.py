@@ -10,7 +10,7 @@ from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.list import agent_name
 from api.v1.approvals import responses
-from api.v1.approvals.queue import find, locked
+from api.v1.approvals.queue import find, lock_approval
 from api.v1.grants.routes import would_release
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, NotFound, Refusal
@@ -62,10 +62,10 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
 @action("/inbox/approvals/<approval_id>/always", "approvals", again=always_form)
 def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Allow the call, and those like it."""
-    session, approval = locked(db, person, approval_id)
+    locked, approval = lock_approval(db, person, approval_id)
     values = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
     match, scope = request.form.get("match"), request.form.get("scope")
-    decide_by_form(db, session, person, approval, {"result": "allow", "scope": scope, "match": match} | values)
+    decide_by_form(locked, approval, {"result": "allow", "scope": scope, "match": match} | values)
     return onwards(db, person, approval)
 
 

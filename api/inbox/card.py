@@ -18,7 +18,7 @@ from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
 from api.v1.approvals import responses
-from api.v1.approvals.queue import find, locked, only_own
+from api.v1.approvals.queue import find, lock_approval, only_own
 from api.v1.grants import responses as grants
 from models.audit.acts import Audit
 from models.database import clock
@@ -70,8 +70,8 @@ def card(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | N
 @action("/inbox/approvals/<approval_id>/reveal", "reveal")
 def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
     """Show the card with its secrets, and audit that."""
-    session, approval = locked(db, person, approval_id)
-    session.note(person, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
+    locked, approval = lock_approval(db, person, approval_id)
+    locked.note("approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return drawn(db, person, approval, revealed=True)
 
 

@@ -15,7 +15,7 @@ from api.inbox.forms import Misfilled
 from api.inbox.list import waiting
 from api.inbox.verbs import VERBS
 from api.v1.approvals.bulk import NoneDecided, decide_all
-from api.v1.approvals.queue import locked
+from api.v1.approvals.queue import lock_approval
 from api.v1.approvals.requests import DecisionBody, DecisionsBody, ExtendBody
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
@@ -24,31 +24,31 @@ from models.people.principal import PersonPrincipal
 from models.session.approval import deadline as approval_deadline
 from models.session.approval.face import ROW, require_whole
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 
 
 @action("/inbox/approvals/<approval_id>/decision", "approvals", again=card.card)
 def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Decide the approval of a card or of a row, by the form's button. Only a card's form has the field `card`."""
-    session, approval = locked(db, person, approval_id)
+    locked, approval = lock_approval(db, person, approval_id)
     verb = request.form.get("do", "")
     verbs = list(VERBS) if request.form.get("card") else ["allow", "deny"]
     if verb not in verbs:
         raise Invalid("do", f"must be one of {', '.join(verbs)}.")
     if verb == "allow" and not request.form.get("card"):
         require_whole(approval, ROW)
-    decide_by_form(db, session, person, approval, VERBS[verb](approval))
+    decide_by_form(locked, approval, VERBS[verb](approval))
     return onwards(db, person, approval)
 
 
 @action("/inbox/approvals/<approval_id>/extend", "approvals", again=card.card)
 def extend(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Move the deadline."""
-    session, approval = locked(db, person, approval_id)
+    locked, approval = lock_approval(db, person, approval_id)
     seconds = request.form.get("seconds", "")
     body = validated(ExtendBody, {"seconds": seconds}, strict=False)
     try:
-        approval_deadline.extend(db, session, approval, person, body.seconds)
+        approval_deadline.extend(locked, approval, body.seconds)
     except Conflict as refusal:
         if "expires_at" not in (refusal.winner or {}):
             raise
@@ -72,10 +72,10 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     return local(request.form.get("back"))
 
 
-def decide_by_form(db: Db, session: Session, person: PersonPrincipal, approval: Approval, values: dict[str, Any]) -> None:
+def decide_by_form(locked: Locked, approval: Approval, values: dict[str, Any]) -> None:
     """Decide as the HTTP route does, bound to the hash that the form carries."""
     body = validated(DecisionBody, values | {"expected_input_sha256": request.form.get("sha256", "")}, strict=False)
-    decisions.decide(db, session, person, approval, body.decision())
+    decisions.decide(locked, approval, body.decision())
 
 
 def onwards(db: Db, person: PersonPrincipal, approval: Approval) -> str:

@@ -11,7 +11,7 @@ from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
 from api.inbox.rendering import fields
-from api.v1.approvals.queue import find, locked
+from api.v1.approvals.queue import find, lock_approval
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, Refusal
 from models.people.principal import PersonPrincipal
@@ -48,8 +48,8 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
 @action("/inbox/approvals/<approval_id>/edit", "approvals", again=edit_form)
 def edit(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Allow the call with another input."""
-    session, approval = locked(db, person, approval_id)
-    decide_by_form(db, session, person, approval, {"result": "allow", "updated_input": _edited(approval)})
+    locked, approval = lock_approval(db, person, approval_id)
+    decide_by_form(locked, approval, {"result": "allow", "updated_input": _edited(approval)})
     return onwards(db, person, approval)
 
 

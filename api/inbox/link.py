@@ -125,10 +125,10 @@ def _decided(row: Link, token: str, code: str) -> Response:
 
 
 def _decide(db: Db, row: Link, decision: Decision) -> None:
-    session = lock(db, row.session_id)
-    approval = db.get_one(Approval, row.approval_id, lock=True)
     person = replace(principal_of(db, row.person_id), address=client.address())
-    by_link.decide_by_link(db, session, person, approval, db.get_one(Link, row.id, lock=True), decision)
+    locked = lock(db, row.session_id, person)
+    approval = db.get_one(Approval, row.approval_id, lock=True)
+    by_link.decide_by_link(locked, approval, db.get_one(Link, row.id, lock=True), decision)
 
 
 def _decision() -> Decision:

@@ -133,7 +133,7 @@ def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
 def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Archive the session."""
     find_session(db, person, session_id)
-    archive_session(db, lock(db, session_id), person)
+    archive_session(lock(db, session_id, person))
     return f"/inbox/sessions/{session_id}"
 
 
@@ -167,7 +167,7 @@ def _choices(db: Db) -> dict[str, list[tuple[str, str]]]:
 
 def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:
     find_session(db, person, session_id)
-    receive(db, lock(db, session_id), person, [event])
+    receive(lock(db, session_id, person), [event])
 
 
 def _number(name: str, otherwise: int) -> int:

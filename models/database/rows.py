@@ -43,7 +43,7 @@ class Gone(LookupError):
 class Appends(Protocol):
     """An object that collects rows for the transaction, such as a locked session with its events."""
 
-    def write(self, db: "Db") -> None:
+    def write(self) -> None:
         """Write the rows collected since the last call."""
         ...
 
@@ -164,7 +164,7 @@ class Db:
     def save(self) -> None:
         """Queue the appended rows, and the changes of this transaction's rows. Reads and the commit do this themselves."""
         for collector in self.appends:
-            collector.write(self)
+            collector.write()
         for known in list(self._known.values()):
             if changes := _changes(known):
                 self._update(known.row, changes, (), f"a row of {table_of(type(known.row)).name} is gone")

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from models.database.clock import NOW
+from models.audit.principal import Principal
 from models.database.exchange import Statement
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.errors import NotFound
+from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -18,16 +19,16 @@ _CALLS = """
 """
 
 
-def lock(db: Db, session_id: str) -> Session:
+def lock(db: Db, session_id: str, actor: Principal) -> Locked:
     """Return the session, locked until the transaction ends. Raises NotFound.
 
     The same round trip reads the time, the workspace's policies, the turn, and the turn's calls, as they are under the lock. Then
     `Db.get` finds the turn without another read.
     """
-    return lock_and_read(db, session_id)[0]
+    return lock_and_read(db, session_id, actor)[0]
 
 
-def lock_and_read(db: Db, session_id: str, *queries: Query[Any] | Statement) -> tuple[Session, list[list[Any]]]:
+def lock_and_read(db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement) -> tuple[Locked, list[list[Any]]]:
     """Return the session, as `lock` does, and the rows of each query, read in the same round trip under the lock.
 
     Raises NotFound.
@@ -42,18 +43,4 @@ def lock_and_read(db: Db, session_id: str, *queries: Query[Any] | Statement) -> 
     if not sessions:
         raise NotFound("session", session_id)
     [(*_, watched, now)] = policies
-    session: Session = sessions[0].begin(db, now, watched=watched)
-    session.calls, session.policies = calls, as_policies(policies)
-    return session, rows
-
-
-def lock_alone(db: Db, session_id: str) -> Session:
-    """Return the session, locked, and read no other row: for verbs that must work though another row cannot be read.
-
-    Raises NotFound.
-    """
-    sessions, [(now,)] = db.read(Session.locking(session_id), NOW)
-    if not sessions:
-        raise NotFound("session", session_id)
-    session: Session = sessions[0].begin(db, now)
-    return session
+    return Locked(db, sessions[0], actor, now, watched, calls, as_policies(policies)), rows

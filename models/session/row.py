@@ -9,23 +9,13 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
-from models.audit.acts import Audit
 from models.audit.principal import Principal
-from models.audit.text import AuditText
-from models.database import ids
-from models.database.clock import NOW
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base, Hex
-from models.database.transactions import outbox
-from models.outbox.approval_change import ApprovalChange
-from models.outbox.delivery import Caused, Delivery
-from models.outbox.webhook_events import caused_by
 from models.policy.effective_tool import with_toolset
-from models.pure import states
 from models.pure.pricing.charges import Charge, summed
 from models.pure.pricing.money import monetary, spending
-from models.session.event import Event
 from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION
 
@@ -37,7 +27,6 @@ class Session(Base):
     """A conversation. Every verb of its turns, calls and approvals works under its lock."""
 
     __tablename__ = "session"
-    __allow_unmapped__ = True  # for the attributes that belong to one transaction
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
@@ -113,122 +102,24 @@ class Session(Base):
         sa.Index("session_waiting", "workspace_id", "waits_for", "created_at"),
     )
 
-    now: datetime
-    """The database's time, read once after the lock."""
-    watched: bool
-    """False if the workspace has no enabled endpoint and no enabled channel, so that no event needs a delivery."""
-    holds_step: bool
-    """True within `models.flow.carry_on.next_step.one_step`, which takes the next step at its end."""
-    owes_step: bool
-    """True if such a step has to follow."""
-    events: list[Event]
-    """The events that this transaction appended."""
-    written: int
-    """Number of these events that are written. The next read or the commit writes the others."""
-    acts: list[dict[str, Any]]
-    """Audit rows that are not written yet."""
-    texts: list[dict[str, Any]]
-    """The texts of these acts."""
-    calls: list[Any] | None
-    """The tool calls of the current turn, once this transaction has read them."""
-    policies: dict[str, Any] | None
-    """The workspace's policies in the shape of `models.policy.session_policies`, once this transaction has read them."""
-
     @staticmethod
     def heads(db: Db, session_ids: list[str]) -> dict[str, int]:
         """Return `last_seq` by id of these sessions, which may be of any workspace. Deleted sessions are left out."""
         return dict(db.rows("SELECT id, last_seq FROM assent_session_heads(CAST(%(ids)s AS text[]))", ids=session_ids))
 
     @classmethod
-    def try_lock(cls, db: Db, session_id: str) -> "Session | None":
-        """Return the session, locked; None if it is gone, or locked by another transaction. `flow.lock` waits instead."""
-        rows, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
-        return rows[0].begin(db, now) if rows else None
-
-    @classmethod
     def locking(cls, session_id: str, how: str = "") -> "Query[Session]":
         """Return the query that locks a session. Read the clock after it. `how`: `SKIP LOCKED`, or empty to wait."""
         return select(cls, f"WHERE id = %(id)s FOR NO KEY UPDATE {how}", id=session_id)
-
-    def begin(self, db: Db, now: datetime, *, watched: bool = True) -> "Session":
-        """Start to collect the transaction's events and acts, at the time `now`. Once in a transaction."""
-        assert self not in db.appends, f"session {self.id} is locked already"
-        self.now, self.watched = now, watched
-        self.events, self.written, self.acts, self.texts = [], 0, [], []
-        self.holds_step = self.owes_step = False
-        self.calls, self.policies = None, None
-        db.appends.append(self)
-        return self
-
-    def write(self, db: Db) -> None:
-        """Write the events and acts collected so far."""
-        events, acts, texts = self.events[self.written :], self.acts, self.texts
-        self.written, self.acts, self.texts = len(self.events), [], []
-        db.insert_many(Event, [event.row for event in events])
-        db.insert_many(Audit, acts)
-        db.insert_many(AuditText, texts)
-        if self.watched:
-            Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
-            ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
-
-    def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
-        """Append an event. `queued` is for a user's message that no turn has read yet."""
-        self.last_seq += 1
-        event = Event(
-            session_id=self.id,
-            seq=self.last_seq,
-            id=id or ids.new("sevt"),
-            workspace_id=self.workspace_id,
-            type=kind,
-            body=body,
-            created_at=self.now,
-            processed_at=None if queued else self.now,
-        )
-        self.events.append(event)
-        self.unread += int(queued)
-        self.updated_at = self.now
-        outbox(db).sessions[self.id] = self.last_seq
-        if kind.startswith("approval."):
-            outbox(db).workspaces.add(self.workspace_id)
-        return event
 
     def stream_behind(self, principal: Principal, seq: int) -> None:
         """Have the principal's next stream begin behind the event `seq`, which the principal sent."""
         self.stream_positions = self.stream_positions | {principal.id: seq}
 
-    def note(self, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
-        """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased."""
-        act, texts = acts.entry(self, principal, action, subject_id, details, self.now)
-        self.acts.append(act)
-        self.texts += texts
-
-    def become(self, status: str) -> None:
-        """Change the status. No-op if the session has it already. Raises ValueError if `states` lists no such transition."""
-        if status == self.status:
-            return
-        states.check("session", self.status, status)
-        if self.active_since and status not in ACTIVE:
-            self.active_seconds, self.active_since = self.active_for(self.now), None
-        elif self.active_since is None and status in ACTIVE:
-            self.active_since = self.now
-        self.status = status
-        if status != "waiting":
-            self.waits_for = "none"
-
     def active_for(self, at: datetime) -> float:
         """Return the seconds for which the session was active, up to `at`."""
         present = (at - self.active_since).total_seconds() if self.active_since else 0.0
         return round(self.active_seconds + max(present, 0.0), 6)
-
-    def run_again(self, db: Db) -> None:
-        """Set the status `running`, with its event. No-op if the session is running already."""
-        if self.status != "running":
-            self.become("running")
-            self.emit(db, "session.status_running", {})
-
-    def rest_again(self, db: Db) -> None:
-        """Repeat the event of a session that still waits, because runners expect `session.status_idle` as the last event."""
-        self.emit(db, "session.status_idle", {"stop_reason": self.stop_reason})
 
     def count(self, charge: Charge, times: int = 1) -> None:
         """Add an attempt's charge to the usage, or remove it if `times` is -1."""
@@ -257,10 +148,6 @@ class Session(Base):
     def budget(self) -> dict[str, Any] | None:
         """The budget as the wire has it."""
         return None if self.max_list_cost is None else {"type": "limit", "max_list_cost": monetary(self.max_list_cost)}
-
-    def report_usage(self, db: Db) -> None:
-        """Emit `session.usage`, with the usage so far and the budget."""
-        self.emit(db, "session.usage", {"usage": self.spending(self.now), "budget": self.budget})
 
     def agent(self, db: Db) -> dict[str, Any]:
         """Return the agent for a turn: `configured`, and the tool for long results if there are any."""

@@ -16,7 +16,7 @@ from models.database.leased import Lapsing
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, NotFound
-from models.session.row import Session
+from models.session.locked import Locked
 
 _OF_ONE_OFFER = ("acknowledged_at", "started_at", "heartbeat_at", "heartbeat_before", "lease_until")
 """The columns that a new offer clears."""
@@ -66,9 +66,10 @@ class Work(Lapsing, Base):
     )
 
     @classmethod
-    def want(cls, db: Db, session: Session, after: float = 0.0) -> None:
+    def want(cls, locked: Locked, after: float = 0.0) -> None:
         """Insert work for a session in a self-hosted environment, due in `after` seconds. No-op if the session has work already."""
-        if not session.self_hosted or cls.current(db, session.id) is not None:
+        session = locked.session
+        if not session.self_hosted or cls.current(locked.db, session.id) is not None:
             return
         work = cls(
             id=ids.new("work"),
@@ -76,10 +77,10 @@ class Work(Lapsing, Base):
             environment_id=session.environment_id,
             session_id=session.id,
             metadata_={},
-            due_at=session.now + timedelta(seconds=after),
-            created_at=session.now,
+            due_at=locked.now + timedelta(seconds=after),
+            created_at=locked.now,
         )
-        db.insert(work)
+        locked.db.insert(work)
 
     @classmethod
     def current(cls, db: Db, session_id: str) -> "Work | None":

@@ -31,7 +31,7 @@ def export(stage: Stage, key: PublicKey, tmp_path: Path) -> Path:
     gone = act(stage)
     sealed(stage)
     with transaction(stage.workspace_id) as db:
-        sessions.delete(db, lock(db, gone), stage.principal)
+        sessions.delete(lock(db, gone, stage.principal))
     sealed(stage)
     stage.session()
     file = tmp_path / "export.jsonl"

@@ -170,7 +170,7 @@ def test_the_sealer_and_the_verification_agree_how_far_each_chain_is_sealed(stag
     sealed(stage)
     stage.message(sessions[1])
     with transaction(stage.workspace_id) as db:
-        delete(db, lock(db, sessions[2]), stage.principal)
+        delete(lock(db, sessions[2], stage.principal))
     coverage = coverage_of(stage)
     with Points() as points:
         for item in walk(stage.workspace_id):

@@ -105,7 +105,7 @@ def test_a_verification_during_work_finds_no_problem(stage: Stage) -> None:
             for session_id in (*sessions, act(stage)):
                 stage.message(session_id)
             with transaction(stage.workspace_id) as db:
-                delete(db, lock(db, stage.session()), stage.principal)
+                delete(lock(db, stage.session(), stage.principal))
             sweep.run()
         over.set()
 
@@ -138,7 +138,7 @@ def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
     sweep = seal_sweep.Sweep()
     sweep.run()
     with transaction(stage.workspace_id) as db:
-        lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
+        lock(db, session_id, stage.principal).note("message.received", "sevt_1")
         stage.message(other)
         sweep.run()
         assert set(seals(stage)[-1].details["heads"]) == {other}, "the sweep did not wait"

@@ -139,7 +139,7 @@ def test_a_head_changed_on_the_session_s_row_is_found(stage: Stage, session_id: 
 
 def test_the_acts_of_a_deleted_session_stay_and_verify(stage: Stage, session_id: str, intruder: Intruder) -> None:
     with transaction(stage.workspace_id) as db:
-        sessions.delete(db, lock(db, session_id), stage.principal)
+        sessions.delete(lock(db, session_id, stage.principal))
     assert intruder.rows(session_id)[-1]["action"] == "session.deleted"
     assert verified(stage).intact
     sealed(stage)

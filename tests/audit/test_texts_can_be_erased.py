@@ -158,7 +158,7 @@ def test_the_report_says_that_a_backup_restored_erased_texts(stage: Stage, sessi
 def test_texts_of_a_deleted_session_stay_and_can_be_erased(stage: Stage, session_id: str) -> None:
     stage.reply(session_id, {"type": "text", "text": "Then not."})
     with transaction(stage.workspace_id) as db:
-        sessions.delete(db, lock(db, session_id), stage.principal)
+        sessions.delete(lock(db, session_id, stage.principal))
     assert texts(stage)["approval.decided", "deny_message"] == REASON
     assert erase(stage, chain=session_id).texts >= 1
     assert verified(stage).intact

@@ -60,7 +60,7 @@ def measure(db: Db, meter: Meter, count: int, size: int) -> dict[str, list[float
     for number, each in enumerate(held, 1):
         assert each, "the call was claimed"
         if number == count:
-            costs["lock"] = [meter.ms(lambda: stage.locked(session_id, lambda _db, session: session)) for _ in range(10)]
+            costs["lock"] = [meter.ms(lambda: stage.locked(session_id, lambda locked: locked.session)) for _ in range(10)]
         text = base64.b64encode(os.urandom(size * 3 // 4)).decode()
         costs["bare"].append(meter.ms(lambda text=text: bare(db, text)))
         costs["finish"].append(meter.ms(lambda each=each, text=text: stage.finish_call(each, text)))

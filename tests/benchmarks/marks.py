@@ -8,11 +8,10 @@ import os
 import time
 from typing import Any
 
-from models.database.rows import Db
 from models.database.transactions import on_commit, outbox
 from models.flow.run.claims import QueuedCall
 from models.flow.run.turns import QueuedTurn
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from workers import enqueue, turn
 
@@ -28,18 +27,19 @@ def _claimed(claim: Any, mark: str) -> Any:
     def marked(queued: Any, *args: Any) -> Any:
         claimed = claim(queued, *args)
         if claimed is not None:
-            outbox(queued.db).mark = (mark, queued.session.id, getattr(claimed, "call", claimed).id)
+            outbox(queued.locked.db).mark = (mark, queued.locked.session.id, getattr(claimed, "call", claimed).id)
         return claimed
 
     return marked
 
 
 def _kept(verb: Any) -> Any:
-    def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
-        step = verb(db, session, *args, **kwargs)
+    def marked(locked: Locked, *args: Any, **kwargs: Any) -> Any:
+        session = locked.session
+        step = verb(locked, *args, **kwargs)
         if session.status in {"waiting", "idle"}:
-            call = next((c.id for c in ToolCall.of_turn(db, session) if c.status == "asked"), "-")
-            outbox(db).mark = ("P" if session.status == "waiting" else "D", session.id, call)
+            call = next((c.id for c in ToolCall.of_turn(locked) if c.status == "asked"), "-")
+            outbox(locked.db).mark = ("P" if session.status == "waiting" else "D", session.id, call)
         return step
 
     return marked

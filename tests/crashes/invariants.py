@@ -8,6 +8,7 @@ from typing import Any
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models.audit.acts import GENESIS, Audit, link
+from models.audit.principal import system
 from models.database.transactions import transaction
 from models.flow.lock import lock
 from models.flow.run.history import history
@@ -96,7 +97,7 @@ class Seen:
 def look(workspace_id: str, session_id: str) -> Seen:
     """All rows of a session, under its lock."""
     with transaction(workspace_id) as db:
-        session = lock(db, session_id)
+        locked = lock(db, session_id, system("test", workspace_id))
 
         def rows(table: Any, by: str) -> list[Any]:
             return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
@@ -106,7 +107,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
             return db.find(table, f"WHERE {key} IN {of_session}", session=session_id)
 
         return Seen(
-            session,
+            locked.session,
             rows(Turn, "number"),
             rows(ToolCall, "created_at, position"),
             {row.tool_call_id: row for row in payloads(CallInput, "tool_call_id", "tool_call")},

@@ -133,7 +133,7 @@ class Journey:
 
     def _let_the_living_end(self) -> None:
         """Wait for short work of living workers. A worker that was about to begin has read the clock before, or reads it after."""
-        self.stage.locked(self.session_id, lambda _db, _session: None)
+        self.stage.locked(self.session_id, lambda _: None)
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline and any(lives(pid_of(row.worker)) for row in self.look().running):
             time.sleep(PACE)

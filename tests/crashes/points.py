@@ -146,7 +146,7 @@ def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]
     who = Principal(**principal)
     with transactions.transaction(who.workspace_id) as db:
         body = EventsSend.model_validate({"events": events})
-        messages.receive(db, lock(db, session_id), who, [plain(event) for event in body.events])
+        messages.receive(lock(db, session_id, who), [plain(event) for event in body.events])
 
 
 @cache

@@ -81,7 +81,7 @@ def test_a_sweep_that_removes_a_deleted_session_may_die_too(journey: Journey, bo
     session = stage.session()
     stage.propose(session)
     stage.send(session, {"type": "user.interrupt"})
-    stage.locked(session, lambda db, locked: delete(db, locked, stage.principal))
+    stage.locked(session, delete)
     journey.kill_at(boundary, "sweep.remove_deleted")
     with transaction(stage.workspace_id) as db:
         removal.sees(db, session)

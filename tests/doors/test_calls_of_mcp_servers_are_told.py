@@ -11,7 +11,7 @@ from rows.stage import Stage, call, entry, say
 from models.flow.run.results import Outcome, finish_call, lose_call
 from models.flow.run.turns import TurnFailure, fail_turn
 from models.pure.json.canonical import digest
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 from models.workspace import toolset
@@ -49,8 +49,8 @@ def refund(stage: Stage, session_id: str) -> ToolCall:
 def finish(stage: Stage, held: ToolCall, *content: dict[str, Any], structured: dict[str, Any] | None = None) -> None:
     """Finish a running call with this result."""
 
-    def verb(db: Any, session: Session) -> None:
-        finish_call(db, session, ToolCall.held(db, held.id, held.fence), Outcome(list(content), False, structured))
+    def verb(locked: Locked) -> None:
+        finish_call(locked, ToolCall.held(locked.db, held.id, held.fence), Outcome(list(content), False, structured))
 
     stage.locked(held.session_id, verb)
 
@@ -108,7 +108,7 @@ def test_a_server_that_cannot_be_reached_is_named(
     assert turn
     stage.locked(
         session_id,
-        lambda db, session: fail_turn(db, session, turn, TurnFailure(kind, "No.", retryable=False, server="bills")),
+        lambda locked: fail_turn(locked, turn, TurnFailure(kind, "No.", retryable=False, server="bills")),
     )
     [event] = events(caller, strict, session_id, "session.error")
     assert event["error"] == {
@@ -121,7 +121,7 @@ def test_a_server_that_cannot_be_reached_is_named(
 
 def test_an_attempt_of_unknown_outcome_is_shown(caller: Caller, stage: Stage, refund: ToolCall) -> None:
     held = running(caller, stage, refund)
-    stage.locked(held.session_id, lambda db, session: lose_call(db, session, ToolCall.held(db, held.id, held.fence)))
+    stage.worked(held, lambda locked: lose_call(locked, ToolCall.held(locked.db, held.id, held.fence)))
     approval = approval_of(caller, refund)
     assert approval["kind"] == "unknown_outcome"
     assert (approval["attempt"]["number"], approval["attempt"]["worker"], approval["attempt"]["output"]) == (1, "worker", "")

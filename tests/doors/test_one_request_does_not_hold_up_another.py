@@ -11,6 +11,7 @@ from rows.stage import Stage
 
 from api import create_app
 from api.streams.hub import hub
+from models.audit.principal import system
 from models.database import transactions as database
 from models.database.transactions import transaction
 from models.flow.lock import lock
@@ -19,7 +20,7 @@ from models.flow.lock import lock
 def test_a_request_that_waits_for_a_lock_leaves_the_others_alone(caller: Caller, api: str, stage: Stage) -> None:
     session = caller.session()
     with transaction(stage.workspace_id) as db:
-        lock(db, session["id"])
+        lock(db, session["id"], system("test", db.workspace_id))
         with Caller(api, caller.headers["x-api-key"]) as other:
             waiting = threading.Thread(target=other.post, args=(f"/v1/sessions/{session['id']}/archive",))
             waiting.start()

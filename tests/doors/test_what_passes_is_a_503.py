@@ -10,6 +10,7 @@ from own_database import DatabaseUrls
 from psycopg import sql
 from rows.stage import Stage
 
+from models.audit.principal import system
 from models.database import revisions
 from models.database.transactions import transaction
 from models.flow.lock import lock
@@ -27,7 +28,7 @@ def lost_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_request_for_a_session_that_stays_locked_is_a_503(caller: Caller, stage: Stage) -> None:
     session = caller.session()
     with transaction(stage.workspace_id) as db:
-        lock(db, session["id"])
+        lock(db, session["id"], system("test", db.workspace_id))
         answer = caller.tell(session["id"], message())
         assert bad(answer, 503)["type"] == "overloaded_error"
         assert "x-should-retry" not in answer.headers

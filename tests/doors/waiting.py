@@ -83,4 +83,4 @@ def lose(stage: Stage, tool_call: ToolCall) -> None:
     """Claim an allowed call, and lose its worker."""
     claimed = stage.claim_call(tool_call)
     assert claimed
-    stage.locked(claimed.session_id, lambda db, session: lose_call(db, session, db.get_one(ToolCall, claimed.id)))
+    stage.worked(claimed, lambda locked: lose_call(locked, locked.db.get_one(ToolCall, claimed.id)))

@@ -40,7 +40,7 @@ def waiting(stage: Stage) -> str:
     edit = ""
     for title, block in WORK.items():
         session_id = stage.session(max_turns=9, bash="always_ask", edit="always_ask")
-        stage.locked(session_id, lambda _db, session, title=title: _name(session, title))
+        stage.locked(session_id, lambda locked, title=title: _name(locked.session, title))
         stage.message(session_id, f"{title}: please go on.")
         stage.reply(session_id, say("I know what to do."), block)
         [approval] = stage.approvals(session_id)

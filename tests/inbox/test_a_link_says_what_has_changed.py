@@ -80,7 +80,8 @@ def decide(stage: Stage, approval: Approval, by: Somebody, result: str, **more: 
     decision = Decision(result=result, **more)  # type: ignore[arg-type]
     stage.locked(
         approval.session_id,
-        lambda db, session: decisions.decide(db, session, by.principal, db.get_one(Approval, approval.id), decision),
+        lambda locked: decisions.decide(locked, locked.db.get_one(Approval, approval.id), decision),
+        by.principal,
     )
 
 
@@ -118,9 +119,7 @@ def test_a_passed_deadline_is_said(stage: Stage, approval: Approval, check_page:
 
 
 def test_more_time_for_the_approval_needs_a_sign_in(stage: Stage, approval: Approval, check_page: CheckPage, clock: Clock) -> None:
-    stage.locked(
-        approval.session_id, lambda db, session: extend(db, session, db.get_one(Approval, approval.id), stage.principal, 86_400)
-    )
+    stage.locked(approval.session_id, lambda locked: extend(locked, locked.db.get_one(Approval, approval.id), 86_400))
     clock.advance(3601)
     check_page("The deadline of this link has passed", "given more time", "Sign in to decide", status_code=409)
 
@@ -192,7 +191,7 @@ def test_an_escalated_approval_needs_a_sign_in(api: str, stage: Stage, finance: 
 
 
 def test_the_link_of_a_deleted_session_does_not_work(api: str, stage: Stage, approval: Approval, message: Message) -> None:
-    stage.locked(approval.session_id, lambda db, session: sessions.delete(db, session, stage.principal))
+    stage.locked(approval.session_id, sessions.delete)
     with Visitor(api) as browser:
         response = browser.get(message.path)
     assert (response.status_code, "does not work" in response.text) == (404, True)

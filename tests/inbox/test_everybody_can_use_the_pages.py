@@ -110,7 +110,7 @@ def test_the_focus_stays_while_the_page_changes(admin: Visitor, stage: Stage) ->
     deny.focus()
     stage.locked(
         approval.session_id,
-        lambda db, session: extend(db, session, db.get_one(Approval, approval.id), stage.principal, 7 * 86_400),
+        lambda locked: extend(locked, locked.db.get_one(Approval, approval.id), 7 * 86_400),
     )
     expect(admin.page.locator("#deadline")).to_contain_text("6 days left")
     expect(deny).to_be_focused()

@@ -10,14 +10,14 @@ from playwright.sync_api import expect
 from rows.stage import Stage, call
 
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 
 
 def name_session(stage: Stage, approval: Approval, title: str) -> None:
     """Give a session a title."""
 
-    def rename(_db: object, session: Session) -> None:
-        session.title = title
+    def rename(locked: Locked) -> None:
+        locked.session.title = title
 
     stage.locked(approval.session_id, rename)
 

@@ -34,7 +34,7 @@ def unknown_outcome(stage: Stage) -> Approval:
     stage.decide(approval, result="allow")
     held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
     assert held
-    stage.locked(held.session_id, lambda db, session: lose_call(db, session, db.get_one(ToolCall, held.id)))
+    stage.worked(held, lambda locked: lose_call(locked, locked.db.get_one(ToolCall, held.id)))
     return stage.approvals(held.session_id)[-1]
 
 

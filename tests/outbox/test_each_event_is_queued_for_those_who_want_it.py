@@ -6,11 +6,10 @@ import pytest
 from outbox.conftest import NewEndpoint, deliveries
 from rows.stage import Stage, call
 
-from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.begin import sessions
 from models.outbox.endpoint import Endpoint
-from models.session.row import Session
+from models.session.locked import Locked
 
 
 def types(stage: Stage) -> Counter[str]:
@@ -39,7 +38,7 @@ def test_a_run_that_asks_reports_each_step(stage: Stage, new_endpoint: NewEndpoi
 def test_an_event_outside_of_a_run_is_reported(stage: Stage, new_endpoint: NewEndpoint) -> None:
     session = stage.session()
     new_endpoint()
-    stage.locked(session, lambda db, row: sessions.archive(db, row, stage.principal))
+    stage.locked(session, sessions.archive)
     assert types(stage) == Counter(["session.status_terminated", "session.archived"])
 
 
@@ -67,9 +66,9 @@ def test_a_transaction_that_fails_reports_nothing(stage: Stage, new_endpoint: Ne
     session = stage.session()
     new_endpoint()
 
-    def fail_after_emitting(db: Db, row: Session) -> None:
-        row.emit(db, "session.updated", {})
-        assert db.value("SELECT COUNT(*) FROM delivery") == 1
+    def fail_after_emitting(locked: Locked) -> None:
+        locked.emit("session.updated", {})
+        assert locked.db.value("SELECT COUNT(*) FROM delivery") == 1
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

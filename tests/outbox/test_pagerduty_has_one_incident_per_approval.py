@@ -79,9 +79,7 @@ ENDS: dict[str, Callable[[Stage, Approval, Clock], object]] = {
     "decided": lambda stage, approval, _: stage.decide(approval, result="allow"),
     "expired": expire,
     "interrupted": lambda stage, approval, _: stage.send(approval.session_id, {"type": "user.interrupt"}),
-    "deleted": lambda stage, approval, _: stage.locked(
-        approval.session_id, lambda db, session: sessions.delete(db, session, stage.principal)
-    ),
+    "deleted": lambda stage, approval, _: stage.locked(approval.session_id, sessions.delete),
 }
 
 

@@ -305,7 +305,7 @@ def test_a_deleted_session_withdraws_what_was_sent(stage: Stage, ops: Receiver) 
     channel(stage)
     approval = ask(stage, stage.session())
     notify(stage)
-    stage.locked(approval.session_id, lambda db, session: sessions.delete(db, session, stage.principal))
+    stage.locked(approval.session_id, sessions.delete)
     notify(stage)
     assert titles(ops)[1:] == ["Withdrawn: its session was deleted: An approval was withdrawn"]
 

@@ -121,12 +121,12 @@ def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
 
 def archive(stage: Stage, session_id: str) -> None:
     """End the session for good."""
-    stage.locked(session_id, lambda db, session: sessions.archive(db, session, stage.principal))
+    stage.locked(session_id, sessions.archive)
 
 
 def delete(stage: Stage, session_id: str) -> None:
     """Remove the session."""
-    stage.locked(session_id, lambda db, session: sessions.delete(db, session, stage.principal))
+    stage.locked(session_id, sessions.delete)
 
 
 def test_an_archive_and_a_decision(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from rows.stage import Stage, call, say
 
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
-from models.database.rows import Db, Stale
+from models.database.rows import Stale
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
 from models.flow.begin import sessions
@@ -22,7 +22,7 @@ from models.flow.run import results
 from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.decision import Decision
 from models.session.approval.grant import Grant
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 
@@ -189,8 +189,8 @@ class AnyVerbs(RuleBasedStateMachine):
     def lose_call(self, which: int) -> None:
         held = newest(self.calls, which)
 
-        def verb(db: Db, session: Session) -> None:
-            results.lose_call(db, session, ToolCall.held(db, held.id, held.fence))
+        def verb(locked: Locked) -> None:
+            results.lose_call(locked, ToolCall.held(locked.db, held.id, held.fence))
 
         self.stale_unless(held, partial(self.locked, verb))
 
@@ -235,7 +235,7 @@ class AnyVerbs(RuleBasedStateMachine):
     def archive(self) -> None:
         """Archiving is refused while a call is queued or running. Otherwise go on with a new session."""
         try:
-            self.locked(lambda db, session: sessions.archive(db, session, self.stage.principal))
+            self.locked(sessions.archive)
         except Conflict:
             assert [c for c in self.seen.calls if c.status in {"queued", "running"}]
             return

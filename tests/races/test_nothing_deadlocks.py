@@ -17,14 +17,14 @@ from rows.stage import USAGE, Stage, call, say
 
 from models.database import leases as lease
 from models.database.exchange import Connection, Statement
-from models.database.rows import Db, Stale
+from models.database.rows import Stale
 from models.database.transactions import transaction
 from models.errors import Refusal
 from models.flow.run.results import lose_call
 from models.operate import queued
 from models.pure.pricing.charges import Charge
 from models.session.approval.approver_set import ANYBODY
-from models.session.row import Session
+from models.session.locked import Locked, try_lock
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import settings
@@ -83,11 +83,11 @@ class Hand:
             if held and self.dice.random() < 0.7:
                 self.stage.finish_call(held)
             elif held:
-                self.stage.locked(session_id, partial(self._lose, held))
+                self.stage.worked(held, partial(self._lose, held))
 
     @staticmethod
-    def _lose(held: ToolCall, handle: Db, session: Session) -> None:
-        lose_call(handle, session, ToolCall.held(handle, held.id, held.fence))
+    def _lose(held: ToolCall, locked: Locked) -> None:
+        lose_call(locked, ToolCall.held(locked.db, held.id, held.fence))
 
     def decide(self, session_id: str) -> None:
         for approval in look(self.stage.workspace_id, session_id).pending:
@@ -133,7 +133,7 @@ def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, short_l
     for session_id in sessions:
         check_invariants(stage.workspace_id, session_id)
     with transaction(stage.workspace_id) as handle:
-        assert Session.try_lock(handle, sessions[0]), "no lock is left"
+        assert try_lock(handle, sessions[0], stage.principal), "no lock is left"
 
 
 WAITING = """

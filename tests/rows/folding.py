@@ -2,13 +2,13 @@
 
 from rows.stage import QUOTE, Stage, say
 
-from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.run.folds import Folding
 from models.flow.run.folds import fold as store
 from models.flow.run.turns import queued_turn
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
+from models.session.locked import Locked
 from models.session.row import Session
 from models.session.turn.fold import Fold
 from models.session.turn.row import Served, Turn
@@ -42,9 +42,9 @@ def fold(stage: Stage, turn: Turn, folding: Folding, charge: Charge = QUOTE) -> 
     """Store the summary that the model wrote."""
     served = Served("anthropic", "stand-in")
 
-    def verb(db: Db, session: Session) -> None:
-        held = Turn.held(db, turn.id, turn.fence)
-        store(db, session, held, folding, summary=SUMMARY, charges=[charge], served=served)
+    def verb(locked: Locked) -> None:
+        held = Turn.held(locked.db, turn.id, turn.fence)
+        store(locked, held, folding, summary=SUMMARY, charges=[charge], served=served)
 
     stage.locked(turn.session_id, verb)
 
@@ -58,4 +58,6 @@ def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900, 
 
 def folds(stage: Stage, session_id: str) -> list[Fold]:
     """The session's folds, the oldest first."""
-    return stage.locked(session_id, lambda db, _: db.find(Fold, "WHERE session_id = %(id)s ORDER BY through, kind", id=session_id))
+    return stage.locked(
+        session_id, lambda locked: locked.db.find(Fold, "WHERE session_id = %(id)s ORDER BY through, kind", id=session_id)
+    )

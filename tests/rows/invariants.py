@@ -5,6 +5,7 @@ from typing import Any
 
 from deploy.standin.pairing import check_pairs
 from models.audit.acts import GENESIS, Audit, link
+from models.audit.principal import system
 from models.database.transactions import transaction
 from models.flow.carry_on.next_move import waits_for
 from models.flow.lock import lock
@@ -35,13 +36,13 @@ class Invariants:
     def read(cls, workspace_id: str, session_id: str) -> "Invariants":
         """Read all rows of a session, under its lock."""
         with transaction(workspace_id) as db:
-            session = lock(db, session_id)
+            locked = lock(db, session_id, system("test", workspace_id))
 
             def rows(table: Any, by: str) -> list[Any]:
                 return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
 
             return cls(
-                session,
+                locked.session,
                 rows(Turn, "number"),
                 rows(ToolCall, "created_at"),
                 rows(Attempt, "started_at"),

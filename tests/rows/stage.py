@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 from own_database import Clock
 from rows.invariants import Invariants
 
-from models.audit.principal import Principal
+from models.audit.principal import Principal, system
 from models.database import ids
-from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.begin import sessions
 from models.flow.begin.messages import receive
@@ -30,6 +29,7 @@ from models.session.approval.decision import Decision
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.event import Event
+from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
@@ -164,7 +164,7 @@ class Stage:
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
             assert environment
-            session = sessions.create(
+            locked = sessions.create(
                 db,
                 self.principal,
                 version=version,
@@ -176,16 +176,16 @@ class Stage:
                 on_ask=on_ask,
                 on_behalf_of=on_behalf_of,
             )
-            session.max_list_cost = Decimal(budget) if budget else None  # the stand-in has no price
-            return session.id
+            locked.session.max_list_cost = Decimal(budget) if budget else None  # the stand-in has no price
+            return locked.session.id
 
     def change_agent(self, session_id: str, change: Callable[[dict[str, Any]], None]) -> None:
         """Apply `change` to the session's own copy of the agent."""
 
-        def verb(db: Db, session: Session) -> None:
-            agent = json.loads(json.dumps(session.agent(db)))
+        def verb(locked: Locked) -> None:
+            agent = json.loads(json.dumps(locked.session.agent(locked.db)))
             change(agent)
-            session.overrides = {key: value for key, value in agent.items() if key not in {"id", "type", "version"}}
+            locked.session.overrides = {key: value for key, value in agent.items() if key not in {"id", "type", "version"}}
 
         self.locked(session_id, verb)
 
@@ -200,14 +200,18 @@ class Stage:
             for grant in db.find(Grant):
                 grant.revoke(db, self.principal)
 
-    def locked(self, session_id: str, verb: Callable[[Db, Session], T]) -> T:
-        """Run a verb on the locked session, in a transaction of its own. Returns the verb's result."""
+    def locked(self, session_id: str, verb: Callable[[Locked], T], by: Principal | None = None) -> T:
+        """Run a verb on the locked session, in a transaction of its own. `by`: its actor. Returns the verb's result."""
         with transaction(self.workspace_id) as db:
-            return verb(db, lock(db, session_id))
+            return verb(lock(db, session_id, by or self.principal))
+
+    def worked(self, row: Turn | ToolCall, verb: Callable[[Locked], T]) -> T:
+        """Run a verb on the locked session of a row, as a worker that has claimed the row. Returns the verb's result."""
+        return self.locked(row.session_id, verb, system(row.TASK, self.workspace_id))
 
     def send(self, session_id: str, *events: dict[str, Any]) -> list[Event]:
         """Post events."""
-        return self.locked(session_id, lambda db, session: receive(db, session, self.principal, list(events)))
+        return self.locked(session_id, lambda locked: receive(locked, list(events)))
 
     def message(self, session_id: str, text: str = "Do it.") -> Event:
         """Post a message."""
@@ -220,8 +224,8 @@ class Stage:
     def decide(self, approval: Approval, **decision: Any) -> str:
         """Decide an approval, as the inbox does. Returns the id of the decision's event."""
 
-        def verb(db: Db, session: Session) -> str:
-            return decisions.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**decision))
+        def verb(locked: Locked) -> str:
+            return decisions.decide(locked, locked.db.get_one(Approval, approval.id), Decision(**decision))
 
         return self.locked(approval.session_id, verb)
 
@@ -260,24 +264,24 @@ class Stage:
         blocks = list(content)
         why = stop_reason or ("tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn")
 
-        def verb(db: Db, session: Session) -> list[ToolCall]:
+        def verb(locked: Locked) -> list[ToolCall]:
             reply = ReplyToStore(
                 content=storable(blocks),
                 stop_reason=why,
                 stop_details=None,
                 charges=charges or [charge or Charge("anthropic", "stand-in", None, USAGE)],
-                proposals=self.tools(db, session).proposals(blocks),
+                proposals=self.tools(locked).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
-            checkpoint(db, session, Turn.held(db, held.id, held.fence), reply)
-            return db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
+            checkpoint(locked, Turn.held(locked.db, held.id, held.fence), reply)
+            return locked.db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
 
-        return self.locked(session_id, verb)
+        return self.worked(held, verb)
 
-    def tools(self, db: Db, session: Session) -> AgentTools:
+    def tools(self, locked: Locked) -> AgentTools:
         """Return the agent's tools, by the listings that are stored."""
-        agent = session.agent(db)
-        return AgentTools.of(agent, Workspace.policies(db), toolset.listed(db, agent), self_hosted=session.self_hosted)
+        agent = locked.session.agent(locked.db)
+        return AgentTools.of(agent, locked.policies, toolset.listed(locked.db, agent), self_hosted=locked.session.self_hosted)
 
     def claim_call(
         self,
@@ -331,20 +335,20 @@ class Stage:
     def finish_call(self, held: ToolCall, output: str = "ok", *, is_error: bool = False, **more: Any) -> None:
         """Record a claimed call's result; `more` as in `Outcome`."""
 
-        def verb(db: Db, session: Session) -> None:
+        def verb(locked: Locked) -> None:
             outcome = Outcome(**{"content": [say(output)], "is_error": is_error} | more)
-            results.finish_call(db, session, ToolCall.held(db, held.id, held.fence), outcome)
+            results.finish_call(locked, ToolCall.held(locked.db, held.id, held.fence), outcome)
 
-        self.locked(held.session_id, verb)
+        self.worked(held, verb)
 
     def fail(self, turn: Turn, *, retryable: bool = True, **more: Any) -> None:
         """Record that the model answered with an error."""
 
-        def verb(db: Db, session: Session) -> None:
-            held = Turn.held(db, turn.id, turn.fence)
-            fail_turn(db, session, held, TurnFailure("model_overloaded_error", "Overloaded", retryable, **more))
+        def verb(locked: Locked) -> None:
+            held = Turn.held(locked.db, turn.id, turn.fence)
+            fail_turn(locked, held, TurnFailure("model_overloaded_error", "Overloaded", retryable, **more))
 
-        self.locked(turn.session_id, verb)
+        self.worked(turn, verb)
 
     def expire(self, session_id: str) -> int:
         """Apply the passed deadlines of a session, as the sweep does. Returns how many there were."""
@@ -353,7 +357,7 @@ class Stage:
     def rescue(self, row: Turn | ToolCall) -> None:
         """Take back a row whose lease has ended, as the sweep does."""
         verb = rescue_turn if isinstance(row, Turn) else rescue_call
-        self.locked(row.session_id, lambda db, session: verb(db, session, row.id))
+        self.worked(row, lambda locked: verb(locked, row.id))
 
     def lose(self, row: Turn | ToolCall, clock: Clock) -> None:
         """Have the row's worker die: its lease ends, and the sweep takes the row back."""
@@ -371,7 +375,7 @@ class Stage:
 
     def read_agent(self, session_id: str) -> dict[str, Any]:
         """The session's agent as it is now."""
-        return self.locked(session_id, lambda db, session: session.agent(db))
+        return self.locked(session_id, lambda locked: locked.session.agent(locked.db))
 
     def approvals(self, session_id: str) -> list[Approval]:
         """All approvals of the session, the oldest first; those of one turn in the order of its calls."""

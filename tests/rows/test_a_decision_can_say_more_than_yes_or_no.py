@@ -162,7 +162,7 @@ def test_a_deadline_can_be_extended(stage: Stage, clock: Any) -> None:
     clock.advance(8)
 
     def extend_by(seconds: float) -> None:
-        stage.locked(session, lambda db, row: extend(db, row, db.get_one(Approval, approval.id), stage.principal, seconds))
+        stage.locked(session, lambda locked: extend(locked, locked.db.get_one(Approval, approval.id), seconds))
 
     with pytest.raises(Conflict, match="later already"):
         extend_by(1)
@@ -182,6 +182,6 @@ def test_a_passed_deadline_cannot_be_extended(stage: Stage, clock: Any) -> None:
     tool_call, approval = ask(stage, session)
     clock.advance(11)
     with pytest.raises(DeadlinePassed):
-        stage.locked(session, lambda db, row: extend(db, row, db.get_one(Approval, approval.id), stage.principal, 60))
+        stage.locked(session, lambda locked: extend(locked, locked.db.get_one(Approval, approval.id), 60))
     assert stage.expire(session) == 1
     assert stage.get(ToolCall, tool_call.id).status == "expired"

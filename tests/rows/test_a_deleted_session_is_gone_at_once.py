@@ -30,7 +30,7 @@ OF_SESSIONS = sorted(
 
 
 def delete(stage: Stage, session_id: str) -> None:
-    stage.locked(session_id, lambda db, session: sessions.delete(db, session, stage.principal))
+    stage.locked(session_id, sessions.delete)
 
 
 def full(stage: Stage) -> str:

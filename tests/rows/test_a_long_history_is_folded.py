@@ -197,6 +197,6 @@ def test_a_session_that_is_deleted_takes_its_folds_along(stage: Stage) -> None:
     session_id, turn, folding = must_fold(stage)
     fold(stage, turn, folding)
     stage.reply(session_id, say("Bye."))
-    stage.locked(session_id, lambda db, session: sessions.delete(db, session, stage.principal))
+    stage.locked(session_id, sessions.delete)
     with transaction(stage.workspace_id) as db:
         assert db.find(Fold) == []

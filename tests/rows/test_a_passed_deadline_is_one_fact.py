@@ -29,6 +29,7 @@ from models.session.approval import deadline as approval_deadline
 from models.session.approval.deadline import OVERDUE, DeadlinePassed, overdue
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt, passed, passed_sql
 
@@ -97,7 +98,7 @@ def test_a_deadline_stands_still_during_a_halt_for_every_door(stage: Stage, appr
         assert db.value(f"SELECT count(*) FROM approval WHERE {OVERDUE}") == 0
         [sent] = db.find(Link)
     assert gauges.gauges(stage.workspace_id).overdue_approvals == 0
-    state = stage.locked(approval.session_id, lambda db, session: links.state(db, session, row, sent, session.now))
+    state = stage.locked(approval.session_id, lambda locked: links.state(locked.db, locked.session, row, sent, locked.now))
     assert state == "open"
     assert stage.expire(approval.session_id) == 0
     stage.confirm(approval.session_id, approval.tool_call_id)
@@ -105,8 +106,8 @@ def test_a_deadline_stands_still_during_a_halt_for_every_door(stage: Stage, appr
 
 
 def test_an_approval_can_be_given_more_time_after_a_halt(stage: Stage, approval: Approval, clock: Any) -> None:
-    def extend(db: Any, session: Any) -> None:
-        approval_deadline.extend(db, session, db.get_one(Approval, approval.id), stage.principal, 600)
+    def extend(locked: Locked) -> None:
+        approval_deadline.extend(locked, locked.db.get_one(Approval, approval.id), 600)
 
     stage.locked(approval.session_id, extend)
     clock.advance(590)
@@ -123,8 +124,8 @@ def test_more_time_in_a_halt_is_never_less_than_what_is_left(stage: Stage, anna:
     clock.advance(3600)
 
     def extend(seconds: float) -> None:
-        def verb(db: Any, session: Any) -> None:
-            approval_deadline.extend(db, session, db.get_one(Approval, approval.id), stage.principal, seconds)
+        def verb(locked: Locked) -> None:
+            approval_deadline.extend(locked, locked.db.get_one(Approval, approval.id), seconds)
 
         stage.locked(approval.session_id, verb)
 
@@ -150,7 +151,7 @@ def test_a_late_decision_is_told_what_the_deadline_did(stage: Stage, clock: Any)
     clock.advance(61)
 
     def alone(db: Db) -> None:
-        decide(db, lock(db, session_id), stage.principal, db.get_one(Approval, late.id, lock=True), Decision("allow"))
+        decide(lock(db, session_id, stage.principal), db.get_one(Approval, late.id, lock=True), Decision("allow"))
 
     with pytest.raises(Conflict) as refusal:
         transact_in_time(stage.workspace_id, alone)

@@ -25,7 +25,7 @@ def stage(stage: Stage) -> Stage:
 
 def update(stage: Stage, session: str, budget: str | None) -> None:
     dollars = Decimal(budget) if budget else None
-    stage.locked(session, lambda db, locked: updates.update(db, locked, stage.principal, {"budget": dollars}))
+    stage.locked(session, lambda locked: updates.update(locked, {"budget": dollars}))
 
 
 def test_a_request_begins_only_below_the_budget(stage: Stage) -> None:
@@ -55,7 +55,7 @@ def test_a_request_under_way_counts_at_its_highest_possible_cost(stage: Stage) -
 
     def admitted() -> bool:
         beside = Turn(id="turn_beside")
-        return stage.locked(session, lambda db, locked: budgets.admits(db, locked, beside, QUOTE))
+        return stage.locked(session, lambda locked: budgets.admits(locked, beside, QUOTE))
 
     assert admitted()
     stage.message(session)
@@ -64,7 +64,7 @@ def test_a_request_under_way_counts_at_its_highest_possible_cost(stage: Stage) -
     stage.send(session, {"type": "user.interrupt"})
     assert not admitted(), "nobody knows yet what the reply cost"
     report = replace(QUOTE, usage=Usage(1_000_000, 1_000_000))
-    stage.locked(session, lambda db, locked: correct_usage(db, locked, turn, [report]))
+    stage.worked(turn, lambda locked: correct_usage(locked, turn, [report]))
     assert admitted(), "it cost $2"
 
 

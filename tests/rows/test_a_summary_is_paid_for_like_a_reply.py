@@ -39,7 +39,7 @@ def long_session(stage: Stage, cap: str, dollars: str) -> str:
     talk(stage, session_id, *range(1, 8), charge=FREE)
     stage.message(session_id)
     if cap == "budget":
-        stage.locked(session_id, lambda _, session: setattr(session, "max_list_cost", Decimal(dollars)))
+        stage.locked(session_id, lambda locked: setattr(locked.session, "max_list_cost", Decimal(dollars)))
     else:
         limit(stage, dollars)
     return session_id
@@ -85,6 +85,9 @@ def test_a_summary_under_way_is_reserved_at_the_limit(stage: Stage) -> None:
     assert claim(stage, another)[0] is None
     assert stage.read(another).status == "running", "it waits, and is not stopped"
     fold(stage, turn, request.folding, COSTS_2)
-    stage.locked(another, lambda db, row: db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(id)s", id=row.turn_id))
+    stage.locked(
+        another,
+        lambda locked: locked.db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(id)s", id=locked.session.turn_id),
+    )
     turn, _ = claim(stage, another)
     assert turn, "$2 were spent, and the input costs $1"

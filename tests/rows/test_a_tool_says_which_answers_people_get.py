@@ -221,7 +221,7 @@ def test_settings_of_options_narrow_no_answer_about_an_unknown_outcome(stage: St
     approval = ask(stage, session)
     stage.decide(approval, result="allow")
     held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
-    stage.locked(session, lambda db, row: lose_call(db, row, db.get_one(ToolCall, held.id)))
+    stage.worked(held, lambda locked: lose_call(locked, locked.db.get_one(ToolCall, held.id)))
     unknown = stage.approvals(session)[-1]
     assert (unknown.kind, stage.events(session, "approval.requested")[-1].body["options"]) == ("unknown_outcome", None)
     stage.decide(unknown, outcome="happened", content=(say("3 files"),))

@@ -13,11 +13,11 @@ from workers.providers import ModelRequest
 def request_of(stage: Stage, session_id: str) -> ModelRequest:
     """The request that the model would be sent now."""
 
-    def verb(db, session):  # type: ignore[no-untyped-def]
-        policies = Workspace.policies(db)
-        agent = session.agent(db)
-        offer = Offer(agent, policies, listed(db, agent), keys={}, messages=[], charge=stage.quote)
-        return offer.request(stage.tools(db, session))
+    def verb(locked):  # type: ignore[no-untyped-def]
+        policies = Workspace.policies(locked.db)
+        agent = locked.session.agent(locked.db)
+        offer = Offer(agent, policies, listed(locked.db, agent), keys={}, messages=[], charge=stage.quote)
+        return offer.request(stage.tools(locked))
 
     request: ModelRequest = stage.locked(session_id, verb)
     return request

@@ -111,7 +111,7 @@ def test_a_late_result_is_kept_for_people_and_settles_nothing(stage: Stage, cloc
     with pytest.raises(Stale):
         stage.finish_call(zombie, "I am late")
     late = Outcome([say("I am late")], is_error=False)
-    stage.locked(session, lambda db, session: late_result(db, session, zombie.id, zombie.attempt, late))
+    stage.worked(zombie, lambda locked: late_result(locked, zombie.id, zombie.attempt, late))
     assert stage.get(ToolCall, tool_call.id).status == "unknown"
     kept = stage.get(Attempt, tool_call.id, 1).late_result
     assert kept
@@ -125,7 +125,7 @@ def test_a_result_reported_twice_is_not_late(stage: Stage) -> None:
     tool_call = stage.propose(session)
     stage.run_call(tool_call)
     again = Outcome([say("ok")], is_error=False)
-    stage.locked(session, lambda db, session: late_result(db, session, tool_call.id, 1, again))
+    stage.worked(tool_call, lambda locked: late_result(locked, tool_call.id, 1, again))
     assert stage.get(Attempt, tool_call.id, 1).late_result is None
 
 

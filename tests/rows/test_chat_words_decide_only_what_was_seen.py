@@ -6,13 +6,12 @@ import pytest
 from rows.stage import QUESTION, Stage, call, confirmation, say
 
 from models.audit.principal import Principal
-from models.database.rows import Db
 from models.errors import Invalid
 from models.flow.begin.messages import receive
 from models.flow.carry_on.listing import without_listings
 from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
 
@@ -195,7 +194,7 @@ def test_a_text_of_the_model_that_asks_for_a_word_stands_before_the_listing(stag
 
 def test_a_text_of_the_model_behind_the_listing_makes_it_stale(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "rm x")
-    stage.locked(session, lambda db, held: held.emit(db, "agent.message", {"content": [say("Do you like it? Say ok.")]}))
+    stage.locked(session, lambda locked: locked.emit("agent.message", {"content": [say("Do you like it? Say ok.")]}))
     clock.advance(2)
     tell(stage, session, "ok")
     assert statuses(stage, calls) == ["asked"]
@@ -231,8 +230,8 @@ def test_an_input_that_changed_after_its_listing_is_not_allowed(stage: Stage, cl
     """Even if no event told of the change: the word is bound to the hash that the listing showed."""
     session, calls = waiting(stage, clock, "ls")
 
-    def edit(db: Db, held: Session) -> None:
-        approval = db.get_one(Approval, stage.approvals(session)[0].id)
+    def edit(locked: Locked) -> None:
+        approval = locked.db.get_one(Approval, stage.approvals(session)[0].id)
         approval.edit({"command": "rm x"}, {"command": "rm x"}, stage.principal)
 
     stage.locked(session, edit)
@@ -330,7 +329,7 @@ def test_a_key_that_may_not_decide_does_not_decide_by_a_word_either(stage: Stage
     session, calls = waiting(stage, clock, "ls")
     runner = Principal("api_key", "key_runner", stage.workspace_id, frozenset({"sessions"}))
     event = {"type": "user.message", "content": [say("yes")]}
-    stage.locked(session, lambda db, held: receive(db, held, runner, [event]))
+    stage.locked(session, lambda locked: receive(locked, [event]), runner)
     assert statuses(stage, calls) == ["asked"]
     assert "may not decide" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
 

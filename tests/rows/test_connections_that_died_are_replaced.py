@@ -12,7 +12,7 @@ from rows.stage import Stage
 from models.database.exchange import Statement
 from models.database.transactions import is_transient, transaction
 from models.flow.lock import lock
-from models.session.row import Session
+from models.session.locked import try_lock
 
 POOLED = 4
 PID = Statement("SELECT pg_backend_pid()", {})
@@ -54,12 +54,12 @@ def test_a_process_that_stops_in_a_transaction_does_not_keep_the_session_locked(
     def stand_still() -> None:
         with transaction(stage.workspace_id) as db:
             db.read(HASTY)
-            lock(db, session_id)
+            lock(db, session_id, stage.principal)
             [[(pid,)]] = db.read(PID)
             with psycopg.connect(database_urls.admin, autocommit=True) as admin:
                 wait_for("its server has ended", lambda: gone(admin, {pid}))
             with transaction(stage.workspace_id) as other:
-                assert Session.try_lock(other, session_id)
+                assert try_lock(other, session_id, stage.principal)
 
     with pytest.raises(psycopg.Error) as lost:
         stand_still()

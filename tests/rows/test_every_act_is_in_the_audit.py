@@ -126,7 +126,7 @@ def test_a_call_that_was_lost_and_reported_late(stage: Stage, clock: Any) -> Non
     held = stage.begin_call(tool_call)
     stage.lose(held, clock)
     late = Outcome([say("I am late")], is_error=False)
-    stage.locked(session, lambda db, row: late_result(db, row, held.id, held.attempt, late))
+    stage.worked(held, lambda locked: late_result(locked, held.id, held.attempt, late))
     assert actions(stage, session)[2:] == ["tool_call.lost", "approval.requested", "tool_call.reported_late"]
 
 
@@ -143,7 +143,7 @@ def test_a_question_that_people_were_reminded_of_given_more_time_and_that_expire
     clock.advance(301)
     remind_due(stage.workspace_id, session)
     approval = stage.approvals(session)[0]
-    stage.locked(session, lambda db, row: extend(db, row, db.get_one(type(approval), approval.id), stage.principal, 90_000))
+    stage.locked(session, lambda locked: extend(locked, locked.db.get_one(type(approval), approval.id), 90_000))
     clock.advance(90_001)
     stage.expire(session)
     assert actions(stage, session)[1:] == ["approval.reminded", "approval.extended", "approval.expired"]
@@ -155,7 +155,7 @@ def test_a_grant_from_its_first_to_its_last(stage: Stage) -> None:
     stage.run_call(tool_call)
     stage.run_call(stage.reply(session, call(command="b"))[0])
     stage.reply(session, say("Done."))
-    stage.locked(session, lambda db, row: sessions.archive(db, row, stage.principal))
+    stage.locked(session, sessions.archive)
     with transaction(stage.workspace_id) as db:
         grant = db.find(Grant)[0]
     assert [(act.action, act.principal) for act in acts(stage, session) if act.subject_id == grant.id] == [

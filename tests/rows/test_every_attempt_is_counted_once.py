@@ -102,7 +102,7 @@ def test_the_worker_of_an_ended_attempt_replaces_the_estimate_once(stage: Stage)
     assert [row.estimated for row in rows(stage, session)] == [True]
     events = len(stage.events(session))
     for charge in (PRICED, QUOTE):
-        stage.locked(session, lambda db, locked, charge=charge: correct_usage(db, locked, turn, [charge]))
+        stage.worked(turn, lambda locked, charge=charge: correct_usage(locked, turn, [charge]))
     [row] = rows(stage, session)
     assert (row.estimated, row.cost, row.model) == (False, COST, "claude-opus-5-5")
     assert len(stage.events(session)) == events, "nothing follows the end of the run"
@@ -113,7 +113,7 @@ def test_the_usage_of_a_deleted_session_stays_counted(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, say("Hello."), charge=PRICED)
-    stage.locked(session, lambda db, locked: delete(db, locked, stage.principal))
+    stage.locked(session, delete)
     assert [row.cost for row in rows(stage, session)] == [COST]
 
 
@@ -140,7 +140,7 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
         if step == "late report":
             if session in turns:
                 late = turns[session]
-                stage.locked(session, lambda db, locked, late=late: correct_usage(db, locked, late, [PRICED, QUOTE]))
+                stage.worked(late, lambda locked, late=late: correct_usage(locked, late, [PRICED, QUOTE]))
             continue
         turn = turns[session] = stage.begin(session)
         if step == "reply":

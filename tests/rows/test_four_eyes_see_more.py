@@ -29,7 +29,7 @@ def tell(stage: Stage, session_id: str, who: Somebody | None, text: str = "Do it
     """Send a message as a person, or as the API key."""
     by = who.principal if who else stage.principal
     event = {"type": "user.message", "content": [say(text)], **more}
-    stage.locked(session_id, lambda db, session: receive(db, session, by, [event]))
+    stage.locked(session_id, lambda locked: receive(locked, [event]), by)
 
 
 def session_of(stage: Stage, who: Somebody) -> str:

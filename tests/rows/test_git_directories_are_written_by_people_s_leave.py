@@ -11,6 +11,7 @@ from models.database.transactions import transaction
 from models.flow.judge.explanations import explain
 from models.flow.run.claims import ClaimedCall
 from models.flow.run.rejudging import Files, Unresolved
+from models.session.locked import try_lock
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from workers import tool as task
@@ -126,7 +127,7 @@ def test_a_worker_looks_at_the_files_without_the_session_s_lock(
 
     def look(files: Path, command: str) -> bool:
         with transaction(stage.workspace_id) as db:
-            locks.append(Session.try_lock(db, session) is not None)
+            locks.append(try_lock(db, session, stage.principal) is not None)
         return looks(files, command)
 
     monkeypatch.setattr(git_look, "may_run_programs", look)

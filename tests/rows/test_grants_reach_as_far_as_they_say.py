@@ -214,9 +214,9 @@ def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
     session = stage.session()
     grant = give(stage, session)
     stage.reply(session, say("Done."))
-    stage.locked(session, lambda db, held: sessions.archive(db, held, stage.principal))
+    stage.locked(session, sessions.archive)
     assert stage.get(Grant, grant.id).revoked_by == "session"
-    stage.locked(session, lambda db, held: sessions.delete(db, held, stage.principal))
+    stage.locked(session, sessions.delete)
     assert grants(stage) == []
 
 

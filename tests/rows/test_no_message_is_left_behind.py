@@ -115,12 +115,11 @@ def test_an_archived_session_takes_no_messages(stage: Stage) -> None:
     """Archiving is refused while work goes on, and cancels waiting calls."""
     session = stage.session()
     stage.message(session)
-    archive = lambda db, locked: sessions.archive(db, locked, stage.principal)  # noqa: E731
     with pytest.raises(Conflict, match="interrupt"):
-        stage.locked(session, archive)
+        stage.locked(session, sessions.archive)
     stage.reply(session, call())
     stage.message(session, "Too late")
-    stage.locked(session, archive)
+    stage.locked(session, sessions.archive)
     assert stage.read(session).status == "terminated"
     assert stage.events(session)[-1].type == "session.status_terminated"
     with pytest.raises(Conflict, match="archived"):
@@ -132,7 +131,7 @@ def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, call())
-    stage.locked(session, lambda db, locked: sessions.delete(db, locked, stage.principal))
+    stage.locked(session, sessions.delete)
     assert stage.events(session) == []
     with pytest.raises(Gone):
         stage.get(Session, session)

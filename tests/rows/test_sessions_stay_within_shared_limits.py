@@ -90,7 +90,7 @@ def test_a_request_waits_for_others_under_way_that_could_reach_the_limit(stage: 
         assert timedelta(0) < waiting.due_at - database_clock.now(db) <= timedelta(seconds=limits.AGAIN_SECONDS)
     stage.check(second)
     stage.reply(first, say("That was $10."), charge=COSTS_10, turn=turn)
-    stage.locked(second, lambda db, _session: setattr(db.get_one(Turn, waiting.id), "due_at", waiting.created_at))
+    stage.locked(second, lambda locked: setattr(locked.db.get_one(Turn, waiting.id), "due_at", waiting.created_at))
     assert stage.claim(second), "$10 are spent, and its input costs $1"
 
 

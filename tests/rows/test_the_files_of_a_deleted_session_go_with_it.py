@@ -19,7 +19,7 @@ def test_the_sweep_removes_folders_of_sessions_that_are_gone(
     for session in (gone, there):
         (workdir.session_root(session) / "files" / "note").write_text("x")
     workdir.storage_id(tmp_path)
-    stage.locked(gone, lambda db, locked: sessions.delete(db, locked, stage.principal))
+    stage.locked(gone, sessions.delete)
 
     tool.tidy()
 

@@ -78,7 +78,7 @@ class Play:
         """Report what an attempt cost that was ended from outside, maybe days ago."""
         if session in self.held and not self.is_held(session):
             turn, charges = self.held.pop(session), [COSTS_10, CHEAP][: self.dice.randrange(3)]
-            self.stage.locked(session, lambda db, row: correct_usage(db, row, turn, charges))
+            self.stage.worked(turn, lambda locked: correct_usage(locked, turn, charges))
 
     def lose(self, session: str) -> None:
         """The worker dies, and the turn is taken back or given up. The worker may report its charges later all the same."""
@@ -96,7 +96,7 @@ class Play:
     def talk_too(self, session: str) -> None:
         """A person speaks: the run may then have another spender, or none."""
         message = {"type": "user.message", "content": [say("And?")]}
-        self.stage.locked(session, lambda db, row: receive(db, row, self.other, [message]))
+        self.stage.locked(session, lambda locked: receive(locked, [message]), self.other)
 
     def scope(self) -> tuple[str, str]:
         people = [("user", self.person), ("user", self.other.person_id)]

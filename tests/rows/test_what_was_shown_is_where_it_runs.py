@@ -31,7 +31,7 @@ def begun(stage: Stage, *blocks: dict[str, Any], at: str = "assent:orders", **op
 def move(stage: Stage, session: str) -> None:
     """Change the address of the session's server, as its owner may."""
     servers = [{"type": "url", "name": "shop", "url": THERE}]
-    stage.locked(session, lambda db, row: updates.update(db, row, stage.principal, {"mcp_servers": servers}))
+    stage.locked(session, lambda locked: updates.update(locked, {"mcp_servers": servers}))
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_an_error_reaches_the_model_without_its_picture(stage: Stage) -> None:
     held = stage.begin_call(tool_call)
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     outcome = Outcome([say("No."), picture], is_error=True)
-    stage.locked(session, lambda db, row: finish_call(db, row, ToolCall.held(db, held.id, held.fence), outcome))
+    stage.worked(held, lambda locked: finish_call(locked, ToolCall.held(locked.db, held.id, held.fence), outcome))
     [block] = stage.history(session)[-1]["content"]
     assert {part["type"] for part in block["content"]} == {"text"}
 
@@ -181,5 +181,5 @@ def test_an_update_with_equal_tools_does_not_change_a_session_with_a_long_result
     stage.reply(session, say("Done."))
     with transaction(stage.workspace_id) as db:
         same = {"tools": Agent.find(db, stage.read(session).agent_id).at(db).body["tools"]}
-    stage.locked(session, lambda db, row: updates.update(db, row, stage.principal, same))
+    stage.locked(session, lambda locked: updates.update(locked, same))
     assert not stage.events(session, "session.updated")

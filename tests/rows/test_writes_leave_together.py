@@ -149,7 +149,7 @@ def test_locking_a_row_refreshes_an_earlier_read(stage: Stage, turn: Turn) -> No
         before = db.get_one(Session, turn.session_id)
         assert before.unread == 1
         stage.message(turn.session_id)
-        assert lock(db, turn.session_id) is before
+        assert lock(db, turn.session_id, stage.principal).session is before
         assert before.unread == 2
 
 

@@ -10,16 +10,17 @@ from models.flow.decide.decisions import decide
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.locked import Locked
 
 
 def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "allow", **more: Any) -> str:
     """Vote as one person. Returns the id of the vote's event."""
 
-    def verb(db: Any, session: Any) -> str:
-        row = db.get_one(Approval, approval.id, lock=True)
-        return decide(db, session, who.principal, row, Decision(result=result, **more))  # type: ignore[arg-type]
+    def verb(locked: Locked) -> str:
+        row = locked.db.get_one(Approval, approval.id, lock=True)
+        return decide(locked, row, Decision(result=result, **more))  # type: ignore[arg-type]
 
-    return stage.locked(approval.session_id, verb)
+    return stage.locked(approval.session_id, verb, who.principal)
 
 
 def ask(stage: Stage, session_id: str, **arguments: Any) -> Approval:

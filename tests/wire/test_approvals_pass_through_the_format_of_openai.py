@@ -236,7 +236,9 @@ def test_an_ask_that_needs_people_is_a_sentence_and_its_answer_is_refused(talk: 
     error = refused(talk, 403, user("Go."), message, answer(ask.id))
     assert "API key may not decide" in error["message"]
     [approval] = talk.stage.approvals(talk.session_id)
-    talk.stage.locked(talk.session_id, lambda db, _: db.get_one(Approval, approval.id).tighten(db, Quorum(required_people=2)))
+    talk.stage.locked(
+        talk.session_id, lambda locked: locked.db.get_one(Approval, approval.id).tighten(locked.db, Quorum(required_people=2))
+    )
     spoken = talk.create(user("Go."), message, user("Hurry."), **metadata(talk)).choices[0]
     assert (spoken.finish_reason, spoken.message.tool_calls) == ("stop", None)
     assert spoken.message.content.startswith("Waiting for approval: ")
@@ -355,7 +357,7 @@ def test_messages_are_sent_without_waiting_and_a_history_has_the_asks_and_decisi
     assert sent == {"session_id": talk.session_id, "waiting_on": [], "running": True, "ignored": []}
     again = talk.caller.post(path, json={"messages": [edit]})
     assert again.status_code == 200
-    [theirs] = list(talk.stage.locked(talk.session_id, lambda _, session: list(session.calls or [])))
+    [theirs] = list(talk.stage.locked(talk.session_id, lambda locked: list(locked.calls or [])))
     talk.stage.run_call(theirs)
     talk.reply(say("Done."))
     history = talk.caller.get(path).json()["data"]

@@ -9,12 +9,11 @@ from anthropic import Anthropic
 from doors.served import MODEL, message
 from rows.stage import QUOTE, Stage, call, say
 
-from models.database.rows import Db
 from models.flow.run import folds
 from models.flow.run.folds import Folding
 from models.flow.run.results import lose_call
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Served, Turn
 
@@ -103,7 +102,7 @@ def interrupt_calls(stage: Stage, session_id: str) -> None:
 def expire(stage: Stage, session_id: str) -> None:
     """A call that nobody decides in time."""
     stage.reply(session_id, call())
-    stage.locked(session_id, lambda db, session: _overdue(db, session.id))
+    stage.locked(session_id, lambda locked: _overdue(locked.db, locked.session.id))
     assert stage.expire(session_id) == 1
     finish(stage, session_id)
 
@@ -119,7 +118,7 @@ def lose(stage: Stage, session_id: str) -> None:
     stage.confirm(session_id, tool_call.id)
     held = stage.claim_call(tool_call)
     assert held
-    stage.locked(session_id, lambda db, session: lose_call(db, session, db.get_one(ToolCall, held.id)))
+    stage.worked(held, lambda locked: lose_call(locked, locked.db.get_one(ToolCall, held.id)))
     stage.decide(stage.approvals(session_id)[-1], outcome="give_up")
     finish(stage, session_id)
 
@@ -129,7 +128,7 @@ def fail(stage: Stage, session_id: str) -> None:
     turn = stage.claim(session_id)
     assert turn
     stage.fail(turn, retryable=True)
-    stage.locked(session_id, lambda db, session: _due(db, session.turn_id))
+    stage.locked(session_id, lambda locked: _due(locked.db, locked.session.turn_id))
     turn = stage.claim(session_id)
     assert turn
     stage.fail(turn, retryable=False)
@@ -164,9 +163,9 @@ def compact(stage: Stage, session_id: str) -> None:
     assert turn
     what = Folding(through=0, seq=0, messages=[])
 
-    def verb(db: Db, session: Session) -> None:
+    def verb(locked: Locked) -> None:
         served, summary = Served("anthropic", "stand-in"), {"type": "summary", "text": "They met."}
-        folds.fold(db, session, Turn.held(db, turn.id, turn.fence), what, summary=summary, charges=[QUOTE], served=served)
+        folds.fold(locked, Turn.held(locked.db, turn.id, turn.fence), what, summary=summary, charges=[QUOTE], served=served)
 
     stage.locked(session_id, verb)
     finish(stage, session_id)

@@ -45,7 +45,7 @@ def test_a_call_that_asks_is_run_once_it_is_allowed(api: str, sdk: Anthropic, st
 def test_a_call_that_a_chat_word_allows_is_run(api: str, sdk: Anthropic, stage: Stage) -> None:
     """The runner passes over the messages about approvals, and stops at the end of the run."""
     session_id = prepare(sdk, **ASKS)
-    stage.locked(session_id, lambda _db, session: setattr(session, "chat_approvals", True))
+    stage.locked(session_id, lambda locked: setattr(locked.session, "chat_approvals", True))
     runner = Runner(api, stage, session_id, look_up)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
     stage.message(session_id, "What is it?")

@@ -17,7 +17,7 @@ from models.flow.decide.decisions import decide
 from models.flow.lock import lock
 from models.session.approval.face import Room, require_whole
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 
 Outcome = Literal["decided", "voted", "repeated"]
 
@@ -54,13 +54,13 @@ def decide_all(
     `room`: the place that showed the calls to a person. An allow of a call that does not fit into it is refused.
     """
     ids = [item.approval_id for item in items]
-    sessions = _lock(db, ids)
+    sessions = _lock(db, principal, ids)
     # Read again under the locks.
     rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
     done: list[tuple[Approval, Outcome]] = []
     with ExitStack() as steps:
-        for session in sessions.values():
-            steps.enter_context(one_step(db, session))
+        for locked in sessions.values():
+            steps.enter_context(one_step(locked))
         for item in items:
             try:
                 approval = rows.get(item.approval_id)
@@ -69,7 +69,7 @@ def decide_all(
                 if room and item.result == "allow":
                     require_whole(approval, room)
                 outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
-                decide(db, sessions[approval.session_id], principal, approval, item.decision())
+                decide(sessions[approval.session_id], approval, item.decision())
                 outcome = "voted" if approval.status == "pending" else outcome
             except (NotFound, Forbidden, Conflict, Invalid) as refusal:
                 raise NoneDecided(items, [before for _, before in done], refusal) from refusal
@@ -77,13 +77,13 @@ def decide_all(
     return done
 
 
-def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
+def _lock(db: Db, principal: Principal, ids: Sequence[str]) -> dict[str, Locked]:
     """Lock the approvals' sessions in the order of their ids. Leaves out sessions that are deleted."""
     rows = db.rows("SELECT DISTINCT session_id FROM approval WHERE id = ANY(%(ids)s) ORDER BY session_id", ids=list(ids))
-    locked: dict[str, Session] = {}
+    sessions: dict[str, Locked] = {}
     for (session_id,) in rows:
         try:
-            locked[session_id] = lock(db, session_id)
+            sessions[session_id] = lock(db, session_id, principal)
         except NotFound:
             continue
-    return locked
+    return sessions

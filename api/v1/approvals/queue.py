@@ -15,6 +15,7 @@ from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval.approver_set import ApproverSet
 from models.session.approval.row import Approval
+from models.session.locked import Locked
 from models.session.row import Session
 
 R = TypeVar("R")
@@ -103,10 +104,10 @@ def find(db: Db, principal: Principal, approval_id: str) -> Approval:
     return approval
 
 
-def locked(db: Db, principal: Principal, approval_id: str) -> tuple[Session, Approval]:
-    """Lock the approval's session. Returns the session, and the approval as it is under the lock: only that decides."""
-    session = lock(db, find(db, principal, approval_id).session_id)
-    return session, db.get_one(Approval, approval_id, lock=True)
+def lock_approval(db: Db, principal: Principal, approval_id: str) -> tuple[Locked, Approval]:
+    """Lock the approval's session. Returns the locked session, and the approval as it is under the lock: only that decides."""
+    locked = lock(db, find(db, principal, approval_id).session_id, principal)
+    return locked, db.get_one(Approval, approval_id, lock=True)
 
 
 def find_session(db: Db, principal: Principal, session_id: str) -> Session:

@@ -65,8 +65,8 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
     approval = queue.find(db, principal, approval_id)
     if query.reveal:
         auth.require(principal, "reveal")
-        session, approval = queue.locked(db, principal, approval_id)
-        session.note(principal, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
+        locked, approval = queue.lock_approval(db, principal, approval_id)
+        locked.note("approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return _shown(db, approval, reveal=query.reveal)
 
 
@@ -77,8 +77,8 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 
     Idempotent: the same decision again gets the same response. A different decision is a 409, with the first decision as `winner`.
     """
-    session, approval = queue.locked(db, principal, approval_id)
-    decisions.decide(db, session, principal, approval, body.decision())
+    locked, approval = queue.lock_approval(db, principal, approval_id)
+    decisions.decide(locked, approval, body.decision())
     return _response(db, approval)
 
 
@@ -107,8 +107,8 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
-    session, approval = queue.locked(db, principal, approval_id)
-    approval_deadline.extend(db, session, approval, principal, body.seconds)
+    locked, approval = queue.lock_approval(db, principal, approval_id)
+    approval_deadline.extend(locked, approval, body.seconds)
     return _response(db, approval)
 
 

@@ -23,12 +23,12 @@ def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Eve
     auth.require(principal, "reveal")
     calls = {event.id: event.id for event in events if event.type in USES}
     calls |= {event.id: event.body[_CALL_FIELDS[event.type]] for event in events if event.type in _CALL_FIELDS}
-    session = lock(db, session_id)
+    locked = lock(db, session_id, principal)
     of_session = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
     stored = {call.id: call for call in db.find(ToolCall, of_session, ids=list(set(calls.values())), session=session_id)}
     payloads = [select(table, "WHERE tool_call_id = ANY(%(ids)s)", ids=list(stored)) for table in (CallInput, CallResult)]
     db.read(*payloads)  # one round trip; `of` takes the rows from memory
-    session.note(principal, "events.revealed", session_id, events=len(events), tool_calls=sorted(stored))
+    locked.note("events.revealed", session_id, events=len(events), tool_calls=sorted(stored))
     return {event.id: _unmasked(db, event, stored[calls[event.id]]) for event in events if calls.get(event.id) in stored}
 
 

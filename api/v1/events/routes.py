@@ -39,8 +39,8 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> res
     body.check()
     payloads = [plain(event) for event in body.events]
     queue.check_session(db, principal, session_id)
-    session = lock(db, session_id)
-    events = receive(db, session, principal, payloads)
+    locked = lock(db, session_id, principal)
+    events = receive(locked, payloads)
     return responses.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in events])
 
 

@@ -20,7 +20,6 @@ from models.errors import Invalid
 from models.flow.begin import sessions as verbs
 from models.flow.begin import updates
 from models.flow.begin.messages import receive
-from models.flow.judge.grants import workspace_policies
 from models.flow.lock import lock
 from models.session.row import Session
 from models.settings import settings
@@ -50,7 +49,7 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
     if "model" in overrides:
         check_override(agent["model"])
     check_servers(db, agent, overrides, at="agent.")
-    session = verbs.create(
+    locked = verbs.create(
         db,
         principal,
         version=version,
@@ -64,10 +63,10 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
         on_behalf_of=body.on_behalf_of,
         max_list_cost=body.budget.dollars if body.budget else None,
     )
-    check_agent_approvers(db, session.agent(db), workspace_policies(db, session), overrides, at="agent.")
+    check_agent_approvers(db, locked.session.agent(db), locked.policies, overrides, at="agent.")
     if body.initial_events:
-        receive(db, session, principal, [plain(event) for event in body.initial_events])
-    return session
+        receive(locked, [plain(event) for event in body.initial_events])
+    return locked.session
 
 
 @sessions.get("")
@@ -95,13 +94,13 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 
     Tools and MCP servers can change only while the session does not run. Their change also needs the scope `agents`.
     """
-    session = lock(db, session_id)
-    changes = body.changes()
+    locked = lock(db, session_id, principal)
+    session, changes = locked.session, body.changes()
     if body.agent:
         loosening.check_session(principal, body.agent, session.configured(db), changes)
-    updates.update(db, session, principal, changes)
+    updates.update(locked, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
-    check_agent_approvers(db, session.agent(db), workspace_policies(db, session), changes, at="agent.")
+    check_agent_approvers(db, session.agent(db), locked.policies, changes, at="agent.")
     return _response(db, session)
 
 
@@ -109,7 +108,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 @writes(Nothing, "sessions", once=True, response=responses.SessionDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> responses.SessionDeleted:
     """Delete a session with its history."""
-    verbs.delete(db, lock(db, session_id), principal)
+    verbs.delete(lock(db, session_id, principal))
     return responses.SessionDeleted(id=session_id, type="session_deleted")
 
 
@@ -117,9 +116,9 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> res
 @writes(Nothing, "sessions", once=True, response=responses.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> responses.Session:
     """Archive a session: the session accepts no more events, and its history stays."""
-    session = lock(db, session_id)
-    verbs.archive(db, session, principal)
-    return _response(db, session)
+    locked = lock(db, session_id, principal)
+    verbs.archive(locked)
+    return _response(db, locked.session)
 
 
 @sessions.get("/<session_id>/resources")

@@ -9,6 +9,7 @@ from api.door.responses import ResponseModel
 from models.database import clock
 from models.database.rows import Db
 from models.session import row as session
+from models.session.locked import Locked
 
 
 class Amount(ResponseModel):
@@ -108,8 +109,8 @@ class ThreadStats(Stats):
 
 def _now(db: Db, row: session.Session) -> datetime:
     """Return the time of the answer: the locked session's, else a time that is read once per transaction."""
-    if row in db.appends:
-        return row.now
+    if locked := Locked.of(db, row):
+        return locked.now
     if "answered at" not in db.info:
         db.info["answered at"] = clock.now(db)
     at: datetime = db.info["answered at"]

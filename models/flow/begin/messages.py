@@ -4,8 +4,6 @@ from contextlib import nullcontext
 from itertools import groupby
 from typing import Any
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow.begin import speakers
 from models.flow.carry_on.next_step import carry_on, one_step, stop
@@ -16,7 +14,7 @@ from models.session.approval import confirmation
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.echoes import echoes_of
 from models.session.tool_call.events import RESULTS
 from models.session.tool_call.input import CallInput
@@ -30,54 +28,56 @@ MAX_UNREAD = 100
 """Most messages that may wait in one session. The next turn reads all of them."""
 
 
-def receive(db: Db, session: Session, principal: Principal, events: list[dict[str, Any]]) -> list[Event]:
+def receive(locked: Locked, events: list[dict[str, Any]]) -> list[Event]:
     """Take a client's events in order, all or none. Returns the stored events: for a repeated decision or result, the first one.
 
     `events` have valid shapes: those of `api.v1.events.requests`, except that a `user.tool_confirmation` carries its `Decision` as
     `decision`, and may name its approval by `approval_id` instead of its call by `tool_use_id`. Raises Conflict if the session is
     archived or a different decision came first, and Invalid with the field.
     """
+    session = locked.session
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and takes no more events.")
     before = session.last_seq
     taken: list[Event] = []
     for settles, some in groupby(enumerate(events), key=lambda pair: pair[1]["type"] in _SETTLING):
-        with one_step(db, session) if settles else nullcontext():
+        with one_step(locked) if settles else nullcontext():
             for index, event in some:
                 try:
-                    taken.append(_TAKERS[event["type"]](db, session, principal, event))
+                    taken.append(_TAKERS[event["type"]](locked, event))
                 except Invalid as refusal:
                     raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
     stored_now = [event.seq for event in taken if event.seq > before]
     if stored_now:
-        session.stream_behind(principal, stored_now[-1])
+        session.stream_behind(locked.actor, stored_now[-1])
     return taken
 
 
-def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
-    if decided := take_word(db, session, principal, event):
+def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
+    session = locked.session
+    if decided := take_word(locked, event):
         return decided
-    _check_readable(db, session, event["content"])
+    _check_readable(locked, event["content"])
     if session.unread >= MAX_UNREAD:
         raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
-    person = speakers.hear(db, session, principal, event.get("on_behalf_of"))
-    stored = session.emit(db, "user.message", {"content": event["content"], **person}, queued=True)
-    session.note(principal, "message.received", stored.id, **person)
+    person = speakers.hear(locked, event.get("on_behalf_of"))
+    stored = locked.emit("user.message", {"content": event["content"], **person}, queued=True)
+    locked.note("message.received", stored.id, **person)
     if session.status == "idle":
         session.stream_positions = {}  # of the previous run
-        session.run_again(db)
-        Turn.queue(db, session, 1)
-        Work.want(db, session)
+        locked.run_again()
+        Turn.queue(locked, 1)
+        Work.want(locked)
     else:
-        answer(db, session)
+        answer(locked)
     return stored
 
 
-def _check_readable(db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+def _check_readable(locked: Locked, content: list[dict[str, Any]]) -> None:
     """Raise Invalid, with the block, if the model of the session's agent cannot read a block of a message."""
     if all(block["type"] == "text" for block in content):
         return
-    model, defaults = session.configured(db)["model"], (session.policies or {}).get("model")
+    model, defaults = locked.session.configured(locked.db)["model"], locked.policies.get("model")
     entry = providers.serving(model["id"], providers.excluded(model, defaults))
     for index, block in enumerate(content):
         if entry and not entry.reads(block):
@@ -85,23 +85,24 @@ def _check_readable(db: Db, session: Session, content: list[dict[str, Any]]) -> 
             raise Invalid(f"content.{index}", message)
 
 
-def _take_interrupt(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+def _take_interrupt(locked: Locked, event: dict[str, Any]) -> Event:
+    session = locked.session
     if event.get("session_thread_id") not in {None, session.thread_id}:
         raise Invalid("session_thread_id", f"session {session.id} has one thread, {session.thread_id}; leave it out.")
-    stored = session.emit(db, "user.interrupt", {})
-    session.note(principal, "session.interrupted", session.id)
-    stop(db, session, principal)
+    stored = locked.emit("user.interrupt", {})
+    locked.note("session.interrupted", session.id)
+    stop(locked)
     return stored
 
 
-def _take_confirmation(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+def _take_confirmation(locked: Locked, event: dict[str, Any]) -> Event:
     if "approval_id" in event:
-        approval = db.get(Approval, event["approval_id"])
-        if approval is None or approval.session_id != session.id:
-            raise Invalid("approval_id", f"session {session.id} has no approval {event['approval_id']!r}.")
-        return _stored(db, session, approval, decide(db, session, principal, approval, event["decision"]))
-    call = _call(db, session, "tool_use_id", event["tool_use_id"])
-    approvals, _ = db.read(Approval.about(call.id), CallInput.about(call.id))  # a decision reads the input, too
+        approval = locked.db.get(Approval, event["approval_id"])
+        if approval is None or approval.session_id != locked.session.id:
+            raise Invalid("approval_id", f"session {locked.session.id} has no approval {event['approval_id']!r}.")
+        return _stored(locked, approval, decide(locked, approval, event["decision"]))
+    call = _call(locked, "tool_use_id", event["tool_use_id"])
+    approvals, _ = locked.db.read(Approval.about(call.id), CallInput.about(call.id))  # a decision reads the input, too
     approvals.sort(key=Approval.age)
     if not approvals:
         raise Invalid(
@@ -110,7 +111,7 @@ def _take_confirmation(db: Db, session: Session, principal: Principal, event: di
         )
     decision: Decision = event["decision"]
     approval = _decided_approval(approvals, decision)
-    return _stored(db, session, approval, decide(db, session, principal, approval, decision))
+    return _stored(locked, approval, decide(locked, approval, decision))
 
 
 def _decided_approval(approvals: list[Approval], decision: Decision) -> Approval:
@@ -134,25 +135,25 @@ def _decided_approval(approvals: list[Approval], decision: Decision) -> Approval
     return (pending or repeated or pending_questions or to_run or approvals)[-1]
 
 
-def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
     kind = next(k for k, (type_, _) in RESULTS.items() if type_ == event["type"])
     field = RESULTS[kind][1]
-    call = _call(db, session, field, event[field])
+    call = _call(locked, field, event[field])
     if call.kind != kind:
         wants = "the server runs: it takes no result from a client"
         takes = wants if call.kind in {"builtin", "mcp"} else f"takes a {RESULTS[call.kind][0]}"
         raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     if call.status == "with_client":
-        shown = echoes_of(db, call).value(content)
-        stored = session.emit(db, event["type"], {field: call.id, "content": shown, "is_error": is_error})
-        session.note(principal, "tool_call.answered", call.id, is_error=is_error)
-        call.settle(db, session, "done", content, is_error=is_error, by_client=True)
-        carry_on(db, session)
+        shown = echoes_of(locked.db, call).value(content)
+        stored = locked.emit(event["type"], {field: call.id, "content": shown, "is_error": is_error})
+        locked.note("tool_call.answered", call.id, is_error=is_error)
+        call.settle(locked, "done", content, is_error=is_error, by_client=True)
+        carry_on(locked)
         return stored
-    if call.status == "done" and CallResult.of(db, call.id).content == content and call.is_error == is_error:
+    if call.status == "done" and CallResult.of(locked.db, call.id).content == content and call.is_error == is_error:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
-        [stored] = db.find(Event, of_call, session=session.id, type=event["type"], field=field, call=call.id)
+        [stored] = locked.db.find(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
         return stored
     reason = "it awaits approval" if call.status == "asked" else f"it is {call.status} already"
     raise Invalid(field, f"{call.id} takes no result now: {reason}.")
@@ -169,20 +170,20 @@ _TAKERS = {
 }
 
 
-def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
-    ToolCall.of_turn(db, session)  # one read of all calls of the turn, which the next events mostly name
-    call = db.get(ToolCall, call_id)
-    if call is None or call.session_id != session.id:
+def _call(locked: Locked, field: str, call_id: str) -> ToolCall:
+    ToolCall.of_turn(locked)  # one read of all calls of the turn, which the next events mostly name
+    call = locked.db.get(ToolCall, call_id)
+    if call is None or call.session_id != locked.session.id:
         raise Invalid(
             field,
-            f"session {session.id} has no tool call {call_id!r}; use the id of the call's event.",
+            f"session {locked.session.id} has no tool call {call_id!r}; use the id of the call's event.",
         )
     return call
 
 
-def _stored(db: Db, session: Session, approval: Approval, event_id: str) -> Event:
-    fresh = [event for event in session.events if event.id == event_id]
+def _stored(locked: Locked, approval: Approval, event_id: str) -> Event:
+    fresh = [event for event in locked.events if event.id == event_id]
     if fresh:
         return fresh[0]
-    stored = db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=session.id, id=event_id)
+    stored = locked.db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=locked.session.id, id=event_id)
     return stored or confirmation.unsent(approval)

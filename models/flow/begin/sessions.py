@@ -17,6 +17,7 @@ from models.flow.spend.budgets import check_budgetable
 from models.outbox import removal
 from models.outbox.delivery import Caused, Delivery
 from models.session.approval.grant import Grant
+from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -39,7 +40,7 @@ def create(
     on_ask: str = "inbox",
     on_behalf_of: str | None = None,
     max_list_cost: Decimal | None = None,
-) -> Session:
+) -> Locked:
     """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
 
     `environment_id`: None for the built-in environment.
@@ -66,12 +67,12 @@ def create(
         makers=list(principal.makers) or None,
         max_list_cost=max_list_cost,
     )
-    session.begin(db, now, watched=watched).policies = as_policies(policies)
-    speakers.check(db, session, [speaker, *principal.makers])
+    locked = Locked(db, session, principal, now, watched, [], as_policies(policies))
+    speakers.check(locked, [speaker, *principal.makers])
     if max_list_cost is not None:
-        check_budgetable(db, session)
-    _record_creation(db, session, principal)
-    return session
+        check_budgetable(locked)
+    _record_creation(locked)
+    return locked
 
 
 def _idle(principal: Principal, version: AgentVersion, now: datetime, **columns: Any) -> Session:
@@ -97,40 +98,43 @@ def _idle(principal: Principal, version: AgentVersion, now: datetime, **columns:
     )
 
 
-def _record_creation(db: Db, session: Session, principal: Principal) -> None:
+def _record_creation(locked: Locked) -> None:
     """Insert the session, with its act and its webhook."""
+    session = locked.session
     details = {"agent": session.agent_id, "version": session.agent_version}
     if session.on_behalf_of:
         details["on_behalf_of"] = f"user:{session.on_behalf_of}"
-    session.note(principal, "session.created", session.id, **details)
-    if session.watched:
-        Delivery.cause(db, Caused("session.created", session.id))
-    db.insert(session)
+    locked.note("session.created", session.id, **details)
+    if locked.watched:
+        Delivery.cause(locked.db, Caused("session.created", session.id))
+    locked.db.insert(session)
 
 
-def archive(db: Db, session: Session, principal: Principal) -> None:
+def archive(locked: Locked) -> None:
     """End the session for good, and keep its history. Idempotent. Raises Conflict while the session runs."""
+    session = locked.session
     if session.status == "terminated":
         return
-    _quiet(db, session, principal, "archived")
-    Grant.end_all(db, session)
-    retire_work(db, session, also_held=True)
-    session.become("terminated")
-    session.archived_at = session.now
-    session.emit(db, "session.status_terminated", {})
-    session.note(principal, "session.archived", session.id)
+    _quiet(locked, "archived")
+    Grant.end_all(locked)
+    retire_work(locked, also_held=True)
+    locked.become("terminated")
+    session.archived_at = locked.now
+    locked.emit("session.status_terminated", {})
+    locked.note("session.archived", session.id)
 
 
-def delete(db: Db, session: Session, principal: Principal) -> None:
+def delete(locked: Locked) -> None:
     """Delete the session. Nobody sees its rows any more, and a sweep removes them. Its audit stays.
 
     Raises Conflict while the session runs.
     """
-    _quiet(db, session, principal, "deleted")
-    session.note(principal, "session.deleted", session.id)
+    db, session = locked.db, locked.session
+    _quiet(locked, "deleted")
+    locked.note("session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are hidden
     removal.begin(db, "session", session.id)
-    acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
+    acts.record(db, locked.actor, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
     Delivery.cause(db, Caused("session.deleted", session.id))
 
@@ -142,10 +146,12 @@ def gone(session_ids: list[str]) -> set[str]:
         return {session_id for (session_id,) in rows}
 
 
-def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
+def _quiet(locked: Locked, done: str) -> None:
     """Cancel everything that waits. Raises Conflict while a turn or a call is queued or runs. `done` is for the error."""
-    busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
-    if session.live or busy:
-        raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
-    Turn.read_queue(db, session, None)
-    stop(db, session, principal)
+    busy = [c for c in ToolCall.of_turn(locked) if c.status in {"queued", "running"}]
+    if locked.session.live or busy:
+        raise Conflict(
+            f"Session {locked.session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}."
+        )
+    Turn.read_queue(locked, None)
+    stop(locked)

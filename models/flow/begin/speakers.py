@@ -11,7 +11,7 @@ from models.errors import Invalid
 from models.flow.judge.grants import session_policies
 from models.people.member import Member
 from models.people.principal import PersonPrincipal
-from models.session.row import Session
+from models.session.locked import Locked
 
 _PREFIX = "user:"
 
@@ -31,23 +31,24 @@ def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
     return person_id
 
 
-def check(db: Db, session: Session, askers: Collection[str | None]) -> None:
+def check(locked: Locked, askers: Collection[str | None]) -> None:
     """Raise Invalid if calls of the session may need four eyes and nobody is known who asks for them."""
-    if not any(askers) and session_policies(db, session).four_eyes:
+    if not any(askers) and session_policies(locked).four_eyes:
         raise Invalid(
             "on_behalf_of",
             "calls of this agent need four eyes, so Assent must know who asks for them: name the person, such as user:user_...",
         )
 
 
-def hear(db: Db, session: Session, principal: Principal, on_behalf_of: str | None) -> dict[str, str]:
+def hear(locked: Locked, on_behalf_of: str | None) -> dict[str, str]:
     """Add the speaker of a message to the run's speakers. If the session is idle, a new run begins, with this speaker alone.
 
     The makers stay, as their messages do. Returns the event's fields about the speaker. Raises Invalid.
     """
-    speaker = named(db, principal, on_behalf_of)
-    makers = sorted({*(session.makers or ()), *principal.makers}) or None
-    check(db, session, [speaker, session.on_behalf_of, *(makers or ())])
+    session = locked.session
+    speaker = named(locked.db, locked.actor, on_behalf_of)
+    makers = sorted({*(session.makers or ()), *locked.actor.makers}) or None
+    check(locked, [speaker, session.on_behalf_of, *(makers or ())])
     before = [] if session.status == "idle" else session.speakers
     speakers = sorted({*before, *(person for person in (session.on_behalf_of, speaker) if person)})
     if (speakers, makers) != (session.speakers, session.makers):

@@ -3,20 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.errors import Conflict
 from models.flow.spend import budgets
 from models.pure.json.canonical import canonical
-from models.session.row import Session
+from models.session.locked import Locked
 from models.workspace.agent import patched
 
 
-def update(db: Db, session: Session, principal: Principal, changes: Mapping[str, Any]) -> None:
+def update(locked: Locked, changes: Mapping[str, Any]) -> None:
     """Apply `changes`: `title`, `metadata` (a patch; null deletes), `budget`, `tools` and `mcp_servers` (normal form). Idempotent.
 
     Raises Conflict for an archived session, and for tools while the session works; Invalid for too much metadata.
     """
+    session = locked.session
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and cannot be changed.")
     changed: dict[str, Any] = {}
@@ -27,15 +26,15 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
         if metadata != session.metadata_:
             session.metadata_ = changed["metadata"] = metadata
     lists = {name: changes[name] for name in ("tools", "mcp_servers") if name in changes}
-    if any(canonical(value) != canonical(session.configured(db).get(name) or []) for name, value in lists.items()):
+    if any(canonical(value) != canonical(session.configured(locked.db).get(name) or []) for name, value in lists.items()):
         if session.live:
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
         session.overrides = (session.overrides or {}) | lists
-        changed["agent"] = session.agent(db)
-    if "budget" in changes and budgets.replace(db, session, changes["budget"]):
+        changed["agent"] = session.agent(locked.db)
+    if "budget" in changes and budgets.replace(locked, changes["budget"]):
         changed["budget"] = session.budget
     if changed:
-        session.emit(db, "session.updated", changed)
-        session.note(principal, "session.updated", session.id, fields=sorted(changed))
+        locked.emit("session.updated", changed)
+        locked.note("session.updated", session.id, fields=sorted(changed))
     if "budget" in changed:
-        budgets.resume(db, session, principal)
+        budgets.resume(locked)

@@ -2,22 +2,23 @@
 
 from collections.abc import Sequence
 
+from models.audit.principal import system
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.carry_on.next_step import carry_on
 from models.session.approval import confirmation
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked, try_lock
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt, is_halted, passed
 
 
-def silent(db: Db, session: Session, calls: Sequence[ToolCall]) -> list[ToolCall]:
+def silent(locked: Locked, calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the calls whose client sent no result in time."""
     waiting = [(call, call.answer_by, call.deadline_from) for call in calls if call.status == "with_client"]
     timed = [(call, at, since) for call, at, since in waiting if at is not None and since is not None]
-    late = passed(db, [(at, since) for _, at, since in timed], session.now)
+    late = passed(locked.db, [(at, since) for _, at, since in timed], locked.now)
     return [call for (call, _, _), is_late in zip(timed, late, strict=True) if is_late]
 
 
@@ -41,25 +42,25 @@ def move_deadlines(db: Db, approvals: Sequence[Approval] = (), calls: Sequence[T
 def resume(workspace_id: str, session_id: str) -> None:
     """After a halt: move the deadlines of one session, and give held calls to their client. No-op if the session is locked."""
     with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session is None or is_halted(db):
+        locked = try_lock(db, session_id, system("sweep.end_halts", workspace_id))
+        if locked is None or is_halted(db):
             return
-        calls = ToolCall.of_turn(db, session)
+        calls = ToolCall.of_turn(locked)
         move_deadlines(db, Approval.pending(db, session_id), [call for call in calls if call.status == "with_client"])
         held = [call for call in calls if call.status == "held"]
         for call in held:
-            deliver(db, session, call)
+            deliver(locked, call)
         if held:
-            carry_on(db, session)
+            carry_on(locked)
 
 
-def deliver(db: Db, session: Session, call: ToolCall) -> None:
+def deliver(locked: Locked, call: ToolCall) -> None:
     """Give a held call to its client, with the confirmation that the client waits for, if the call's event is out already."""
-    allowed = [approval for approval in Approval.of_call(db, call.id) if approval.lets_run(call.input_sha256)]
+    allowed = [approval for approval in Approval.of_call(locked.db, call.id) if approval.lets_run(call.input_sha256)]
     seen = call.announced
-    call.deliver(db, session, allowed[-1].decided_shown if allowed else None)
+    call.deliver(locked, allowed[-1].decided_shown if allowed else None)
     if seen and allowed:
-        confirmation.send(db, session, allowed[-1])
+        confirmation.send(locked, allowed[-1])
 
 
 def settled(workspace_id: str, halt_id: str) -> None:

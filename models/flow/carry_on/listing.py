@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from models.database.rows import Db
 from models.pure import policy
 from models.pure.quorum import Quorum
 from models.pure.text.relative_time import number_with_noun
@@ -17,7 +16,7 @@ from models.session.approval import sentences
 from models.session.approval.face import MESSAGE, Face
 from models.session.approval.grant import rule_for
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.result import text
 
 MOST_LISTED = 10
@@ -38,9 +37,9 @@ class Listed:
     """The hashes of the inputs that the listing shows whole, by approval."""
 
     @classmethod
-    def newest(cls, db: Db, session: Session) -> "Listed | None":
+    def newest(cls, locked: Locked) -> "Listed | None":
         """Return the listing; None if the conversation shows something newer: a text, a result, a decision or a question."""
-        rows = db.rows(_NEWEST, session=session.id, quiet=list(QUIET), ours=OURS)
+        rows = locked.db.rows(_NEWEST, session=locked.session.id, quiet=list(QUIET), ours=OURS)
         ours, at = rows[0] if rows else (None, None)
         if not ours or ours["kind"] != "waiting":
             return None
@@ -56,24 +55,24 @@ _NEWEST = """
 """
 
 
-def is_stale(db: Db, session: Session) -> bool:
+def is_stale(locked: Locked) -> bool:
     """True if approvals wait, and the conversation shows something newer than their listing."""
-    return Listed.newest(db, session) is None and bool(Approval.pending(db, session.id))
+    return Listed.newest(locked) is None and bool(Approval.pending(locked.db, locked.session.id))
 
 
-def list_waiting(db: Db, session: Session, before: str = "") -> None:
+def list_waiting(locked: Locked, before: str = "") -> None:
     """Emit a message with the sentences `before` and a listing of the pending approvals. No-op if it would be empty.
 
     `session.status_idle` must follow in the same transaction, because the SDKs' runners expect it last.
     """
-    pending = Approval.pending(db, session.id)
+    pending = Approval.pending(locked.db, locked.session.id)
     listed = pending[:MOST_LISTED]
     parts = [before] if before else []
     if listed:
         parts += [_heading(pending), *map(_entry, listed), _guide(pending, listed)]
     if parts:
         shown = {approval.id: approval.runs for approval in listed if allowed_by_words(approval)}
-        say(db, session, "waiting", "\n\n".join(parts), [approval.id for approval in listed], shown_inputs=shown)
+        say(locked, "waiting", "\n\n".join(parts), [approval.id for approval in listed], shown_inputs=shown)
 
 
 def without_listings(written: str) -> str:
@@ -96,9 +95,9 @@ def without_listings(written: str) -> str:
     return "\n".join(kept + (listed or [])).strip()
 
 
-def say(db: Db, session: Session, kind: str, words: str, approval_ids: list[str], **more: Any) -> None:
+def say(locked: Locked, kind: str, words: str, approval_ids: list[str], **more: Any) -> None:
     """Emit a message of the conversation that the model did not write and never gets."""
-    session.emit(db, "agent.message", {"content": text(words), OURS: {"kind": kind, "approval_ids": approval_ids, **more}})
+    locked.emit("agent.message", {"content": text(words), OURS: {"kind": kind, "approval_ids": approval_ids, **more}})
 
 
 def by_words(approval: Approval) -> bool:

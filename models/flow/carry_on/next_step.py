@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.flow.carry_on.hosted_work import retire_work
 from models.flow.carry_on.listing import is_stale, list_waiting
 from models.flow.carry_on.next_move import all_settled, waits_for
@@ -15,7 +13,7 @@ from models.pure.states import NEEDS_SOMEBODY
 from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.echoes import NO_ECHOES
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
@@ -26,120 +24,123 @@ from models.session.work import Work
 BUDGET_REACHED = {"type": "budget_reached"}
 
 
-def carry_on(db: Db, session: Session) -> None:
+def carry_on(locked: Locked) -> None:
     """Take the next step after a change to the calls of the current turn: wait, run, start the next turn, or finish stopping.
 
     Within `one_step` the step follows at its end.
     """
-    if session.holds_step:
-        session.owes_step = True
+    session = locked.session
+    if locked.holds_step:
+        locked.owes_step = True
         return
-    calls = ToolCall.of_turn(db, session)
+    calls = ToolCall.of_turn(locked)
     if session.status == "stopping":
         if not any(call.status == "running" for call in calls):
-            rest(db, session, session.stop_reason or {"type": "end_turn"})
+            rest(locked, session.stop_reason or {"type": "end_turn"})
         return
     needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
         asks_for_budget = all(call.asks_for_money for call in needing)
         tools = {"type": "requires_action", "event_ids": [call.id for call in needing]}
-        wait(db, session, BUDGET_REACHED if asks_for_budget else tools)
+        wait(locked, BUDGET_REACHED if asks_for_budget else tools)
         return
     if any(call.asks_for_money and call.status != "answered" for call in calls):
-        rest(db, session, BUDGET_REACHED)
+        rest(locked, BUDGET_REACHED)
         return
-    session.run_again(db)
+    locked.run_again()
     if all_settled(call.status for call in calls):
-        Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+        Turn.queue(locked, 1 if session.unread else session.turn_count + 1)
 
 
 @contextmanager
-def one_step(db: Db, session: Session) -> Iterator[None]:
+def one_step(locked: Locked) -> Iterator[None]:
     """Take one step after all changes of the block, so that people and webhooks hear once what waits now."""
-    session.holds_step, session.owes_step = True, False
+    locked.holds_step, locked.owes_step = True, False
     yield
-    session.holds_step = False
-    if session.owes_step:
-        carry_on(db, session)
+    locked.holds_step = False
+    if locked.owes_step:
+        carry_on(locked)
 
 
-def go_on(db: Db, session: Session) -> None:
+def go_on(locked: Locked) -> None:
     """Start the next turn of a run that rested at a budget or spend limit."""
-    session.run_again(db)
-    Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
-    Work.want(db, session)
+    locked.run_again()
+    Turn.queue(locked, 1 if locked.session.unread else locked.session.turn_count + 1)
+    Work.want(locked)
 
 
-def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
+def rest(locked: Locked, stop_reason: dict[str, Any], **more: Any) -> None:
     """End the run: the session is idle. If messages wait, they start the next run at once."""
-    if session.unread:
-        session.run_again(db)
-        Turn.queue(db, session, 1)
-        Work.want(db, session)
+    if locked.session.unread:
+        locked.run_again()
+        Turn.queue(locked, 1)
+        Work.want(locked)
         return
-    session.become("idle")
-    retire_work(db, session)
-    session.stop_reason = stop_reason
-    session.emit(db, "session.status_idle", {"stop_reason": stop_reason} | more)
+    locked.become("idle")
+    retire_work(locked)
+    locked.session.stop_reason = stop_reason
+    locked.emit("session.status_idle", {"stop_reason": stop_reason} | more)
 
 
-def stop(db: Db, session: Session, principal: Principal, why: str | None = None) -> None:
+def stop(locked: Locked, why: str | None = None) -> None:
     """Stop the run: discard a reply in flight, cancel calls that have not started, and tell running calls to end.
 
     The session is idle when these have ended. `why` is for its stop reason.
     """
+    session = locked.session
     if session.status in {"idle", "terminated"}:
         return
-    session.become("stopping")
-    session.stop_reason = {"type": "end_turn", "ended_by": str(principal)} | ({"message": why} if why else {})
-    turn = db.get(Turn, session.turn_id)
+    locked.become("stopping")
+    session.stop_reason = {"type": "end_turn", "ended_by": str(locked.actor)} | ({"message": why} if why else {})
+    turn = locked.db.get(Turn, session.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
-            end_unreported(db, session, turn)
-        turn.cancel(db, session)
-    for call in ToolCall.of_turn(db, session):
-        _stop_call(db, session, principal, call)
-    carry_on(db, session)
+            end_unreported(locked, turn)
+        turn.cancel(locked)
+    for call in ToolCall.of_turn(locked):
+        _stop_call(locked, call)
+    carry_on(locked)
 
 
-def end_unreported(db: Db, session: Session, turn: Turn) -> None:
+def end_unreported(locked: Locked, turn: Turn) -> None:
     """End an attempt that its worker did not report: count the highest charge that it may have caused, and close its request.
 
     A worker that is alive replaces the estimate later (`models.flow.run.turns.correct_usage`).
     """
     charge = Charge.of(turn.quote).for_early_end(None) if turn.quote else None
-    TurnUsage.record(db, session, turn, [charge] if charge else [])
-    turn.end_span(db, session, charge.usage if charge else NOTHING, is_error=True)
+    TurnUsage.record(locked, turn, [charge] if charge else [])
+    turn.end_span(locked, charge.usage if charge else NOTHING, is_error=True)
 
 
-def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:
+def _stop_call(locked: Locked, call: ToolCall) -> None:
     say = words.cancelled
     if call.status in {"asked", "unknown"}:
-        for approval in Approval.of_call(db, call.id):
+        for approval in Approval.of_call(locked.db, call.id):
             if approval.status == "pending":
                 say = approval.traits.interrupted
-                approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
+                approval.close(locked, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
-        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
+        call.settle(locked, "cancelled", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
     elif call.status in {"asked", "queued", "held", "with_client"}:
-        call.settle(db, session, "cancelled", text(say()), is_error=True, echoes=NO_ECHOES)
+        call.settle(locked, "cancelled", text(say()), is_error=True, echoes=NO_ECHOES)
     elif call.status == "running" and call.cancel_requested_at is None:
-        call.cancel_requested_at = session.now
+        call.cancel_requested_at = locked.now
 
 
-def wait(db: Db, session: Session, reason: dict[str, Any]) -> None:
+def wait(locked: Locked, reason: dict[str, Any]) -> None:
     """Have the session wait for somebody, and emit the reason; with chat approvals, after a listing.
 
     Emits nothing if the session waits for the same reason already, unless its listing is stale.
     """
-    session.waits_for = waits_for(call.status for call in ToolCall.of_turn(db, session))
+    session = locked.session
+    session.waits_for = waits_for(call.status for call in ToolCall.of_turn(locked))
     if session.status == "waiting" and session.stop_reason == reason:
-        if session.chat_approvals and is_stale(db, session):
-            list_waiting(db, session)
-            session.rest_again(db)
+        if session.chat_approvals and is_stale(locked):
+            list_waiting(locked)
+            locked.rest_again()
         return
-    session.become("waiting")
+    locked.become("waiting")
     session.stop_reason = reason
     if session.chat_approvals:
-        list_waiting(db, session)
-    session.emit(db, "session.status_idle", {"stop_reason": reason})
+        list_waiting(locked)
+    locked.emit("session.status_idle", {"stop_reason": reason})

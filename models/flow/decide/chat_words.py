@@ -5,21 +5,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.flow.carry_on.listing import Listed, allowed_by_words, by_words, covered, list_waiting, say
 from models.flow.carry_on.next_step import one_step
 from models.flow.decide.decisions import check, decide
 from models.flow.decide.edits import check_runs
 from models.flow.judge.approvers import described
-from models.flow.judge.grants import session_policies, workspace_policies
+from models.flow.judge.grants import session_policies
 from models.pure import chat
 from models.session.approval.deadline import overdue
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.event import Event
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
 READ_SECONDS = 2
@@ -35,53 +33,57 @@ class _About:
     """The hashes of the inputs that the writer was shown, by approval."""
 
 
-def take_word(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event | None:
+def take_word(locked: Locked, event: dict[str, Any]) -> Event | None:
     """Decide by a chat word. Returns the word's event, or None if the message is not a chat word or no approval waits."""
-    word = _word(db, session, event)
-    pending = Approval.pending(db, session.id) if word else []
+    word = _word(locked, event)
+    pending = Approval.pending(locked.db, locked.session.id) if word else []
     if word is None or not pending:
         return None
-    about = _about(db, session, pending, event.get("seen"))
-    stored = session.emit(db, "user.message", {"content": event["content"]})
-    session.note(principal, "message.received", stored.id)
-    why_not = about if isinstance(about, str) else _decide(db, session, principal, word, pending, about)
+    about = _about(locked, pending, event.get("seen"))
+    stored = locked.emit("user.message", {"content": event["content"]})
+    locked.note("message.received", stored.id)
+    why_not = about if isinstance(about, str) else _decide(locked, word, pending, about)
     if why_not:
-        list_again(db, session, f"Nothing was decided: {why_not}")
+        list_again(locked, f"Nothing was decided: {why_not}")
     return stored
 
 
-def answer(db: Db, session: Session) -> None:
+def answer(locked: Locked) -> None:
     """List again what waits, after a message that is not a chat word, so that its writer learns why the agent does not reply."""
-    if session.chat_approvals and session.status == "waiting" and Approval.pending(db, session.id):
-        list_again(db, session, "Your message is sent to the agent when it goes on.")
+    session = locked.session
+    if session.chat_approvals and session.status == "waiting" and Approval.pending(locked.db, session.id):
+        list_again(locked, "Your message is sent to the agent when it goes on.")
 
 
-def list_again(db: Db, session: Session, before: str) -> None:
+def list_again(locked: Locked, before: str) -> None:
     """List what waits after the sentence `before`. The idle event comes last, as the SDKs' runners expect."""
-    list_waiting(db, session, before)
-    session.rest_again(db)
+    list_waiting(locked, before)
+    locked.rest_again()
 
 
-def _word(db: Db, session: Session, event: dict[str, Any]) -> chat.Word | None:
+def _word(locked: Locked, event: dict[str, Any]) -> chat.Word | None:
     content = event["content"]
-    if not session.chat_approvals or len(content) != 1 or content[0]["type"] != "text":
+    if not locked.session.chat_approvals or len(content) != 1 or content[0]["type"] != "text":
         return None
-    return chat.meaning(content[0]["text"], workspace_policies(db, session)["chat_words"])
+    return chat.meaning(content[0]["text"], locked.policies["chat_words"])
 
 
-def _about(db: Db, session: Session, pending: list[Approval], seen: str | None) -> _About | str:
+def _about(locked: Locked, pending: list[Approval], seen: str | None) -> _About | str:
     """Return the approvals to which the word refers, or why they are not certain, as the end of a sentence."""
+    session = locked.session
     if seen is not None:
-        last = db.value("SELECT seq FROM event WHERE session_id = %(session)s AND id = %(seen)s", session=session.id, seen=seen)
+        last = locked.db.value(
+            "SELECT seq FROM event WHERE session_id = %(session)s AND id = %(seen)s", session=session.id, seen=seen
+        )
         if last is None:
             raise Invalid("seen", f"session {session.id} has no event {seen!r}; send the id of the last event that was shown.")
-        shown = {approval_id for (approval_id,) in db.rows(_SHOWN, session=session.id, last=last)}
+        shown = {approval_id for (approval_id,) in locked.db.rows(_SHOWN, session=session.id, last=last)}
         about = [approval for approval in pending if approval.id in shown]
         return _About(about) if about else "what waits was asked after the last event that you were shown."
-    listed = Listed.newest(db, session)
+    listed = Listed.newest(locked)
     if listed is None:
         return "something has changed since you were told what waits. Look again, then repeat your answer."
-    if session.now - listed.at < timedelta(seconds=READ_SECONDS):
+    if locked.now - listed.at < timedelta(seconds=READ_SECONDS):
         return f"your answer came less than {READ_SECONDS} s after what it would decide. Look again, then repeat it."
     return _About([approval for approval in pending if approval.id in listed.approval_ids], listed.shown_inputs)
 
@@ -92,55 +94,56 @@ _SHOWN = """
 """
 
 
-def _decide(db: Db, session: Session, principal: Principal, word: chat.Word, pending: list[Approval], about: _About) -> str | None:
+def _decide(locked: Locked, word: chat.Word, pending: list[Approval], about: _About) -> str | None:
     """Decide as the word says. Returns why nothing was decided, as the end of a sentence; None if something was."""
     if word.result == "unclear":
         return "it is not clear whether your message allows or denies. It was not sent to the agent."
-    if "approvals" not in principal.scopes:
+    if "approvals" not in locked.actor.scopes:
         return "this API key may send messages, but it may not decide."
     if word.result == "allow" and len(about.approvals) > 1 and not word.all:
         return f'{len(about.approvals)} decisions wait. Say "approve all", or decide them one by one.'
-    chosen = _choice(db, session, word, about.approvals)
+    chosen = _choice(locked, word, about.approvals)
     if isinstance(chosen, str):
         return chosen
     granted = covered(chosen, pending) if word.all else {}
     decisions = _decisions(word, chosen, granted, about.shown_inputs)
     try:
         for approval, decision in decisions:
-            check(db, session, principal, approval, decision)
+            check(locked, approval, decision)
             if word.result == "allow":
-                check_runs(db, session, approval, db.get_one(ToolCall, approval.tool_call_id))
+                check_runs(locked, approval, locked.db.get_one(ToolCall, approval.tool_call_id))
     except Refusal as refusal:
         return str(refusal)
-    _carry_out(db, session, principal, decisions, _grants(chosen, granted) if word.all else "")
+    _carry_out(locked, decisions, _grants(chosen, granted) if word.all else "")
     return None
 
 
-def _carry_out(db: Db, session: Session, principal: Principal, decisions: list[tuple[Approval, Decision]], words: str) -> None:
+def _carry_out(locked: Locked, decisions: list[tuple[Approval, Decision]], words: str) -> None:
     """Make the decisions. `words` tell what `approve all` allows from then on."""
-    with one_step(db, session):
+    session = locked.session
+    with one_step(locked):
         for approval, decision in decisions:
-            decide(db, session, principal, approval, decision)
+            decide(locked, approval, decision)
         if words:
-            say(db, session, "decided", words, [approval.id for approval, _ in decisions])
+            say(locked, "decided", words, [approval.id for approval, _ in decisions])
         before = session.last_seq
     if session.status == "waiting" and session.last_seq == before:  # for the same calls, which the client now runs
-        session.rest_again(db)
+        locked.rest_again()
 
 
-def _choice(db: Db, session: Session, word: chat.Word, approvals: list[Approval]) -> list[Approval] | str:
+def _choice(locked: Locked, word: chat.Word, approvals: list[Approval]) -> list[Approval] | str:
     """Return those of the approvals that the word decides, or why it decides none."""
-    late = overdue(db, approvals, session.now)
+    late = overdue(locked.db, approvals, locked.now)
     waiting = [approval for approval in approvals if approval not in late]
     if not waiting:
         return "the deadline has passed."
-    rules = session_policies(db, session)
+    rules = session_policies(locked)
     for approval in waiting:
-        approval.tighten(db, rules.quorum(approval.tool, approval.level))
+        approval.tighten(locked.db, rules.quorum(approval.tool, approval.level))
     by_word = [approval for approval in waiting if by_words(approval)]
     if not by_word:
         one = next((approval for approval in waiting if approval.traits.asks_to_run), None)
-        return f"words in a chat do not decide {one.tool}. {described(db, one)}" if one else "no word decides what waits."
+        return f"words in a chat do not decide {one.tool}. {described(locked.db, one)}" if one else "no word decides what waits."
     if word.result == "deny":
         return by_word
     if allowed := [approval for approval in by_word if allowed_by_words(approval)]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from models.audit.principal import Principal, system
+from models.audit.principal import system
 from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Conflict, Refusal
@@ -17,7 +17,7 @@ from models.pure.text import words
 from models.session.approval.deadline import DeadlinePassed, overdue, remind
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked, try_lock
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
@@ -29,35 +29,34 @@ T = TypeVar("T")
 def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
     """Expire the overdue approvals of one session, in a transaction of its own. Returns how many; 0 if the session is locked."""
     with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session is None:
+        locked = try_lock(db, session_id, system("sweep.expire_approvals", workspace_id))
+        if locked is None:
             return 0
-        due = overdue(db, Approval.pending(db, session_id), session.now)[:limit]
-        by = system("sweep.expire_approvals", workspace_id)
+        due = overdue(db, Approval.pending(db, session_id), locked.now)[:limit]
         ends = any(deadline_effect(approval) == "end_run" for approval in due)
         for approval in due:
             if deadline_effect(approval) != "escalate":
-                _expire(db, session, by, approval, ends=ends)
+                _expire(locked, approval, ends=ends)
             elif not ends:
-                escalate(db, session, by, approval)
+                escalate(locked, approval)
         if ends:
-            stop(db, session, by, "Nobody decided in time.")
+            stop(locked, "Nobody decided in time.")
         elif due:
-            carry_on(db, session)
+            carry_on(locked)
         return len(due)
 
 
 def remind_due(workspace_id: str, session_id: str) -> int:
     """Emit the reminders that are due in one session, once per approval. Returns how many; 0 if the session is locked."""
     with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session is None:
+        locked = try_lock(db, session_id, system("sweep.remind_approvers", workspace_id))
+        if locked is None:
             return 0
         waiting = [] if Halt.current(db) else Approval.pending(db, session_id)
         move_deadlines(db, waiting)
-        waiting = [a for a in waiting if a.remind_at is not None and a.remind_at <= session.now]
+        waiting = [a for a in waiting if a.remind_at is not None and a.remind_at <= locked.now]
         for approval in waiting:
-            remind(db, session, approval, system("sweep.remind_approvers", workspace_id))
+            remind(locked, approval)
         return len(waiting)
 
 
@@ -94,23 +93,23 @@ def too_late(late: DeadlinePassed) -> Conflict:
         return late if approval is None or approval.status == "pending" else taken(approval)
 
 
-def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
+def _expire(locked: Locked, approval: Approval, *, ends: bool) -> None:
     """Apply `on_timeout` to one approval. `ends`: the run ends, so nothing is allowed."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
-    call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.traits.asks_to_run and approval.on_timeout == "allow" and not ends and _may_allow(db, session, approval, call):
-        approval.close(db, session, by, "allowed", Decision("allow"))
-        call.release(db, session)
+    call = locked.db.get_one(ToolCall, approval.tool_call_id)
+    if approval.traits.asks_to_run and approval.on_timeout == "allow" and not ends and _may_allow(locked, approval, call):
+        approval.close(locked, "allowed", Decision("allow"))
+        call.release(locked)
         return
-    approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
+    approval.close(locked, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
     status, say = approval.traits.silence
-    call.settle(db, session, status, text(say(seconds)), is_error=True)
+    call.settle(locked, status, text(say(seconds)), is_error=True)
 
 
-def _may_allow(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
+def _may_allow(locked: Locked, approval: Approval, call: ToolCall) -> bool:
     """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
-    rules = session_policies(db, session)
-    call_input = CallInput.of(db, call.id)
+    rules = session_policies(locked)
+    call_input = CallInput.of(locked.db, call.id)
     verdict = verdict_on(rules, call, call_input)
     if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False

@@ -17,11 +17,11 @@ from models.session.approval.deadline import DeadlinePassed, overdue
 from models.session.approval.decision import Decision
 from models.session.approval.grant import is_exact, rule_for
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
 
-def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
+def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
     """Decide an approval. The first decision wins. Returns the id of the `user.tool_confirmation` that stores it.
 
     A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. An equal
@@ -31,37 +31,37 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     """
     decision = named(approval, decision)
     if approval.status != "pending":
-        return _repeated(db, principal, approval, decision)
-    right = check(db, session, principal, approval, decision)
-    call = db.get_one(ToolCall, approval.tool_call_id)
+        return _repeated(locked.db, locked.actor, approval, decision)
+    right = check(locked, approval, decision)
+    call = locked.db.get_one(ToolCall, approval.tool_call_id)
     if decision.updated_input is not None and approval.traits.takes_edits:
-        take_edit(db, session, principal, approval, call, decision.updated_input)
+        take_edit(locked, approval, call, decision.updated_input)
         _check_offered(approval, replace(decision, updated_input=None))
     if right is not None:
-        _check_vote(db, session, approval, call, decision)
-        agreed, event_id = votes.cast(db, session, principal, right, approval, decision)
+        _check_vote(locked, approval, call, decision)
+        agreed, event_id = votes.cast(locked, right, approval, decision)
         if agreed is None:
             return event_id
         decision = agreed
-    event_id = CARRY_OUT[approval.kind](db, session, principal, approval, call, decision)
-    if (seq := next((event.seq for event in session.events if event.id == event_id), None)) is not None:
-        session.stream_behind(principal, seq)
+    event_id = CARRY_OUT[approval.kind](locked, approval, call, decision)
+    if (seq := next((event.seq for event in locked.events if event.id == event_id), None)) is not None:
+        locked.session.stream_behind(locked.actor, seq)
     if decision.interrupt:
-        stop(db, session, principal, decision.deny_message)
+        stop(locked, decision.deny_message)
     else:
-        carry_on(db, session)
+        carry_on(locked)
     return event_id
 
 
-def check(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> Right | None:
+def check(locked: Locked, approval: Approval, decision: Decision) -> Right | None:
     """Return the right by which the principal decides a pending approval. None for an API key.
 
     Raises the errors of `decide`, but for those of the input that would run: `models.flow.decide.edits` has these.
     """
-    if overdue(db, [approval], session.now):
+    if overdue(locked.db, [approval], locked.now):
         raise DeadlinePassed(approval)
-    approval.tighten(db, session_policies(db, session).quorum(approval.tool, approval.level))
-    right = votes.right_to_decide(db, session, principal, approval, decision)
+    approval.tighten(locked.db, session_policies(locked).quorum(approval.tool, approval.level))
+    right = votes.right_to_decide(locked, approval, decision)
     _check(approval, decision)
     _check_offered(approval, decision)
     return right
@@ -117,11 +117,11 @@ def _check_offered(approval: Approval, decision: Decision) -> None:
         raise Forbidden(f"{why} Nothing was decided.")
 
 
-def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, decision: Decision) -> None:
+def _check_vote(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> None:
     """Raise the errors of the decision itself, so that a vote that could not take effect is not counted."""
     if decision.result != "allow" or not approval.traits.asks_to_run:
         return
     if decision.scope != "once":
         rule_for(approval, decision.match)
     if not decision.respond:
-        check_runs(db, session, approval, call)
+        check_runs(locked, approval, call)

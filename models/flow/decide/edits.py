@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow.judge import votes
 from models.flow.judge.grants import session_policies, verdict_on
@@ -14,37 +12,37 @@ from models.pure.json.canonical import digest
 from models.pure.json.fitting import misfit
 from models.pure.quorum import Quorum
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.proposal import MAX_INPUT_BYTES
 from models.session.tool_call.row import ToolCall
 
 
-def take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]) -> None:
+def take_edit(locked: Locked, approval: Approval, call: ToolCall, updated: dict[str, Any]) -> None:
     """Store the decision's `updated_input` as the input that would run. Votes for the former input are void.
 
     Raises Invalid if the updated input is too long, misplaces a marker, does not fit the tool's schema, or is denied by a rule; and
     with four eyes, if nobody is left who may allow it.
     """
-    edited, shown, secrets = _edited(db, session, principal, approval, call, updated)
+    edited, shown, secrets = _edited(locked, approval, call, updated)
     if digest(edited) == approval.runs:  # to Python, 1 is True
         return
-    votes.void(db, session, principal, approval)
+    votes.void(locked, approval)
     if digest(edited) == call.input_sha256:
-        approval.unedit(CallInput.of(db, call.id).askers(session))
+        approval.unedit(CallInput.of(locked.db, call.id).askers(locked))
         return
-    CallInput.of(db, call.id).add_secrets(secrets)
-    approval.edit(edited, shown, principal)
+    CallInput.of(locked.db, call.id).add_secrets(secrets)
+    approval.edit(edited, shown, locked.actor)
     quorum = Quorum.of(approval.quorum)
-    if quorum.four_eyes and (lack := shortage(db, quorum, approval.started_by)):
+    if quorum.four_eyes and (lack := shortage(locked.db, quorum, approval.started_by)):
         raise Invalid("updated_input", f"with four eyes, somebody else must allow what you edited. {lack} Nothing was decided.")
 
 
-def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:
+def check_runs(locked: Locked, approval: Approval, call: ToolCall) -> None:
     """Raise Conflict if a rule now denies the input that would run, Invalid if that input no longer fits the tool's schema."""
-    call_input = CallInput.of(db, call.id)
+    call_input = CallInput.of(locked.db, call.id)
     runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
-    verdict = verdict_on(session_policies(db, session), call, call_input, instead=runs)
+    verdict = verdict_on(session_policies(locked), call, call_input, instead=runs)
     if verdict.effect == "deny":
         message = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
         raise Conflict(message, {"rule": verdict.rule})
@@ -55,13 +53,13 @@ def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> 
 
 
 def _edited(
-    db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]
+    locked: Locked, approval: Approval, call: ToolCall, updated: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:
     """Return `updated` with the values behind its markers, `updated` with all secrets masked, and the secrets of the former.
 
     The masked input is built from `updated`, so a marker stays a marker even if the text around it changed.
     """
-    schema, call_input = approval.input_schema, CallInput.of(db, call.id)
+    schema, call_input = approval.input_schema, CallInput.of(locked.db, call.id)
     before = json.loads(approval.decided_input) if approval.decided_input else call_input.input
     if len(json.dumps(updated)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
@@ -70,14 +68,14 @@ def _edited(
             updated,
             before,
             approval.decided_shown or approval.masked.arguments,
-            may_see="reveal" in principal.scopes,
+            may_see="reveal" in locked.actor.scopes,
         )
         digest(edited)
     except (ValueError, RecursionError) as error:
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(session_policies(db, session), call, call_input, instead=edited) if approval.traits.asks_to_run else None
+    verdict = verdict_on(session_policies(locked), call, call_input, instead=edited) if approval.traits.asks_to_run else None
     if verdict and verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
     shown = masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).arguments)

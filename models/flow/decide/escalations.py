@@ -3,13 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.pure.quorum import Escalation, Quorum
 from models.pure.times import rfc3339
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.settings import settings
 
 
@@ -23,18 +21,18 @@ def deadline_effect(approval: Approval) -> str:
     return "escalate" if approval.level < len(escalation.seconds) else escalation.then
 
 
-def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> None:
+def escalate(locked: Locked, approval: Approval) -> None:
     """Pass an approval to its next level: more approvers, and a deadline from now on. Votes stay valid."""
     escalation, present = Escalation.of(approval.escalation or {}), Quorum.of(approval.quorum)
     quorum, seconds = escalation.quorums[approval.level], escalation.seconds[approval.level]
     quorum = quorum.and_also(replace(present, approvers=()))
     remind = settings().remind_after_seconds
     approval.level += 1
-    approval.require(db, quorum)
-    approval.expires_at, approval.deadline_from = session.now + timedelta(seconds=seconds), session.now
-    approval.remind_at = session.now + timedelta(seconds=remind) if remind and remind < seconds else None
+    approval.require(locked.db, quorum)
+    approval.expires_at, approval.deadline_from = locked.now + timedelta(seconds=seconds), locked.now
+    approval.remind_at = locked.now + timedelta(seconds=remind) if remind and remind < seconds else None
     facts = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": rfc3339(approval.expires_at)}
     about = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
-    session.emit(db, "approval.escalated", about | facts | approval_events.voting(db, approval))
+    locked.emit("approval.escalated", about | facts | approval_events.voting(locked.db, approval))
     approvers = [list(one) for one in quorum.approvers]
-    session.note(by, "approval.escalated", approval.id, **facts, approvers=approvers, required_approvals=quorum.required_people)
+    locked.note("approval.escalated", approval.id, **facts, approvers=approvers, required_approvals=quorum.required_people)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid
@@ -14,6 +13,7 @@ from models.policy.session_policies import SessionPolicies
 from models.pure.quorum import Quorum
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.locked import Locked
 from models.session.row import Session
 from models.workspace.halt import passed
 from models.workspace.row import Workspace
@@ -48,20 +48,20 @@ def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     return "Whoever started the run may not decide this call." if quorum.four_eyes else ""
 
 
-def decide_by_link(db: Db, session: Session, person: Principal, approval: Approval, link: Link, decision: Decision) -> None:
+def decide_by_link(locked: Locked, approval: Approval, link: Link, decision: Decision) -> None:
     """Decide for the link's person, whose code was right, and mark the link as used. The session, approval and link are locked.
 
     Raises Conflict if the link no longer decides; Forbidden if only a sign-in decides; Invalid for a decision that is
     more than to allow once, to deny, or to deny with a message; and whatever `decide` raises.
     """
-    if link.used_at is not None or link.person_id != person.id or link.approval_id != approval.id:
+    if link.used_at is not None or link.person_id != locked.actor.id or link.approval_id != approval.id:
         raise Conflict("This link was used before. Nothing was decided.")
-    standing = state(db, session, approval, link, session.now)
+    standing = state(locked.db, locked.session, approval, link, locked.now)
     if standing == "sign_in":
-        raise Forbidden(f"Sign in to decide this. {why_sign_in(db, session, approval)}")
+        raise Forbidden(f"Sign in to decide this. {why_sign_in(locked.db, locked.session, approval)}")
     if standing != "open":
         raise Conflict("This link decides nothing any more. Nothing was decided.")
     if decision.stored.keys() - _BY_CODE:
         raise Invalid("do", "a link only allows once or denies; sign in for any other answer.")
-    decide(db, session, person, approval, replace(decision, expected_input_sha256=link.input_sha256, link_id=link.id))
-    link.used_at = clock.now(db)
+    decide(locked, approval, replace(decision, expected_input_sha256=link.input_sha256, link_id=link.id))
+    link.used_at = clock.now(locked.db)

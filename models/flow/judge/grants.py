@@ -23,62 +23,58 @@ from models.session.approval.decision import Decision
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.approval.vote import Ballot
+from models.session.locked import Locked, try_lock
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.proposal import Proposal
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
-from models.workspace.row import Workspace
 from models.workspace.toolset import listed
 
 
-def session_policies(db: Db, session: Session) -> SessionPolicies:
+def session_policies(locked: Locked) -> SessionPolicies:
     """Return the policies that apply to the session's calls now."""
+    db, session = locked.db, locked.session
     agent = session.agent(db)
-    return SessionPolicies.of(agent, workspace_policies(db, session), listed(db, agent)).in_session(git_written=session.git_written)
+    return SessionPolicies.of(agent, locked.policies, listed(db, agent)).in_session(git_written=session.git_written)
 
 
-def workspace_policies(db: Db, session: Session) -> dict[str, Any]:
-    """Return the policies of the session's workspace, as `models.policy.session_policies` needs them. Read once per transaction."""
-    if session.policies is None:
-        session.policies = Workspace.policies(db)
-    return session.policies
-
-
-def judge_proposals(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:
+def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdict]:
     """Return a verdict on each proposed call, in order. Counts each use of a grant, in this transaction."""
     if not proposals:
         return []
-    rules = session_policies(db, session)
+    rules = session_policies(locked)
     verdicts = [rules.judge(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
-    grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}), session.askers)
+    usable = Grant.to_use(locked.db, locked.session.id, {each.name for each in proposals})
+    grants = counting(locked, rules, usable, locked.session.askers)
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
-            verdicts[position] = _granted(db, session, rules, grants, each.name, each)
+            verdicts[position] = _granted(locked, rules, grants, each.name, each)
     return verdicts
 
 
 def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int | None:
     """Allow the waiting calls of one session that a grant covers now. Returns how many; None if the session is locked."""
     with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session is None:
+        locked = try_lock(db, session_id, system("sweep.release_granted", workspace_id))
+        if locked is None:
             return None
         pending = [approval for approval in Approval.pending(db, session_id) if approval.traits.asks_to_run]
-        late = overdue(db, pending, session.now)
+        late = overdue(db, pending, locked.now)
         waiting = [approval for approval in pending if approval not in late]
-        rules = session_policies(db, session)
-        grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}), session.askers)
+        rules = session_policies(locked)
+        usable = Grant.to_use(db, session_id, {each.tool for each in waiting})
+        grants = counting(locked, rules, usable, locked.session.askers)
         released = 0
         for approval in waiting if grants else ():
-            released += _release(db, session, rules, grants, approval)
+            released += _release(locked, rules, grants, approval)
             if released == limit:
                 break
         if released:
-            carry_on(db, session)
+            carry_on(locked)
         return released
 
 
@@ -90,13 +86,14 @@ def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> No
             grant.swept_to, grant.swept_at = to, clock.now(db) if over else None
 
 
-def granted_now(db: Db, session: Session, rules: SessionPolicies, call: ToolCall) -> bool:
+def granted_now(locked: Locked, rules: SessionPolicies, call: ToolCall) -> bool:
     """True if grants cover a call whose earlier permission no longer holds. Counts their use."""
-    call_input = CallInput.of(db, call.id)
+    session = locked.session
+    call_input = CallInput.of(locked.db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
-    grants = counting(db, session, rules, Grant.to_use(db, session.id, {call.name}), call_input.askers(session))
-    verdict = _granted(db, session, rules, grants, call.name, call_input)
+    grants = counting(locked, rules, Grant.to_use(locked.db, session.id, {call.name}), call_input.askers(locked))
+    verdict = _granted(locked, rules, grants, call.name, call_input)
     if verdict.effect == "allow":
         call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]
     return verdict.effect == "allow"
@@ -127,8 +124,7 @@ def identity_of(rules: SessionPolicies, session: Session, call: ToolCall, call_i
 
 
 def ask_instead(
-    db: Db,
-    session: Session,
+    locked: Locked,
     call: ToolCall,
     asking: Asking,
     *,
@@ -142,16 +138,16 @@ def ask_instead(
     `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it. If the session's `on_ask` is `deny`,
     the call is refused.
     """
-    if session.on_ask == "deny":
-        refuse(db, session, call, words.unasked(rule or call.rule), words.cannot_approve())
+    if locked.session.on_ask == "deny":
+        refuse(locked, call, words.unasked(rule or call.rule), words.cannot_approve())
         return
-    before = [approval for approval in Approval.of_call(db, call.id) if approval.traits.asks_to_run]
-    call.ask_again(db, rule or call.rule)
-    rules, call_input = session_policies(db, session), CallInput.of(db, call.id)
+    before = [approval for approval in Approval.of_call(locked.db, call.id) if approval.traits.asks_to_run]
+    call.ask_again(locked.db, rule or call.rule)
+    rules, call_input = session_policies(locked), CallInput.of(locked.db, call.id)
     if before:
-        approval = before[-1].again(db, session, call, rules)
+        approval = before[-1].again(locked, call, rules)
     else:
-        approval = Approval.ask(db, session, call, replace(asking, **rules.approvers(call.name)))
+        approval = Approval.ask(locked, call, replace(asking, **rules.approvers(call.name)))
     if input_schema is not None:
         masked = mask(call_input.input, input_schema)
         call_input.masks_also(masked)
@@ -160,47 +156,47 @@ def ask_instead(
     approval.leads_to = leads_to or None
     echoes = Echoes(call_input.secrets or (), may_quote=True)
     approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
-    approval.put(db, session, system("tool.run", session.workspace_id))
+    approval.put(locked)
 
 
-def refuse(db: Db, session: Session, call: ToolCall, rule: str, message: str) -> None:
+def refuse(locked: Locked, call: ToolCall, rule: str, message: str) -> None:
     """Settle a queued call that may not run. `message` is for the model, unless an earlier attempt has begun."""
-    session.note(
-        system("tool.run", session.workspace_id), "tool_call.denied", call.id, rule=Text(rule), input_sha256=call.input_sha256
-    )
+    locked.note("tool_call.denied", call.id, rule=Text(rule), input_sha256=call.input_sha256)
     if call.attempt:
-        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+        call.settle(locked, "cancelled", text(words.outcome_unknown()), is_error=True)
     else:
-        call.settle(db, session, "refused", text(message), is_error=True)
+        call.settle(locked, "refused", text(message), is_error=True)
 
 
-def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], approval: Approval) -> bool:
-    call = db.get_one(ToolCall, approval.tool_call_id)
-    call_input = CallInput.of(db, call.id)
+def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approval: Approval) -> bool:
+    session = locked.session
+    call = locked.db.get_one(ToolCall, approval.tool_call_id)
+    call_input = CallInput.of(locked.db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
     if not set(approval.started_by) <= set(session.askers):
         return False  # a person edited the input, so people decide
     if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call_input.input)):
         return False
-    verdict = _granted(db, session, rules, grants, call.name, call_input)
+    verdict = _granted(locked, rules, grants, call.name, call_input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]
     if verdict.effect != "allow" or not used:
         return False
-    approval.close(db, session, Principal("grant", used[0], session.workspace_id), "allowed", Decision("allow", grant_id=used[0]))
-    call.release(db, session, grants=used, rule=verdict.rule)
+    with locked.acting_as(Principal("grant", used[0], session.workspace_id)):
+        approval.close(locked, "allowed", Decision("allow", grant_id=used[0]))
+    call.release(locked, grants=used, rule=verdict.rule)
     return True
 
 
-def counting(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], askers: Collection[str]) -> list[Grant]:
+def counting(locked: Locked, rules: SessionPolicies, grants: list[Grant], askers: Collection[str]) -> list[Grant]:
     """Return the grants that cover exactly the session's tools, that these tools still offer, and that were given by as many people
     as must approve now.
 
     `askers` are the people who asked for the calls.
     """
-    about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
+    about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=locked.session.self_hosted)]
     about = [g for g in about if g.is_offered(rules.quorum(g.tool).offer)]
-    return [g for g in about if _given_by_enough(db, askers, rules.quorum(g.tool), g)]
+    return [g for g in about if _given_by_enough(locked.db, askers, rules.quorum(g.tool), g)]
 
 
 def _given_by_enough(db: Db, askers: Collection[str], quorum: Quorum, grant: Grant) -> bool:
@@ -208,9 +204,7 @@ def _given_by_enough(db: Db, askers: Collection[str], quorum: Quorum, grant: Gra
     return not quorum.needs_people or votes.meets(db, quorum, ballots, askers)
 
 
-def _granted(
-    db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], tool: str, source: Proposal | CallInput
-) -> Verdict:
+def _granted(locked: Locked, rules: SessionPolicies, grants: list[Grant], tool: str, source: Proposal | CallInput) -> Verdict:
     """Return the verdict with grants on the input of `source`, and count their uses.
 
     A grant that was used up or revoked meanwhile leaves the list.
@@ -219,7 +213,7 @@ def _granted(
         about = tuple(grant.rule for grant in grants if grant.tool == tool)
         verdict = rules.judge(tool, source.input, Granted(about, source.shown))
         used = [rule.id for rule in verdict.rules if rule.source == "grant"]
-        over = Grant.spend(db, session, used) if verdict.effect == "allow" else None
+        over = Grant.spend(locked, used) if verdict.effect == "allow" else None
         if over is None:
             return verdict
         grants[:] = [grant for grant in grants if grant.id != over]

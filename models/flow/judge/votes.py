@@ -19,14 +19,15 @@ from models.session.approval import events as approval_events
 from models.session.approval.decision import GRANT_FIELDS, Decision, choice_of
 from models.session.approval.row import Approval
 from models.session.approval.vote import Ballot, Vote
-from models.session.row import Session
+from models.session.locked import Locked
 
 
-def right_to_decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> Right | None:
+def right_to_decide(locked: Locked, approval: Approval, decision: Decision) -> Right | None:
     """Return the right by which the principal decides. None for an API key that may decide.
 
     Raises Forbidden, with a sentence on the people who may decide; Conflict if every right was used by another vote.
     """
+    db, principal = locked.db, locked.actor
     quorum = Quorum.of(approval.quorum)
     if not isinstance(principal, PersonPrincipal):
         if quorum.needs_people:
@@ -34,7 +35,7 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
         return None
     if principal.through and (quorum.required_people > 1 or quorum.four_eyes):
         raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {described(db, approval)}")
-    rights = rights_of(db, principal.person_id, session.now)
+    rights = rights_of(db, principal.person_id, locked.now)
     if not rights:
         raise Forbidden(f"Your role does not decide approvals. {described(db, approval)}")
     if quorum.four_eyes and not approval.started_by and not _is_denial(decision):
@@ -56,14 +57,13 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
     return (free or good)[0]
 
 
-def cast(
-    db: Db, session: Session, principal: Principal, right: Right, approval: Approval, decision: Decision
-) -> tuple[Decision | None, str]:
+def cast(locked: Locked, right: Right, approval: Approval, decision: Decision) -> tuple[Decision | None, str]:
     """Record a vote. Returns the decision that it completes, or None while votes are missing; and the id of the vote's event.
 
     An equal vote by the same person changes nothing, unless the person has confirmed their sign-in since. Raises Conflict for a
     different one, unless it is a denial, which replaces it; Forbidden for a vote that would not count beside another.
     """
+    db, principal = locked.db, locked.actor
     votes = Vote.of_approval(db, approval.id)
     own = next((vote for vote in votes if vote.person_id == principal.id), None)
     is_equal = own is not None and own.decision == decision.stored
@@ -74,26 +74,26 @@ def cast(
     if not _is_denial(decision):
         choice = _choice(approval, decision.stored)
         _check_beside(db, principal, approval, [vote for vote in votes if vote.choice_sha256 == choice])
-    vote = _vote(session, principal, right, approval, decision)
+    vote = _vote(locked, right, approval, decision)
     replaced = [before for before in votes if before is own or before.for_person_id == vote.for_person_id]
     for before in replaced:
-        before.voided_at = session.now
+        before.voided_at = locked.now
     db.save()
     db.insert(vote)
     standing = [one for one in votes if one not in replaced] + [vote]
-    _tell(db, session, principal, approval, vote, standing)
+    _tell(locked, approval, vote, standing)
     if vote.result != "allow":
         return (decision if vote.result == "deny" else None), vote.event_id
     same = [one for one in standing if one.choice_sha256 == vote.choice_sha256]
     return (_agreed(decision, same) if is_enough(db, approval, same) else None), vote.event_id
 
 
-def void(db: Db, session: Session, principal: Principal, approval: Approval) -> None:
+def void(locked: Locked, approval: Approval) -> None:
     """Void all votes, because the input has changed."""
-    for vote in Vote.of_approval(db, approval.id):
-        vote.voided_at = session.now
-        session.note(principal, "vote.voided", approval.id, vote=vote.id, by=f"user:{vote.person_id}")
-    db.save()
+    for vote in Vote.of_approval(locked.db, approval.id):
+        vote.voided_at = locked.now
+        locked.note("vote.voided", approval.id, vote=vote.id, by=f"user:{vote.person_id}")
+    locked.db.save()
 
 
 def is_enough(db: Db, approval: Approval, votes: Iterable[Vote], quorum: Quorum | None = None) -> bool:
@@ -159,13 +159,14 @@ def _takes_back(principal: Principal, decision: Decision, votes: Iterable[Vote])
     return may and any(vote.person_id == principal.id for vote in votes)
 
 
-def _vote(session: Session, principal: Principal, right: Right, approval: Approval, decision: Decision) -> Vote:
+def _vote(locked: Locked, right: Right, approval: Approval, decision: Decision) -> Vote:
+    principal = locked.actor
     is_denial = _is_denial(decision)
     is_edit = not is_denial and approval.excludes(principal.people)
     return Vote(
         id=ids.new("vote"),
-        workspace_id=session.workspace_id,
-        session_id=session.id,
+        workspace_id=approval.workspace_id,
+        session_id=approval.session_id,
         approval_id=approval.id,
         person_id=principal.id,
         for_person_id=principal.id if is_edit else right.person_id,
@@ -176,20 +177,19 @@ def _vote(session: Session, principal: Principal, right: Right, approval: Approv
         choice_sha256=_choice(approval, decision.stored),
         decision=decision.stored,
         event_id=ids.new("sevt"),
-        created_at=session.now,
+        created_at=locked.now,
     )
 
 
-def _tell(db: Db, session: Session, principal: Principal, approval: Approval, vote: Vote, standing: list[Vote]) -> None:
+def _tell(locked: Locked, approval: Approval, vote: Vote, standing: list[Vote]) -> None:
     facts = {
         "approval_id": approval.id,
         "tool_use_id": approval.tool_call_id,
         **vote.summary,
-        **approval_events.requirements(db, approval),
+        **approval_events.requirements(locked.db, approval),
     }
-    session.emit(db, "approval.voted", facts | {"votes": [one.summary for one in standing]}, id=vote.event_id)
-    session.note(
-        principal,
+    locked.emit("approval.voted", facts | {"votes": [one.summary for one in standing]}, id=vote.event_id)
+    locked.note(
         "approval.voted",
         approval.id,
         vote=vote.id,

@@ -27,7 +27,7 @@ from models.pure.shell import read
 from models.pure.text import words
 from models.session.approval.row import Approval
 from models.session.hints import hint_next
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult, text
 from models.session.tool_call.row import CACHED, ToolCall
@@ -94,8 +94,7 @@ class _Permission:
 class QueuedCall:
     """A queued call that is due, with the rows that were read under the lock of its session."""
 
-    db: Db
-    session: Session
+    locked: Locked
     call: ToolCall
     input: CallInput
     approvals: list[Approval]
@@ -107,36 +106,36 @@ class QueuedCall:
         call may not begin: a rule denies it, a person is asked, a cached result answers it, or its input no longer has the hash
         that was judged and decided.
         """
-        db, session, call = self.db, self.session, self.call
+        locked, call = self.locked, self.call
         call.held_back = self._lacking(worker)
         if call.held_back is not None:
             return None
         git_line = self._git_line()
         if git_line and files.git_may_run:
-            session.git_written = True  # so that this call, when it is judged again, and later ones are asked
+            locked.session.git_written = True  # so that this call, when it is judged again, and later ones are asked
         permission = self._permission()
         if permission is None:
             self._note("tool_call.input_changed")
-            call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
-            carry_on(db, session)
+            call.settle(locked, "refused", text(words.changed_input()), is_error=True)
+            carry_on(locked)
             return None
-        rules = session_policies(db, session)
-        judged = judge_again(db, session, rules, call, files.places)
+        rules = session_policies(locked)
+        judged = judge_again(locked, rules, call, files.places)
         if isinstance(judged, Unresolved) or (git_line and files.git_may_run is None):
             return Unresolved(judged.paths if isinstance(judged, Unresolved) else frozenset(), git_line)
-        entry = worker.entry or (entry_of(db, call.address, call.tool) if call.address and call.tool else None)
+        entry = worker.entry or (entry_of(locked.db, call.address, call.tool) if call.address and call.tool else None)
         if not self._may_begin(rules, entry, permission, judged) or self._is_answered():
-            carry_on(db, session)
+            carry_on(locked)
             return None
         idempotent = call.idempotent and (entry is None or bool(entry["idempotent"]))
-        call.claim(db, session, worker.name, idempotent=idempotent, task=worker.task)
+        call.claim(locked, worker.name, idempotent=idempotent, task=worker.task)
         address = {"address": call.address} if call.address else {}
         self._note("tool_call.started", attempt=call.attempt, tool=call.name, worker=worker.name, **address)
         return ClaimedCall(call, self.input, entry, permission.by(call), files.places)
 
     def _lacking(self, worker: Worker) -> str | None:
         """Return why the worker cannot run the call, for operators; None if it can."""
-        call, session = self.call, self.session
+        call, session = self.call, self.locked.session
         if call.address and call.address.startswith(OURS) and not worker.has_toolset:
             return f"it needs toolset {call.address.removeprefix(OURS)}, which worker {worker.name} does not have"
         if call.workdir:
@@ -148,7 +147,7 @@ class QueuedCall:
     def _git_line(self) -> str | None:
         """Return the call's command line if it runs git, so that the worker must look at the session's repositories first."""
         command = self.input.input.get("command") if self.call.kind == "builtin" and self.call.name == "bash" else None
-        if not isinstance(command, str) or self.session.git_written:
+        if not isinstance(command, str) or self.locked.session.git_written:
             return None
         line = read(command)
         return command if not line.doubt and line.runs("git") else None
@@ -164,17 +163,17 @@ class QueuedCall:
 
     def _may_begin(self, rules: SessionPolicies, entry: Entry | None, permission: _Permission, judged: Rejudged) -> bool:
         """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
-        db, session, call, verdict = self.db, self.session, self.call, judged.verdict
+        locked, call, verdict = self.locked, self.call, judged.verdict
         if verdict.effect == "deny":
-            refuse(db, session, call, verdict.rule, words.denied_by_policy(verdict.rule))
+            refuse(locked, call, verdict.rule, words.denied_by_policy(verdict.rule))
             return False
-        stands = verdict.effect == "allow" or permission.stands(db, rules, call, judged)
-        if not stands and (judged.leads_to or not granted_now(db, session, rules, call)):
-            ask_instead(db, session, call, self._asking(rules, entry), rule=verdict.rule, leads_to=judged.leads_to)
+        stands = verdict.effect == "allow" or permission.stands(locked.db, rules, call, judged)
+        if not stands and (judged.leads_to or not granted_now(locked, rules, call)):
+            ask_instead(locked, call, self._asking(rules, entry), rule=verdict.rule, leads_to=judged.leads_to)
             return False
         if entry and not call.attempt and misfit(entry["input_schema"], self.input.input):
             self._note("tool_call.tool_changed")
-            ask_instead(db, session, call, self._asking(rules, entry), input_schema=dict(entry["input_schema"]))
+            ask_instead(locked, call, self._asking(rules, entry), input_schema=dict(entry["input_schema"]))
             return False
         return True
 
@@ -186,18 +185,17 @@ class QueuedCall:
 
     def _is_answered(self) -> bool:
         """True if a cached result of an equal call still holds. The call is then settled with that result, and nothing runs."""
-        db, call = self.db, self.call
-        before = _same_before(db, self.session, call)
+        db, call = self.locked.db, self.call
+        before = _same_before(self.locked, call)
         if before is None or (before.session_id != call.session_id and StoredResult.exists(db, before.id)):
             return False
         self._note("tool_call.cached", cached_from=before.id)
         result = CallResult.of(db, before.id)
-        call.settle(db, self.session, "done", result.content, is_error=False, structured=result.structured, cached_from=before.id)
+        call.settle(self.locked, "done", result.content, is_error=False, structured=result.structured, cached_from=before.id)
         return True
 
     def _note(self, act: str, **facts: Any) -> None:
-        actor = system("tool.run", self.session.workspace_id)
-        self.session.note(actor, act, self.call.id, **facts, input_sha256=self.call.input_sha256)
+        self.locked.note(act, self.call.id, **facts, input_sha256=self.call.input_sha256)
 
 
 def queued_call(db: Db, session_id: str, call_id: str) -> QueuedCall | None:
@@ -207,29 +205,30 @@ def queued_call(db: Db, session_id: str, call_id: str) -> QueuedCall | None:
     no such session.
     """
     reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
-    session, (_, halts, approvals, inputs) = lock_and_read(db, session_id, *reads)
+    actor = system(ToolCall.TASK, db.workspace_id)
+    locked, (_, halts, approvals, inputs) = lock_and_read(db, session_id, actor, *reads)
     call = db.get(ToolCall, call_id)
     if call is not None:
-        hint_next(db, "tool.run", call.queue)  # in the place of this call, which leaves the queue now or left it before
-    if halts or call is None or call.session_id != session.id or call.status != "queued" or call.due_at > session.now:
+        hint_next(db, ToolCall.TASK, call.queue)  # in the place of this call, which leaves the queue now or left it before
+    if halts or call is None or call.session_id != session_id or call.status != "queued" or call.due_at > locked.now:
         return None
     [call_input] = inputs
-    return QueuedCall(db, session, call, call_input, approvals)
+    return QueuedCall(locked, call, call_input, approvals)
 
 
-def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
+def _same_before(locked: Locked, call: ToolCall) -> ToolCall | None:
     """Return the newest call of the same tool with the same input whose result may still be used."""
     if call.cache is None or call.attempt:
         return None
     scope = "AND session_id = %(session)s" if call.cache["scope"] == "session" else ""
-    return db.first(
+    return locked.db.first(
         ToolCall,
         f"{_CACHED} {scope} ORDER BY settled_at DESC LIMIT 1",
         workspace=call.workspace_id,
         session=call.session_id,
         sha256=call.input_sha256,
         cache=Jsonb(call.cache),
-        since=session.now - timedelta(seconds=call.cache["seconds"]),
+        since=locked.now - timedelta(seconds=call.cache["seconds"]),
     )
 
 

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.audit.principal import system
-from models.database.rows import Db
 from models.flow.run.history import joined
 from models.pure import folding
 from models.pure.folding import Messages, Part
 from models.pure.pricing.charges import Charge
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.turn.fold import RESULTS, TURNS, Fold
 from models.session.turn.row import Served, Turn
 from models.session.turn.usage import TurnUsage
@@ -32,9 +30,7 @@ class Folding:
     """The messages to summarize: an earlier summary, if there is one, and these turns."""
 
 
-def fit(
-    db: Db, session: Session, turn: Turn, parts: Sequence[Part], *, tokens: int, window: int
-) -> tuple[Sequence[Part], Folding | None]:
+def fit(locked: Locked, turn: Turn, parts: Sequence[Part], *, tokens: int, window: int) -> tuple[Sequence[Part], Folding | None]:
     """Return the parts for a request of so many tokens, and the folding that must come before it, if it is too long.
 
     Long results of old turns are cut first, for good. If that makes enough room, nothing is folded.
@@ -50,8 +46,8 @@ def fit(
     old, last = [folding.cut(part) for part in parts[:count]], parts[count - 1]
     if any(after is not before for after, before in zip(old, parts, strict=False)):
         shorter = [*old, *parts[count:]]
-        db.insert(_fold(session, turn, RESULTS, last.number, last.seq))
-        session.context_tokens = 0
+        locked.db.insert(_fold(locked, turn, RESULTS, last.number, last.seq))
+        locked.session.context_tokens = 0
         tokens = tokens * _tokens(shorter) // max(1, _tokens(parts))
         if tokens <= window // 2 and not turn.is_overlong:
             return shorter, None
@@ -60,25 +56,24 @@ def fit(
 
 
 def fold(
-    db: Db, session: Session, turn: Turn, replaced: Folding, *, summary: dict[str, Any], charges: Sequence[Charge], served: Served
+    locked: Locked, turn: Turn, replaced: Folding, *, summary: dict[str, Any], charges: Sequence[Charge], served: Served
 ) -> None:
     """Store the summary of old turns and its charges, and queue the turn again. Raises Stale if another worker took the turn."""
     origin = {"summary": summary, "provider": served.provider, "model": served.model}
-    db.insert(_fold(session, turn, TURNS, replaced.through, replaced.seq, **origin))
-    session.context_tokens = 0
-    TurnUsage.record(db, session, turn, charges)
-    turn.end_span(db, session, charges[-1].usage, is_error=False)
-    session.emit(db, "agent.thread_context_compacted", {})
-    actor = system("turn.run", session.workspace_id)
-    turn.note_switches(session, db, served, actor)
-    session.note(actor, "turn.folded", turn.id, through=replaced.through, provider=served.provider, model=served.model)
-    turn.fold(db, session)
+    locked.db.insert(_fold(locked, turn, TURNS, replaced.through, replaced.seq, **origin))
+    locked.session.context_tokens = 0
+    TurnUsage.record(locked, turn, charges)
+    turn.end_span(locked, charges[-1].usage, is_error=False)
+    locked.emit("agent.thread_context_compacted", {})
+    turn.note_switches(locked, served)
+    locked.note("turn.folded", turn.id, through=replaced.through, provider=served.provider, model=served.model)
+    turn.fold(locked)
 
 
 def _tokens(parts: Sequence[Part]) -> int:
     return sum(folding.tokens_of(part.messages) for part in parts)
 
 
-def _fold(session: Session, turn: Turn, kind: str, through: int, seq: int, **columns: Any) -> Fold:
-    ids = {"session_id": session.id, "workspace_id": session.workspace_id, "turn_id": turn.id}
-    return Fold(**ids, kind=kind, through=through, seq=seq, created_at=session.now, **columns)
+def _fold(locked: Locked, turn: Turn, kind: str, through: int, seq: int, **columns: Any) -> Fold:
+    ids = {"session_id": turn.session_id, "workspace_id": turn.workspace_id, "turn_id": turn.id}
+    return Fold(**ids, kind=kind, through=through, seq=seq, created_at=locked.now, **columns)

@@ -11,13 +11,12 @@ from typing import Any
 
 from jsonpointer import set_pointer
 
-from models.database.rows import Db
 from models.flow.judge.grants import counting, verdict_on
 from models.policy.session_policies import SessionPolicies
 from models.pure.policy import Granted, Verdict
 from models.pure.policy.conditions import look_up, pointer
 from models.session.approval.grant import Grant
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
@@ -61,11 +60,11 @@ class Rejudged:
     """Where paths lead, by JSON Pointer, if they lead elsewhere than they say and only this made the verdict stricter."""
 
 
-def judge_again(db: Db, session: Session, rules: SessionPolicies, call: ToolCall, places: Places) -> Rejudged | Unresolved:
+def judge_again(locked: Locked, rules: SessionPolicies, call: ToolCall, places: Places) -> Rejudged | Unresolved:
     """Return the present verdict on a call that was allowed. A new rule, a revoked grant or a changed link may deny or ask now."""
-    call_input = CallInput.of(db, call.id)
-    standing = Grant.standing(db, session, call.grants or ())
-    grants = tuple(grant.rule for grant in counting(db, session, rules, standing, call_input.askers(session)))
+    call_input = CallInput.of(locked.db, call.id)
+    standing = Grant.standing(locked, call.grants or ())
+    grants = tuple(grant.rule for grant in counting(locked, rules, standing, call_input.askers(locked)))
     written = verdict_on(rules, call, call_input, Granted(grants, call_input.shown))
     paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from models.audit.principal import Principal, system
+from models.audit.principal import system
 from models.audit.text import Text
 from models.database.rows import Db
 from models.flow.carry_on.next_move import Calls, Finish, after_reply
 from models.flow.carry_on.next_step import carry_on, end_unreported, rest, stop
 from models.flow.judge.grants import judge_proposals
-from models.flow.lock import lock_alone, lock_and_read
+from models.flow.lock import lock_and_read
 from models.flow.spend import budgets, limits
 from models.pure.policy import Verdict
 from models.pure.pricing.charges import Charge
@@ -19,7 +19,7 @@ from models.pure.text import words
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
 from models.session.hints import hint_next
-from models.session.row import Session
+from models.session.locked import Locked, lock_alone
 from models.session.spending import standing as spend_standing
 from models.session.tool_call.proposal import Proposal
 from models.session.tool_call.result import text
@@ -84,8 +84,7 @@ class Step(NamedTuple):
 class QueuedTurn:
     """A queued turn that is due and has read its messages, under the lock of its session."""
 
-    db: Db
-    session: Session
+    locked: Locked
     turn: Turn
     spend_limits: list[Any]
 
@@ -94,18 +93,18 @@ class QueuedTurn:
 
         Returns None if the budget or a spend limit does not allow the request.
         """
-        db, session, turn = self.db, self.session, self.turn
-        standings = spend_standing.locked(db, session, self.spend_limits)
-        session.unread = 0  # after the last read, which would send this change by itself
-        if not budgets.admits(db, session, turn, charge):
-            budgets.reach(db, session, turn, charge)
+        locked, turn = self.locked, self.turn
+        standings = spend_standing.lock_limits(locked, self.spend_limits)
+        locked.session.unread = 0  # after the last read, which would send this change by itself
+        if not budgets.admits(locked, turn, charge):
+            budgets.reach(locked, turn, charge)
             return None
-        if limits.hold_back(db, session, turn, charge, standings):
+        if limits.hold_back(locked, turn, charge, standings):
             return None
-        session.run_again(db)
-        turn.claim(db, session, worker, charge, task)
+        locked.run_again()
+        turn.claim(locked, worker, charge, task)
         spend_standing.reserve(standings, charge)
-        session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
+        locked.note("turn.started", turn.id, attempt=turn.attempt, worker=worker)
         return turn
 
 
@@ -115,95 +114,97 @@ def queued_turn(db: Db, session_id: str, turn_id: str) -> QueuedTurn | None:
     Returns None if the turn is claimed, cancelled, not due, gone or of another session, or if the workspace is halted. Raises
     NotFound if there is no such session.
     """
-    session, (_, halts, _, spend_limits) = lock_and_read(db, session_id, *OPEN_HALT, *spend_standing.applying(session_id))
+    reads = (*OPEN_HALT, *spend_standing.applying(session_id))
+    locked, (_, halts, _, spend_limits) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
     turn = db.get(Turn, turn_id)
-    hint_next(db, "turn.run")  # in the place of this turn, which leaves the queue now or left it before
-    if halts or turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+    hint_next(db, Turn.TASK)  # in the place of this turn, which leaves the queue now or left it before
+    if halts or turn is None or turn.session_id != session_id or turn.status != "queued" or turn.due_at > locked.now:
         return None
-    turn.mark_queue(db, session, turn.id)
-    return QueuedTurn(db, session, turn, spend_limits)
+    turn.mark_queue(locked, turn.id)
+    return QueuedTurn(locked, turn, spend_limits)
 
 
-def checkpoint(db: Db, session: Session, turn: Turn, reply: ReplyToStore) -> Step:
+def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
     """Store a reply and its calls in one transaction. Returns the step.
 
     Raises Stale, and stores nothing, if the turn ended or another worker took it.
     """
+    session = locked.session
     content, stop_reason, proposals = reply.content, reply.stop_reason, reply.proposals
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
-    if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
+    if isinstance(move, Calls) and _is_broken_again(locked, turn, content):
         move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
     if stop_reason != "tool_use":
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
     content = _with_our_ids(content, proposals)
-    verdicts = judge_proposals(db, session, proposals) if isinstance(move, Calls) else []
+    verdicts = judge_proposals(locked, proposals) if isinstance(move, Calls) else []
     if reply.served:
-        turn.serve(session, db, reply.served, _actor(session))
+        turn.serve(locked, reply.served)
     usage = reply.charges[-1].usage
-    turn.checkpoint(db, session, content, stop_reason)
-    session.calls = []
+    turn.checkpoint(locked, content, stop_reason)
+    locked.calls = []
     session.context_tokens = usage.context_tokens + usage.output_tokens
-    session.context_at = session.now
-    TurnUsage.record(db, session, turn, reply.charges)
-    _say(db, session, content, reply.message_id)
-    turn.end_span(db, session, usage, is_error=False)
+    session.context_at = locked.now
+    TurnUsage.record(locked, turn, reply.charges)
+    _say(locked, content, reply.message_id)
+    turn.end_span(locked, usage, is_error=False)
     if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
             why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
-            _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
-        calls = list(session.calls)
-        _finish(db, session, move, reply.stop_details)
+            _refuse(locked, turn, position, proposal, why or words.not_run_beside_broken())
+        calls = list(locked.calls)
+        _finish(locked, move, reply.stop_details)
         return Step(calls, move.error[0] if move.error else None)
     for position, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True)):
-        _propose(db, session, turn, position, proposal, verdict)
-    calls = list(session.calls)
-    session.report_usage(db)
-    carry_on(db, session)
+        _propose(locked, turn, position, proposal, verdict)
+    calls = list(locked.calls)
+    locked.report_usage()
+    carry_on(locked)
     return Step(calls, None)
 
 
-def fail_turn(db: Db, session: Session, turn: Turn, failure: TurnFailure) -> None:
+def fail_turn(locked: Locked, turn: Turn, failure: TurnFailure) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed."""
     charges = failure.charges
     if failure.served:
-        turn.serve(session, db, failure.served, _actor(session))
-    TurnUsage.record(db, session, turn, charges)
-    turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
+        turn.serve(locked, failure.served)
+    TurnUsage.record(locked, turn, charges)
+    turn.end_span(locked, charges[-1].usage if charges else NOTHING, is_error=True)
     refusals = int(turn.overlong_after is not None)
     again = failure.shorten or (failure.retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
     status = "retrying" if again else "exhausted" if failure.retryable else "terminal"
     server = {"mcp_server_name": failure.server} if failure.server else {}
-    _emit_error(db, session, failure.kind, failure.message, status, **server)
-    session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=failure.kind, retry=again)
+    _emit_error(locked, failure.kind, failure.message, status, **server)
+    locked.note("turn.failed", turn.id, attempt=turn.attempt, error=failure.kind, retry=again)
     if again:
         if failure.shorten:
-            turn.shorten(db, session)
+            turn.shorten(locked)
         else:
-            turn.retry(db, session, retry_after=failure.retry_after)
-        session.become("rescheduling")
-        session.emit(db, "session.status_rescheduled", {})
+            turn.retry(locked, retry_after=failure.retry_after)
+        locked.become("rescheduling")
+        locked.emit("session.status_rescheduled", {})
         return
-    turn.fail(db, session, "unacceptable" if failure.leave_out else None)
-    session.report_usage(db)
-    rest(db, session, {"type": "retries_exhausted"})
+    turn.fail(locked, "unacceptable" if failure.leave_out else None)
+    locked.report_usage()
+    rest(locked, {"type": "retries_exhausted"})
 
 
-def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
+def rescue_turn(locked: Locked, turn_id: str) -> None:
     """Retry a turn whose worker let the lease run out: at once, and at most `crash_attempts` times in all."""
-    turn = db.get(Turn, turn_id)
-    if turn is None or not turn.is_lapsed(session.now):
+    turn = locked.db.get(Turn, turn_id)
+    if turn is None or not turn.is_lapsed(locked.now):
         return
-    session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
-    end_unreported(db, session, turn)
+    locked.note("turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
+    end_unreported(locked, turn)
     if turn.losses + 1 < settings().crash_attempts:
-        turn.lose(db, session)
+        turn.lose(locked)
         return
     message = f"The worker was lost {turn.losses + 1} times at this turn. It is not tried again."
-    _emit_error(db, session, "unknown_error", message, "exhausted")
-    turn.fail(db, session)
-    session.report_usage(db)
-    rest(db, session, {"type": "retries_exhausted"})
+    _emit_error(locked, "unknown_error", message, "exhausted")
+    turn.fail(locked)
+    locked.report_usage()
+    rest(locked, {"type": "retries_exhausted"})
 
 
 def give_up_turn(db: Db, session_id: str, turn_id: str, why: str) -> None:
@@ -211,40 +212,40 @@ def give_up_turn(db: Db, session_id: str, turn_id: str, why: str) -> None:
 
     Reads the rows of the session and of the turn alone. Later turns leave its messages out, because these may be unreadable.
     """
-    session = lock_alone(db, session_id)
+    locked = lock_alone(db, session_id, system(Turn.TASK, db.workspace_id))
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or not turn.is_unheld(session.now):
+    if turn is None or turn.session_id != locked.session.id or not turn.is_unheld(locked.now):
         return
     if turn.status == "queued":
-        turn.read_queue(db, session, turn.id)
+        turn.read_queue(locked, turn.id)
     else:
-        turn.end_span(db, session, NOTHING, is_error=True)
-    _emit_error(db, session, "unknown_error", words.turn_given_up(why), "exhausted")
-    session.note(_actor(session), "turn.given_up", turn.id, attempt=turn.attempt)
-    turn.fail(db, session, "unacceptable")
-    rest(db, session, {"type": "retries_exhausted"})
+        turn.end_span(locked, NOTHING, is_error=True)
+    _emit_error(locked, "unknown_error", words.turn_given_up(why), "exhausted")
+    locked.note("turn.given_up", turn.id, attempt=turn.attempt)
+    turn.fail(locked, "unacceptable")
+    rest(locked, {"type": "retries_exhausted"})
 
 
 def give_up_run(db: Db, session_id: str, why: str) -> None:
     """End a run whose turn or call cannot be given up alone, as an interrupt does."""
-    session = lock_alone(db, session_id)
-    if session.status not in {"idle", "terminated"}:
-        _emit_error(db, session, "unknown_error", words.run_given_up(why), "exhausted")
-        stop(db, session, _actor(session), words.run_given_up(why))
+    locked = lock_alone(db, session_id, system(Turn.TASK, db.workspace_id))
+    if locked.session.status not in {"idle", "terminated"}:
+        _emit_error(locked, "unknown_error", words.run_given_up(why), "exhausted")
+        stop(locked, words.run_given_up(why))
 
 
-def correct_usage(db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+def correct_usage(locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:
     """Replace the estimate for an attempt that was ended from outside by its worker's charges. Idempotent.
 
     Emits no event, because nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
     """
-    TurnUsage.correct(db, session, turn, charges)
+    TurnUsage.correct(locked, turn, charges)
 
 
-def _is_broken_again(db: Db, session: Session, turn: Turn, content: list[dict[str, Any]]) -> bool:
+def _is_broken_again(locked: Locked, turn: Turn, content: list[dict[str, Any]]) -> bool:
     """True if this reply and the reply before it in the run have an unreadable call. The model was told of the first one."""
     is_broken = any(block.get("problem") for block in content)
-    return is_broken and turn.count > 1 and Reply.had_a_problem(db, session.id, turn.number - 1)
+    return is_broken and turn.count > 1 and Reply.had_a_problem(locked.db, locked.session.id, turn.number - 1)
 
 
 def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> list[dict[str, Any]]:
@@ -253,60 +254,56 @@ def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> l
     return [{**block, "id": next(ids).id} if block["type"] == "tool_use" else block for block in content]
 
 
-def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:
+def _say(locked: Locked, content: list[dict[str, Any]], message_id: str) -> None:
     if any(block["type"] in {"thinking", "redacted_thinking"} for block in content):
-        session.emit(db, "agent.thinking", {})
+        locked.emit("agent.thinking", {})
     texts = [{"type": "text", "text": block["text"]} for block in content if block["type"] == "text"]
     if texts:
-        session.emit(db, "agent.message", {"content": texts}, id=message_id)
+        locked.emit("agent.message", {"content": texts}, id=message_id)
 
 
-def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, verdict: Verdict) -> None:
+def _propose(locked: Locked, turn: Turn, position: int, proposal: Proposal, verdict: Verdict) -> None:
     if proposal.problem is not None or proposal.asking is None:
-        _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
+        _refuse(locked, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
-    unasked = verdict.effect == "ask" and session.on_ask == "deny"
+    unasked = verdict.effect == "ask" and locked.session.on_ask == "deny"
     if unasked:
         verdict = replace(verdict, effect="deny", rule=words.unasked(verdict.rule))
-    theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
+    theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and locked.session.self_hosted)
     status = {"allow": "queued", "ask": "asked", "deny": "denied"}[verdict.effect]
     if theirs and status == "queued":
-        status = "held" if is_halted(db) else "with_client"
-    call = proposal.call(db, session, turn, position, verdict, status)
+        status = "held" if is_halted(locked.db) else "with_client"
+    call = proposal.call(locked, turn, position, verdict, status)
     if status == "denied":
         message = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
-        call.born_settled(db, session, text(message))
-        call.put(db, session)
+        call.born_settled(locked, text(message))
+        call.put(locked)
         return
-    approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
+    approval = Approval.ask(locked, call, proposal.asking) if status == "asked" else None
     if status != "held" and not (call.kind == "custom" and approval):
-        call.announce(db, session, approval_events.in_call_event(db, approval) if approval else None)
-    call.put(db, session)
+        call.announce(locked, approval_events.in_call_event(locked.db, approval) if approval else None)
+    call.put(locked)
     if approval:
-        approval.put(db, session, _actor(session))
+        approval.put(locked)
     else:
-        session.note(_actor(session), "tool_call.allowed", call.id, rule=Text(call.rule), input_sha256=call.input_sha256)
+        locked.note("tool_call.allowed", call.id, rule=Text(call.rule), input_sha256=call.input_sha256)
 
 
-def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
+def _refuse(locked: Locked, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
     verdict = Verdict("deny", "not asked: it cannot be run")
-    call = proposal.call(db, session, turn, position, verdict, "refused")
-    call.born_settled(db, session, text(why))
-    call.put(db, session)
+    call = proposal.call(locked, turn, position, verdict, "refused")
+    call.born_settled(locked, text(why))
+    call.put(locked)
 
 
-def _finish(db: Db, session: Session, move: Finish, stop_details: dict[str, Any] | None) -> None:
+def _finish(locked: Locked, move: Finish, stop_details: dict[str, Any] | None) -> None:
     if move.error:
-        _emit_error(db, session, *move.error, "terminal")
-    session.report_usage(db)
+        _emit_error(locked, *move.error, "terminal")
+    locked.report_usage()
     more = {"stop_details": stop_details} if stop_details and move.stop_reason == "refusal" else {}
-    rest(db, session, {"type": move.stop_reason}, **more)
+    rest(locked, {"type": move.stop_reason}, **more)
 
 
-def _emit_error(db: Db, session: Session, kind: str, message: str, retry_status: str, **more: str) -> None:
+def _emit_error(locked: Locked, kind: str, message: str, retry_status: str, **more: str) -> None:
     error = {"type": kind, "message": message, "retry_status": {"type": retry_status}, **more}
-    session.emit(db, "session.error", {"error": error})
-
-
-def _actor(session: Session) -> Principal:
-    return system("turn.run", session.workspace_id)
+    locked.emit("session.error", {"error": error})

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
-from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import ids
-from models.database.rows import Db
 from models.errors import Invalid
 from models.flow.carry_on.next_step import BUDGET_REACHED as REACHED
 from models.flow.carry_on.next_step import go_on, rest, wait
-from models.flow.judge.grants import session_policies, workspace_policies
+from models.flow.judge.grants import session_policies
 from models.flow.spend.pricing import price_of
 from models.pure.json.canonical import digest
 from models.pure.pricing.charges import Charge
@@ -23,6 +21,7 @@ from models.pure.pricing.money import monetary
 from models.pure.pricing.prices import dollars_of
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.columns import BUDGET
 from models.session.tool_call.result import text
@@ -35,23 +34,24 @@ TOOL = "session.budget"
 _CENT = Decimal("0.01")
 
 
-def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
+def admits(locked: Locked, turn: Turn, charge: Charge) -> bool:
     """True if the budget allows the turn's next request, whose quote is `charge`.
 
     Requests of the session that are under way count with the most that they may cost.
     """
+    session = locked.session
     if session.max_list_cost is None:
         return True
     if charge.price is None or session.usage.get("unpriced_requests"):
         return False
-    return _due(db, session, turn, charge) < session.max_list_cost
+    return _due(locked, turn, charge) < session.max_list_cost
 
 
-def _due(db: Db, session: Session, turn: Turn, charge: Charge) -> Decimal:
+def _due(locked: Locked, turn: Turn, charge: Charge) -> Decimal:
     """Return what the session has cost, with the input of the turn's next request and the most that requests under way may cost."""
-    quotes = db.rows(_UNDER_WAY, session=session.id, turn=turn.id)
+    quotes = locked.db.rows(_UNDER_WAY, session=locked.session.id, turn=turn.id)
     reserved = sum((Charge.of(quote).cost or Decimal(0) for (quote,) in quotes), Decimal(0))
-    return session.list_cost + reserved + charge.input_cost
+    return locked.session.list_cost + reserved + charge.input_cost
 
 
 _UNDER_WAY = "SELECT quote FROM turn WHERE session_id = %(session)s AND status = 'running' AND id <> %(turn)s AND quote IS NOT NULL"
@@ -69,30 +69,32 @@ class Question:
     unit: str = "Cents by which the budget is raised."
 
 
-def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
+def reach(locked: Locked, turn: Turn, charge: Charge) -> None:
     """End a queued turn that the budget does not allow. People are asked to raise the budget, if that would help."""
-    measurable = charge.price is not None and not session.usage.get("unpriced_requests")
-    stop_at_cap(db, session, turn, _question(session, _due(db, session, turn, charge)) if measurable else None)
+    measurable = charge.price is not None and not locked.session.usage.get("unpriced_requests")
+    stop_at_cap(locked, turn, _question(locked.session, _due(locked, turn, charge)) if measurable else None)
 
 
-def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None, **cap: Any) -> None:
+def stop_at_cap(locked: Locked, turn: Turn, question: Question | None, **cap: Any) -> None:
     """End a queued turn that a cap does not allow. The run rests; people are asked, unless `question` is None.
 
     `cap`: facts about the cap, for the audit.
     """
-    turn.fail(db, session, "budget_reached")
+    session = locked.session
+    turn.fail(locked, "budget_reached")
     session.turn_count -= 1  # it has not run
-    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage.get("cost", "0"), turn=turn.id, **cap)
-    session.report_usage(db)
+    locked.note("budget.reached", session.id, list_cost=session.usage.get("cost", "0"), turn=turn.id, **cap)
+    locked.report_usage()
     if session.on_ask == "deny" or question is None:
-        rest(db, session, REACHED)
+        rest(locked, REACHED)
         return
-    _ask(db, session, question)
-    wait(db, session, REACHED)
+    _ask(locked, question)
+    wait(locked, REACHED)
 
 
-def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
+def replace(locked: Locked, budget: Decimal | None) -> bool:
     """Replace or remove the budget. `resume` then goes on. Returns False if nothing changes. Raises Invalid."""
+    session = locked.session
     if budget == session.max_list_cost:
         return False
     if session.max_list_cost is None:
@@ -102,14 +104,14 @@ def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
             spent = monetary(session.list_cost)["amount"]
             message = f"max_list_cost: must be above what the session has cost, {spent} cents; or remove the budget with null."
             raise Invalid("budget", message, code="budget_not_raised")
-        check_budgetable(db, session)
+        check_budgetable(locked)
     session.max_list_cost = budget
     return True
 
 
-def check_budgetable(db: Db, session: Session) -> None:
+def check_budgetable(locked: Locked) -> None:
     """Raise Invalid unless every model that may answer has a price."""
-    if (name := unpriced_model(db, session)) is not None:
+    if (name := unpriced_model(locked)) is not None:
         raise Invalid(
             "budget",
             f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
@@ -117,39 +119,40 @@ def check_budgetable(db: Db, session: Session) -> None:
         )
 
 
-def unpriced_model(db: Db, session: Session) -> str | None:
+def unpriced_model(locked: Locked) -> str | None:
     """Return the first model that may answer and has no known price: the agent's model, or a fallback. None: each has a price."""
-    model, defaults = session.agent(db)["model"], workspace_policies(db, session).get("model") or {}
+    model, defaults = locked.session.agent(locked.db)["model"], locked.policies.get("model") or {}
     excluded = providers.excluded(model, defaults)
     own = model.get("fallbacks")
     for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
         entry = providers.serving(name, excluded)
-        if entry is not None and price_of(entry.name, name, session.now) is None:
+        if entry is not None and price_of(entry.name, name, locked.now) is None:
             return str(name)
     return None
 
 
-def raise_by(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+def raise_by(locked: Locked, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
     """Raise the budget by the amount that a person allowed."""
+    session = locked.session
     assert session.max_list_cost is not None, "the question is withdrawn with the budget"
     session.max_list_cost += dollars_of(amount["amount"])
-    session.emit(db, "session.updated", {"budget": session.budget})
-    session.note(principal, "budget.raised", session.id, approval=approval.id, amount=amount["amount"])
-    call.settle(db, session, "answered", text("The budget is raised."), is_error=False)
+    locked.emit("session.updated", {"budget": session.budget})
+    locked.note("budget.raised", session.id, approval=approval.id, amount=amount["amount"])
+    call.settle(locked, "answered", text("The budget is raised."), is_error=False)
 
 
-def resume(db: Db, session: Session, principal: Principal, why: str = "The budget was changed.") -> None:
+def resume(locked: Locked, why: str = "The budget was changed.") -> None:
     """Continue a run that rests at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
-    if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
+    if locked.session.stop_reason != REACHED or locked.session.status not in {"idle", "waiting"}:
         return
-    for call in ToolCall.of_turn(db, session):
+    for call in ToolCall.of_turn(locked):
         if call.asks_for_money and call.status == "asked":
-            for approval in Approval.of_call(db, call.id):
+            for approval in Approval.of_call(locked.db, call.id):
                 if approval.status == "pending":
                     note = Decision("deny", deny_message=why)
-                    approval.close(db, session, principal, "cancelled", note)
-            call.settle(db, session, "answered", text(why), is_error=False)
-    go_on(db, session)
+                    approval.close(locked, "cancelled", note)
+            call.settle(locked, "answered", text(why), is_error=False)
+    go_on(locked)
 
 
 def _question(session: Session, due: Decimal) -> Question:
@@ -164,7 +167,8 @@ def _question(session: Session, due: Decimal) -> Question:
     return Question(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
 
 
-def _ask(db: Db, session: Session, question: Question) -> None:
+def _ask(locked: Locked, question: Question) -> None:
+    session = locked.session
     amount = monetary(question.amount)
     call = ToolCall(
         id=ids.new("sevt"),
@@ -182,15 +186,15 @@ def _ask(db: Db, session: Session, question: Question) -> None:
         idempotent=False,
         announced=True,
         status="asked",
-        due_at=session.now,
-        created_at=session.now,
+        due_at=locked.now,
+        created_at=locked.now,
     )
-    call.put_input(db, input=amount)
-    asking = session_policies(db, session).asking_beyond_tools(question.prompt, _schema(question.unit))
-    approval = Approval.ask(db, session, call, asking, kind=BUDGET)
-    call.put(db, session)
-    approval.put(db, session, _actor(session))
-    session.note(_actor(session), "budget.asked", approval.id, rule=Text(call.rule))
+    call.put_input(locked.db, input=amount)
+    asking = session_policies(locked).asking_beyond_tools(question.prompt, _schema(question.unit))
+    approval = Approval.ask(locked, call, asking, kind=BUDGET)
+    call.put(locked)
+    approval.put(locked)
+    locked.note("budget.asked", approval.id, rule=Text(call.rule))
 
 
 def _schema(unit: str) -> dict[str, Any]:
@@ -204,7 +208,3 @@ def _schema(unit: str) -> dict[str, Any]:
         "required": ["amount", "currency"],
         "additionalProperties": False,
     }
-
-
-def _actor(session: Session) -> Principal:
-    return system("turn.run", session.workspace_id)

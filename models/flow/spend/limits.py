@@ -19,7 +19,7 @@ from models.people.member import Member
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.prices import dollars_of
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked, try_lock
 from models.session.spending import standing as spend_standing
 from models.session.spending.standing import Standing
 from models.session.tool_call.result import text
@@ -38,37 +38,38 @@ _SHARE = Decimal("0.1")
 """Share of the limit that a question proposes to spend in addition."""
 
 
-def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
+def hold_back(locked: Locked, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
     """End or delay a queued turn that a limit does not allow. Returns False if it may begin.
 
-    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locked`).
+    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.lock_limits`).
     """
     standings = [standing for standing in standings if standing.limit.amount is not None]
     if not standings:
         return False
-    if charge.price is None or (unpriced := budgets.unpriced_model(db, session)) is not None:
+    if charge.price is None or (unpriced := budgets.unpriced_model(locked)) is not None:
         model = charge.model if charge.price is None else unpriced
-        budgets.stop_at_cap(db, session, turn, None, limit=standings[0].limit.id, unpriced=model)
+        budgets.stop_at_cap(locked, turn, None, limit=standings[0].limit.id, unpriced=model)
         return True
-    more = session.spend_limits_from
-    if more is not None and session.list_cost + charge.input_cost < more:
+    more = locked.session.spend_limits_from
+    if more is not None and locked.session.list_cost + charge.input_cost < more:
         return False
     for standing in standings:
         if not standing.allows(charge.input_cost):
             turn.quote = charge.as_json  # the sweep queues the turn again when the limits leave room for its input
-            budgets.stop_at_cap(db, session, turn, _question(standing, charge), limit=standing.limit.id)
+            budgets.stop_at_cap(locked, turn, _question(standing, charge), limit=standing.limit.id)
             return True
     if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):
         return False
-    turn.postpone(session.now + timedelta(seconds=AGAIN_SECONDS))
+    turn.postpone(locked.now + timedelta(seconds=AGAIN_SECONDS))
     return True
 
 
-def let_spend(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+def let_spend(locked: Locked, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
     """Let the session spend in addition the amount that a person allowed. The limit stays, and counts this spend."""
+    session = locked.session
     session.spend_limits_from = session.list_cost + dollars_of(amount["amount"])
-    session.note(principal, "spend_limit.passed", session.id, approval=approval.id, amount=amount["amount"])
-    call.settle(db, session, "answered", text("The session may spend more."), is_error=False)
+    locked.note("spend_limit.passed", session.id, approval=approval.id, amount=amount["amount"])
+    call.settle(locked, "answered", text("The session may spend more."), is_error=False)
 
 
 def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> SpendLimit:
@@ -101,10 +102,9 @@ def sessions_to_resume(workspace_id: str, after: str = "") -> list[str]:
 def resume_at_limit(workspace_id: str, session_id: str) -> None:
     """Withdraw a session's question at a limit and go on, in a transaction of its own. The next claim checks the limits again."""
     with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session and any(call.name == TOOL and call.status == "asked" for call in ToolCall.of_turn(db, session)):
-            by = system("sweep.resume_at_limits", workspace_id)
-            budgets.resume(db, session, by, "The spend limits have room again.")
+        locked = try_lock(db, session_id, system("sweep.resume_at_limits", workspace_id))
+        if locked and any(call.name == TOOL and call.status == "asked" for call in ToolCall.of_turn(locked)):
+            budgets.resume(locked, "The spend limits have room again.")
 
 
 def _question(standing: Standing, charge: Charge) -> budgets.Question:

@@ -9,7 +9,7 @@ from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import Decision
 from models.session.event import Event
 from models.session.event.fields import ApprovalId, EventId, GrantId, Sha256, one_of
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.events import OF_CLIENT
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import is_halted
@@ -53,9 +53,9 @@ def body(approval: ApprovalColumns, decision: dict[str, Any], by: str, *, goes_o
     return fields | {name: value for name, value in decision.items() if name not in _OMITTED}
 
 
-def send(db: Db, session: Session, approval: ApprovalColumns) -> None:
+def send(locked: Locked, approval: ApprovalColumns) -> None:
     """Emit the event that a halt withheld."""
-    session.emit(db, CONFIRMATION, _of(approval), id=approval.event_id)
+    locked.emit(CONFIRMATION, _of(approval), id=approval.event_id)
 
 
 def unsent(approval: ApprovalColumns) -> Event:

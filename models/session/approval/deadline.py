@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict
 from models.pure.times import rfc3339
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.workspace.halt import moved, passed, passed_sql
 
 
@@ -32,7 +31,7 @@ def overdue(db: Db, approvals: Sequence[Approval], now: datetime) -> list[Approv
     return [approval for approval, is_late in zip(approvals, late, strict=True) if is_late]
 
 
-def extend(db: Db, session: Session, approval: Approval, principal: Principal, seconds: float) -> None:
+def extend(locked: Locked, approval: Approval, seconds: float) -> None:
     """Move the deadline to `seconds` from now.
 
     Raises Conflict if the approval is decided or the new deadline is not later, DeadlinePassed if the deadline has passed.
@@ -40,19 +39,19 @@ def extend(db: Db, session: Session, approval: Approval, principal: Principal, s
     if approval.status != "pending":
         message = f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}."
         raise Conflict(message, {"status": approval.status})
-    if overdue(db, [approval], session.now):
+    if overdue(locked.db, [approval], locked.now):
         raise DeadlinePassed(approval)
-    until = session.now + timedelta(seconds=seconds)
-    before = moved(db, approval.expires_at, approval.deadline_from, session.now)
+    until = locked.now + timedelta(seconds=seconds)
+    before = moved(locked.db, approval.expires_at, approval.deadline_from, locked.now)
     if until <= before:
         raise Conflict(f"seconds: the deadline is {rfc3339(before)}, which is later already.", {"expires_at": rfc3339(before)})
-    approval.expires_at, approval.deadline_from = until, session.now
-    session.emit(db, "approval.extended", approval_events.extended(db, approval, principal))
-    session.note(principal, "approval.extended", approval.id, expires_at=rfc3339(until))
+    approval.expires_at, approval.deadline_from = until, locked.now
+    locked.emit("approval.extended", approval_events.extended(locked.db, approval, locked.actor))
+    locked.note("approval.extended", approval.id, expires_at=rfc3339(until))
 
 
-def remind(db: Db, session: Session, approval: Approval, principal: Principal) -> None:
+def remind(locked: Locked, approval: Approval) -> None:
     """Remind people, once, that the approval waits."""
-    approval.remind_at, approval.reminded_at = None, session.now
-    session.emit(db, "approval.reminded", approval_events.reminded(db, approval))
-    session.note(principal, "approval.reminded", approval.id)
+    approval.remind_at, approval.reminded_at = None, locked.now
+    locked.emit("approval.reminded", approval_events.reminded(locked.db, approval))
+    locked.note("approval.reminded", approval.id)

@@ -24,6 +24,7 @@ from models.pure.times import rfc3339
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.event.fields import ApprovalId, GrantId, Time, one_of
+from models.session.locked import Locked
 from models.session.row import Session
 from models.settings import settings
 
@@ -99,18 +100,17 @@ class Grant(Base):
     @classmethod
     def give(
         cls,
-        db: Db,
-        session: Session,
-        principal: Principal,
+        locked: Locked,
         approval: Approval,
         decision: Decision,
         identity: str,
         voters: list[list[Any]] | None = None,
     ) -> "Grant":
         """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
+        session = locked.session
         rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
-        cls._check_limit(db, session, always=always)
+        cls._check_limit(locked, always=always)
         seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
         grant = cls(
             id=ids.new("grnt"),
@@ -123,17 +123,17 @@ class Grant(Base):
             identity=identity,
             match=policy.rule_as_json(rule)["match"],
             covers=policy.covers(rule),
-            given_by=str(principal),
+            given_by=str(locked.actor),
             voters=voters,
-            created_at=session.now,
-            expires_at=session.now + timedelta(seconds=seconds) if seconds else None,
+            created_at=locked.now,
+            expires_at=locked.now + timedelta(seconds=seconds) if seconds else None,
             max_uses=decision.max_uses,
             uses=0,
         )
-        db.insert(grant)
-        session.emit(db, "grant.given", grant.facts | {"approval_id": approval.id})
-        session.note(principal, "grant.given", grant.id, **grant.facts | {"covers": Text(grant.covers)})
-        outbox(db).hints.append(grant.hint)
+        locked.db.insert(grant)
+        locked.emit("grant.given", grant.facts | {"approval_id": approval.id})
+        locked.note("grant.given", grant.id, **grant.facts | {"covers": Text(grant.covers)})
+        outbox(locked.db).hints.append(grant.hint)
         return grant
 
     @classmethod
@@ -155,32 +155,34 @@ class Grant(Base):
         return db.find(cls, f"{_OF_SESSION} FOR NO KEY UPDATE", session=session_id, tools=sorted(set(tools)))
 
     @classmethod
-    def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
+    def spend(cls, locked: Locked, grant_ids: Iterable[str]) -> str | None:
         """Count one use of each grant and return None. If a grant is not live any more, count nothing and return its id."""
         ids = sorted(set(grant_ids))
         if not ids:
             return None
-        live = {grant_id for (grant_id,) in db.rows(_LIVE_AMONG, ids=ids)}
+        live = {grant_id for (grant_id,) in locked.db.rows(_LIVE_AMONG, ids=ids)}
         if ended := [grant_id for grant_id in ids if grant_id not in live]:
             return ended[0]
-        db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
-        for grant_id in ids:
-            session.note(system("policy", session.workspace_id), "grant.used", grant_id)
+        locked.db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
+        with locked.acting_as(system("policy", locked.session.workspace_id)):
+            for grant_id in ids:
+                locked.note("grant.used", grant_id)
         return None
 
     @classmethod
-    def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
+    def standing(cls, locked: Locked, grant_ids: Iterable[str]) -> list["Grant"]:
         """Return those of the grants that are neither revoked nor expired, locked. Their uses were counted earlier."""
         ids = sorted(set(grant_ids))
-        return db.find(cls, _STANDING_AMONG, ids=ids, now=session.now) if ids else []
+        return locked.db.find(cls, _STANDING_AMONG, ids=ids, now=locked.now) if ids else []
 
     @classmethod
-    def end_all(cls, db: Db, session: Session) -> None:
+    def end_all(cls, locked: Locked) -> None:
         """Revoke the grants of a session that ends."""
         of_session = "WHERE session_id = %(session)s AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE"
-        for grant in db.find(cls, of_session, session=session.id):
-            grant.revoked_at, grant.revoked_by = session.now, "session"
-            session.note(system("session", session.workspace_id), "grant.revoked", grant.id, uses=grant.uses)
+        with locked.acting_as(system("session", locked.session.workspace_id)):
+            for grant in locked.db.find(cls, of_session, session=locked.session.id):
+                grant.revoked_at, grant.revoked_by = locked.now, "session"
+                locked.note("grant.revoked", grant.id, uses=grant.uses)
 
     def revoke(self, db: Db, principal: Principal) -> None:
         """Revoke the grant. Its calls that no worker has begun are judged again. Idempotent.
@@ -233,11 +235,13 @@ class Grant(Base):
         }
 
     @staticmethod
-    def _check_limit(db: Db, session: Session, *, always: bool) -> None:
+    def _check_limit(locked: Locked, *, always: bool) -> None:
         """Raise Conflict if the agent (`always`) or the session has its maximum of live grants."""
+        session = locked.session
         owner = f"{_OF_AGENTS} AND agent_id = %(agent)s AND expires_at > %(now)s" if always else "session_id = %(session)s"
         where = {"agent": session.agent_id} if always else {"session": session.id}
-        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {live_sql('%(now)s')}", now=session.now, **where)  # noqa: S608 - names of our own
+        statement = f"SELECT count(*) FROM approval_grant WHERE {owner} AND {live_sql('%(now)s')}"  # noqa: S608 - names of our own
+        count = locked.db.value(statement, now=locked.now, **where)
         if always and count >= MAX_OF_AGENT:
             raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
         if not always and count >= MAX_OF_SESSION:

@@ -24,7 +24,7 @@ from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import WRITTEN, Decision
 from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.approval.kinds import budget, tool_call
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
@@ -50,8 +50,9 @@ class Approval(ApprovalColumns, Base):
     )
 
     @classmethod
-    def ask(cls, db: Db, session: Session, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **shown: Any) -> "Approval":
+    def ask(cls, locked: Locked, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **shown: Any) -> "Approval":
         """Return a new approval of a call. `put` inserts it, after its call. `shown`: `questions` or `attempt_told`."""
+        db, session = locked.db, locked.session
         remind = asking.remind_after_seconds
         return cls(
             id=ids.new("appr"),
@@ -69,19 +70,19 @@ class Approval(ApprovalColumns, Base):
             rule=call.rule,
             annotations=asking.annotations,
             **shown,
-            created_at=session.now,
-            expires_at=session.now + timedelta(seconds=asking.seconds),
-            deadline_from=session.now,
+            created_at=locked.now,
+            expires_at=locked.now + timedelta(seconds=asking.seconds),
+            deadline_from=locked.now,
             on_timeout=asking.on_timeout,
             quorum=asking.quorum,
             approver_set=ApproverSet.of(db, Quorum.of(asking.quorum)),
             escalation=asking.escalation,
             level=0,
-            started_by=CallInput.of(db, call.id).askers(session),
-            remind_at=session.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
+            started_by=CallInput.of(db, call.id).askers(locked),
+            remind_at=locked.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
 
-    def again(self, db: Db, session: Session, call: ToolCall, policies: SessionPolicies) -> "Approval":
+    def again(self, locked: Locked, call: ToolCall, policies: SessionPolicies) -> "Approval":
         """Return a copy that asks again from level 0, with the time and the reminder of `policies`, whose quorum holds as well."""
         on_timeout: Any = self.on_timeout  # a column of text
         asking = Asking(
@@ -94,7 +95,7 @@ class Approval(ApprovalColumns, Base):
             quorum=Quorum.of(self.quorum).and_also(policies.quorum(call.name)).as_json,
             escalation=self.escalation,
         )
-        return Approval.ask(db, session, call, asking)
+        return Approval.ask(locked, call, asking)
 
     def tighten(self, db: Db, quorum: Quorum) -> None:
         """Require `quorum` too, which was configured after people were asked."""
@@ -150,24 +151,24 @@ class Approval(ApprovalColumns, Base):
         self.decided_input, self.decided_sha256, self.decided_shown = canonical_text(edited), digest(edited), shown
         self.started_by = sorted({*self.started_by, *by.people})
 
-    def put(self, db: Db, session: Session, principal: Principal) -> None:
+    def put(self, locked: Locked) -> None:
         """Insert the approval, with the event and the audit act `approval.requested`."""
+        db = locked.db
         texts = {"questions": self.questions, "leads_to": self.leads_to, "attempt_told": self.attempt_told}
         self._show(masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or ()), **texts)
         db.insert(self)
         if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
-        session.emit(db, "approval.requested", approval_events.requested(db, self))
+        locked.emit("approval.requested", approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
-        session.note(principal, "approval.requested", self.id, rule=Text(self.rule), **facts)
+        locked.note("approval.requested", self.id, rule=Text(self.rule), **facts)
 
-    def close(
-        self, db: Db, session: Session, principal: Principal, status: str, decision: Decision, *, goes_on: bool = True
-    ) -> str:
+    def close(self, locked: Locked, status: str, decision: Decision, *, goes_on: bool = True) -> str:
         """Close the approval, and emit the confirmation that runners wait for. Returns the id of the confirmation's event.
 
         `goes_on`: True if an allowed call runs with the input of its event; else the confirmation denies, so that runners drop it.
         """
+        db, principal = locked.db, locked.actor
         is_written = not WRITTEN.isdisjoint(decision.stored)
         echoes = masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or () if is_written else ())
         self._show(echoes, decision=decision.stored)
@@ -175,19 +176,19 @@ class Approval(ApprovalColumns, Base):
         event_id = ids.new("sevt")
         if self.traits.is_confirmed and not (goes_on and confirmation.is_withheld(db, self, decision)):
             body = confirmation.body(self, shown, str(principal), goes_on=goes_on)
-            session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
+            locked.emit(confirmation.CONFIRMATION, body, id=event_id)
         db.move(
             self,
             status,
             decision=decision.stored,
             decided_by=str(principal),
-            decided_at=session.now,
+            decided_at=locked.now,
             event_id=event_id,
         )
         kind = status if status in {"expired", "cancelled"} else "decided"
-        session.emit(db, f"approval.{kind}", approval_events.closed(db, self, principal))
+        locked.emit(f"approval.{kind}", approval_events.closed(db, self, principal))
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
-        session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
+        locked.note(f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
         return event_id
 
 

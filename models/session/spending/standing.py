@@ -13,7 +13,7 @@ from models.database.exchange import Statement
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.pure.pricing.charges import Charge
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.spending.sums import applies
 from models.workspace.spend_limit import NO_NEW_LIMIT, SpendLimit, starts
 
@@ -37,15 +37,15 @@ def applying(session_id: str) -> tuple[Statement, Query[SpendLimit]]:
     return NO_NEW_LIMIT, select(SpendLimit, _OF_SESSION_ID, session=session_id)
 
 
-def locked(db: Db, session: Session, limits: Sequence[SpendLimit]) -> list[Standing]:
+def lock_limits(locked: Locked, limits: Sequence[SpendLimit]) -> list[Standing]:
     """Lock the limits that `applying` read, until the transaction ends, and return their standings, with every earlier claim.
 
     All claims at these limits wait for each other: so this is the last read before the commit.
     """
     if not limits:
         return []
-    rows = db.find(SpendLimit, "WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE", ids=[limit.id for limit in limits])
-    return [Standing(row, row.spent_at(session.now), row.reserved) for row in rows]
+    rows = locked.db.find(SpendLimit, "WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE", ids=[limit.id for limit in limits])
+    return [Standing(row, row.spent_at(locked.now), row.reserved) for row in rows]
 
 
 def reserve(standings: Sequence[Standing], charge: Charge) -> None:

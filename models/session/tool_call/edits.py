@@ -6,7 +6,7 @@ from models.database import ids
 from models.database.rows import Db
 from models.pure.json.canonical import digest
 from models.pure.text import words
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
@@ -26,8 +26,7 @@ def edit(db: Db, call: ToolCall, edited: dict[str, Any], asked_by: list[str]) ->
 
 
 def replace(
-    db: Db,
-    session: Session,
+    locked: Locked,
     call: ToolCall,
     edited: dict[str, Any],
     shown: dict[str, Any],
@@ -37,19 +36,21 @@ def replace(
 
     `shown` is the edited input with its secrets masked. `asked_by` as for `edit`.
     """
-    before = CallInput.of(db, call.id)
-    call.settle(db, session, "replaced", text(words.replaced()), is_error=True)
+    before = CallInput.of(locked.db, call.id)
+    call.settle(locked, "replaced", text(words.replaced()), is_error=True)
     copy = ToolCall(
         id=ids.new("sevt"),
         input_sha256=digest(edited),
         permission="allow",
         status="held",
-        due_at=session.now,
-        created_at=session.now,
+        due_at=locked.now,
+        created_at=locked.now,
         **{name: getattr(call, name) for name in _COPIED},
     )
-    copy.put_input(db, input=edited, proposed_input=before.input, shown_input=shown, secrets=before.secrets, asked_by=asked_by)
-    if not is_halted(db):
-        copy.begin_with_client(db, session)
-        copy.announce(db, session)
-    copy.put(db, session)
+    copy.put_input(
+        locked.db, input=edited, proposed_input=before.input, shown_input=shown, secrets=before.secrets, asked_by=asked_by
+    )
+    if not is_halted(locked.db):
+        copy.begin_with_client(locked)
+        copy.announce(locked)
+    copy.put(locked)

@@ -11,7 +11,7 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.masking import MARKER, Masked
-from models.session.row import Session
+from models.session.locked import Locked
 
 
 class CallInput(Base):
@@ -43,9 +43,9 @@ class CallInput(Base):
     asked_by: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """If people edited the input: `Approval.started_by` of the approval by which the edit was allowed."""
 
-    def askers(self, session: Session) -> list[str]:
+    def askers(self, locked: Locked) -> list[str]:
         """Return the ids of the people who asked for the call: those behind the run, and those who edited the input."""
-        return sorted({*session.askers, *(self.asked_by or ())})
+        return sorted({*locked.session.askers, *(self.asked_by or ())})
 
     @property
     def shown(self) -> dict[str, Any] | None:

@@ -3,13 +3,12 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from models.database.rows import Db
 from models.policy.asking import Asking
 from models.pure.json.canonical import digest
 from models.pure.masking import Echoes, Masked
 from models.pure.policy import Verdict
 from models.session.hints import hint_queued
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 
@@ -64,8 +63,9 @@ class Proposal:
         """The input with its secrets masked; None if it has none."""
         return self.masked.arguments if self.masked.paths else None
 
-    def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
+    def call(self, locked: Locked, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
         """Return the call's row in its first status, and insert its input. The caller inserts the row."""
+        session = locked.session
         grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
         call = ToolCall(
             id=self.id,
@@ -84,19 +84,19 @@ class Proposal:
             **(asdict(self.origin) if self.origin else {}),
             answer_seconds=self.answer_seconds,
             status=status,
-            due_at=session.now,
-            hinted_at=session.now,
-            created_at=session.now,
+            due_at=locked.now,
+            hinted_at=locked.now,
+            created_at=locked.now,
         )
         call.put_input(
-            db,
+            locked.db,
             input=self.input,
             shown_input=self.shown,
             secrets=list(self.masked.secrets) or None,
             asking=self.asking.kept if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":
-            hint_queued(db, call.hint(session))
+            hint_queued(locked.db, call.hint(session.agent_id))
         elif status == "with_client":
-            call.begin_with_client(db, session)
+            call.begin_with_client(locked)
         return call

@@ -5,7 +5,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.audit.principal import system
 from models.audit.text import Text
 from models.database.leased import Leased
 from models.database.rows import Db
@@ -15,7 +14,7 @@ from models.pure import masking
 from models.pure.policy.git_writes import may_write_git
 from models.pure.times import rfc3339
 from models.session.hints import CLAIMABLE, HELD_BACK, hint_of, hint_queued
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call import events as call_events
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.columns import ToolCallColumns
@@ -35,6 +34,8 @@ class ToolCall(ToolCallColumns, Leased, Base):
     """A call: its verbs, and the queries that find it."""
 
     __tablename__ = "tool_call"
+    TASK = "tool.run"
+    """The task that works on a call. Acts of workers have it as their actor."""
 
     __table_args__ = (
         sa.Index("tool_call_of_turn", "turn_id"),
@@ -47,92 +48,90 @@ class ToolCall(ToolCallColumns, Leased, Base):
     )
 
     @classmethod
-    def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
+    def of_turn(cls, locked: Locked) -> list["ToolCall"]:
         """Return the calls of the session's current turn, in order. Reads them once in a transaction."""
-        if session.calls is None:
-            session.calls = db.find(cls, _OF_TURN, session=session.id, turn=session.turn_id)
-        return session.calls
+        if locked.calls is None:
+            locked.calls = locked.db.find(cls, _OF_TURN, session=locked.session.id, turn=locked.session.turn_id)
+        return locked.calls
 
-    def put(self, db: Db, session: Session) -> None:
+    def put(self, locked: Locked) -> None:
         """Insert the call, as the last of its turn."""
-        ToolCall.of_turn(db, session).append(self)
-        db.insert(self)
+        ToolCall.of_turn(locked).append(self)
+        locked.db.insert(self)
 
     def put_input(self, db: Db, **columns: Any) -> None:
         """Insert the call's input, before the call itself. `columns` are those of `CallInput`."""
         db.insert(CallInput(tool_call_id=self.id, workspace_id=self.workspace_id, **columns))
 
-    def hint(self, session: Session) -> Hint:
-        """Return the queue message that says this call may be ready."""
-        return hint_of("tool.run", (self.id, self.session_id, self.workspace_id, session.agent_id, self.name), self.queue)
+    def hint(self, agent_id: str) -> Hint:
+        """Return the queue message that says this call of an agent may be ready."""
+        return hint_of(self.TASK, (self.id, self.session_id, self.workspace_id, agent_id, self.name), self.queue)
 
-    def until(self, session: Session) -> datetime | None:
+    def until(self, now: datetime) -> datetime | None:
         """Return the client's deadline if the client gets the call now; None for no deadline."""
-        return session.now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
+        return now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
 
-    def announce(
-        self, db: Db, session: Session, approval: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
-    ) -> None:
+    def announce(self, locked: Locked, approval: dict[str, Any] | None = None, shown: dict[str, Any] | None = None) -> None:
         """Emit the call's event, once. `shown`: the input with its secrets masked if a person edited it, else None."""
         if self.announced:
             return
         self.announced = True
-        kind, body = call_events.use(self, CallInput.of(db, self.id), shown)
-        session.emit(db, kind, body | ({"approval": approval} if approval else {}), id=self.id)
+        kind, body = call_events.use(self, CallInput.of(locked.db, self.id), shown)
+        locked.emit(kind, body | ({"approval": approval} if approval else {}), id=self.id)
 
-    def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+    def release(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
 
         While the workspace is halted, a client's call is held.
         """
+        db = locked.db
         if self.kind in OF_CLIENT:
             if is_halted(db):
                 db.move(self, "held", **changes)
             else:
-                self.deliver(db, session, shown, **changes)
+                self.deliver(locked, shown, **changes)
             return
         if self.status == "running":
-            self.end_attempt(db, session, "lost")
-        self.requeue(db, session.now, hinted_at=session.now, **changes)
-        hint_queued(db, self.hint(session))
+            self.end_attempt(locked, "lost")
+        self.requeue(db, locked.now, hinted_at=locked.now, **changes)
+        hint_queued(db, self.hint(locked.session.agent_id))
 
-    def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+    def deliver(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send the call to the client, whose time begins now. The parameters are those of `release`."""
-        db.move(self, "with_client", answer_by=self.until(session), deadline_from=session.now, **changes)
-        self.mark_session(db, session)
-        self.announce(db, session, shown=shown)
+        locked.db.move(self, "with_client", answer_by=self.until(locked.now), deadline_from=locked.now, **changes)
+        self.mark_session(locked)
+        self.announce(locked, shown=shown)
 
     def ask_again(self, db: Db, rule: str) -> None:
         """Have people asked, because the earlier permission no longer holds. `rule` is the reason."""
         db.move(self, "asked", permission="ask", grants=None, rule=rule)
 
-    def begin_with_client(self, db: Db, session: Session) -> None:
+    def begin_with_client(self, locked: Locked) -> None:
         """Send a call that is not inserted yet to the client. The caller announces it."""
-        self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
-        self.mark_session(db, session)
+        self.status, self.answer_by, self.deadline_from = "with_client", self.until(locked.now), locked.now
+        self.mark_session(locked)
 
-    def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool, task: str | None) -> None:
+    def claim(self, locked: Locked, worker: str, *, idempotent: bool, task: str | None) -> None:
         """Take the lease and insert the attempt's row. `idempotent`: whether the tool still is."""
-        self.mark_session(db, session)
+        self.mark_session(locked)
         self.take_lease(
-            db,
-            session.now + timedelta(seconds=settings().lease_seconds),
+            locked.db,
+            locked.now + timedelta(seconds=settings().lease_seconds),
             task,
             worker=worker,
             held_back=None,
             idempotent=idempotent,
         )
-        Attempt.begin(db, self, worker, session.now)
+        Attempt.begin(locked.db, self, worker, locked.now)
 
-    def mark_session(self, db: Db, session: Session) -> None:
+    def mark_session(self, locked: Locked) -> None:
         """Set `Session.git_written` if this call, which may begin now, may write files from which git runs programs."""
-        if not session.git_written and may_write_git(self.name, CallInput.of(db, self.id).input):
-            session.git_written = True
+        if not locked.session.git_written and may_write_git(self.name, CallInput.of(locked.db, self.id).input):
+            locked.session.git_written = True
 
     def settle(
         self,
-        db: Db,
-        session: Session,
+        locked: Locked,
         status: str,
         content: list[dict[str, Any]],
         *,
@@ -147,53 +146,53 @@ class ToolCall(ToolCallColumns, Leased, Base):
         `structured` is the result as data; `changes` are further columns. `echoes`: NO_ECHOES if the content is a text of our own,
         so that the call's input is not read; otherwise the secrets of the input are masked in the event.
         """
-        echoes = echoes_of(db, self) if echoes is None else echoes
+        echoes = echoes_of(locked.db, self) if echoes is None else echoes
         if self.status == "running":
-            self.end_attempt(db, session, status)
-        self.end_lease(db, status, is_error=is_error, settled_at=session.now, **changes)
-        result = CallResult.put(db, self, content, structured)
-        self.announce(db, session)
+            self.end_attempt(locked, status)
+        self.end_lease(locked.db, status, is_error=is_error, settled_at=locked.now, **changes)
+        result = CallResult.put(locked.db, self, content, structured)
+        self.announce(locked)
         if not by_client:
-            self._emit_result(db, session, result, echoes)
+            self._emit_result(locked, result, echoes)
 
-    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+    def born_settled(self, locked: Locked, content: list[dict[str, Any]]) -> None:
         """Give a result to a call that is proposed in a settled status: nobody is asked and nothing runs."""
-        self.is_error, self.settled_at = True, session.now
-        result = CallResult.put(db, self, content)
-        self.announce(db, session)
-        self._emit_result(db, session, result, echoes_of(db, self))
-        session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=Text(self.rule))
+        self.is_error, self.settled_at = True, locked.now
+        result = CallResult.put(locked.db, self, content)
+        self.announce(locked)
+        self._emit_result(locked, result, echoes_of(locked.db, self))
+        locked.note(f"tool_call.{self.status}", self.id, rule=Text(self.rule))
 
-    def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
+    def park(self, locked: Locked, question: dict[str, Any]) -> None:
         """End this attempt with the tool's questions. The next attempt brings the answers."""
-        self.end_attempt(db, session, "asked")
-        self.end_lease(db, "asked")
-        call_input = CallInput.of(db, self.id)
+        self.end_attempt(locked, "asked")
+        self.end_lease(locked.db, "asked")
+        call_input = CallInput.of(locked.db, self.id)
         call_input.question, call_input.answers = question, None
 
-    def put_back(self, db: Db, session: Session) -> None:
+    def put_back(self, locked: Locked) -> None:
         """Queue the call again, because the attempt did not begin. Sends no hint: the caller says when the next attempt is due."""
-        self.end_attempt(db, session, "not_begun")
-        self.requeue(db, session.now, hinted_at=session.now)
+        self.end_attempt(locked, "not_begun")
+        self.requeue(locked.db, locked.now, hinted_at=locked.now)
 
-    def become_unknown(self, db: Db, session: Session) -> None:
+    def become_unknown(self, locked: Locked) -> None:
         """Set the status `unknown`: the call began, and nobody knows how it ended."""
-        self.end_attempt(db, session, "unknown")
-        self.end_lease(db, "unknown")
+        self.end_attempt(locked, "unknown")
+        self.end_lease(locked.db, "unknown")
 
-    def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
+    def end_attempt(self, locked: Locked, outcome: str) -> None:
         """Record the end of the present attempt."""
-        Attempt.end(db, self.id, self.attempt, session.now, outcome)
+        Attempt.end(locked.db, self.id, self.attempt, locked.now, outcome)
 
-    def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:
+    def _emit_result(self, locked: Locked, result: CallResult, echoes: masking.Echoes) -> None:
         if self.asks_for_money:
             return
         kind, body = call_events.result(self, result, echoes)
         if self.cached_from:
-            before = db.get_one(ToolCall, self.cached_from)
+            before = locked.db.get_one(ToolCall, self.cached_from)
             assert before.settled_at, "a cached result is settled"
             body["cached"] = {"tool_use_id": before.id, "at": rfc3339(before.settled_at)}
-        session.emit(db, kind, body)
+        locked.emit(kind, body)
 
 
 _OF_TURN = "WHERE session_id = %(session)s AND turn_id = %(turn)s ORDER BY position"

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
 
@@ -25,16 +25,16 @@ class StoredResult(Base):
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
-    def keep(cls, db: Db, session: Session, call: ToolCall, content: bytes) -> None:
+    def keep(cls, locked: Locked, call: ToolCall, content: bytes) -> None:
         """Store the whole result, in the transaction that settles the call. From then on the agent can read it."""
-        session.long_results = True
-        db.insert(
+        locked.session.long_results = True
+        locked.db.insert(
             cls(
                 tool_call_id=call.id,
                 workspace_id=call.workspace_id,
                 session_id=call.session_id,
                 content=content,
-                created_at=session.now,
+                created_at=locked.now,
             ),
         )
 

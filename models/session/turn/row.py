@@ -12,10 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.audit.principal import Principal
 from models.database import ids
 from models.database.leased import Leased
-from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint
 from models.pure.backoff import backoff
@@ -23,7 +21,7 @@ from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.event import Event
 from models.session.hints import QUEUED, hint_of, hint_queued
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.spending import sums as spend_sums
 from models.session.turn.reply import Reply
 from models.settings import settings
@@ -82,6 +80,8 @@ class Turn(Leased, Base):
     """One model call. The states are in `models.pure.states.TURN`."""
 
     __tablename__ = "turn"
+    TASK = "turn.run"
+    """The task that works on a turn. Acts of workers have it as their actor."""
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
@@ -130,8 +130,9 @@ class Turn(Leased, Base):
     )
 
     @classmethod
-    def queue(cls, db: Db, session: Session, count: int) -> "Turn":
+    def queue(cls, locked: Locked, count: int) -> "Turn":
         """Insert and return the session's next turn, queued. It becomes the session's current turn."""
+        session = locked.session
         session.turn_number += 1
         session.turn_count = count
         turn = cls(
@@ -140,112 +141,114 @@ class Turn(Leased, Base):
             session_id=session.id,
             number=session.turn_number,
             count=count,
-            due_at=session.now,
-            hinted_at=session.now,
-            created_at=session.now,
+            due_at=locked.now,
+            hinted_at=locked.now,
+            created_at=locked.now,
         )
-        session.turn_id, session.calls = turn.id, []
-        db.insert(turn)
-        hint_queued(db, turn.hint(session))
+        session.turn_id, locked.calls = turn.id, []
+        locked.db.insert(turn)
+        hint_queued(locked.db, turn.hint(session.agent_id))
         return turn
 
-    def hint(self, session: Session) -> Hint:
-        """Return the queue message that says this turn may be ready."""
-        return hint_of("turn.run", (self.id, self.session_id, self.workspace_id, session.agent_id))
+    def hint(self, agent_id: str) -> Hint:
+        """Return the queue message that says this turn of an agent may be ready."""
+        return hint_of(self.TASK, (self.id, self.session_id, self.workspace_id, agent_id))
 
-    def claim(self, db: Db, session: Session, worker: str, quote: Charge, task: str | None) -> None:
+    def claim(self, locked: Locked, worker: str, quote: Charge, task: str | None) -> None:
         """Take the lease. `quote` is the highest charge that the attempt may cause."""
+        person = locked.session.spender
         self.take_lease(
-            db,
-            session.now + timedelta(seconds=settings().lease_seconds),
+            locked.db,
+            locked.now + timedelta(seconds=settings().lease_seconds),
             task,
             worker=worker,
-            started_at=session.now,
-            quote=quote.as_json | ({"person": session.spender} if session.spender else {}),
-            span_id=session.emit(db, "span.model_request_start", {}).id,
+            started_at=locked.now,
+            quote=quote.as_json | ({"person": person} if person else {}),
+            span_id=locked.emit("span.model_request_start", {}).id,
         )
 
     @staticmethod
-    def read_queue(db: Db, session: Session, turn_id: str | None) -> None:
+    def read_queue(locked: Locked, turn_id: str | None) -> None:
         """Have this turn read the queued messages; None: no turn reads them."""
-        Turn.mark_queue(db, session, turn_id)
-        session.unread = 0
+        Turn.mark_queue(locked, turn_id)
+        locked.session.unread = 0
 
     @staticmethod
-    def mark_queue(db: Db, session: Session, turn_id: str | None) -> None:
+    def mark_queue(locked: Locked, turn_id: str | None) -> None:
         """Mark the queued messages as read by this turn, and leave `session.unread` to the caller."""
+        session = locked.session
         if session.unread:
-            session.write(db)  # the update that follows must find messages of this very transaction
-            Event.process_queue(db, session.id, session.unread, session.now, turn_id)
+            locked.write()  # the update that follows must find messages of this very transaction
+            Event.process_queue(locked.db, session.id, session.unread, locked.now, turn_id)
 
-    def end_span(self, db: Db, session: Session, usage: Usage, *, is_error: bool) -> None:
+    def end_span(self, locked: Locked, usage: Usage, *, is_error: bool) -> None:
         """Emit the event that closes the attempt's model request."""
         body = {"model_request_start_id": self.span_id, "model_usage": usage.span, "is_error": is_error}
-        session.emit(db, "span.model_request_end", body)
+        locked.emit("span.model_request_end", body)
 
     @property
     def kept(self) -> tuple[str, str] | None:
         """The provider and model that began to answer in an earlier attempt, or None."""
         return (self.provider, self.model) if self.provider and self.model else None
 
-    def serve(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+    def serve(self, locked: Locked, served: Served) -> None:
         """Record the model that answers, with an event and an act for each switch."""
         self.provider, self.model = served.provider, served.model
-        self.note_switches(session, db, served, actor)
+        self.note_switches(locked, served)
 
-    def note_switches(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+    def note_switches(self, locked: Locked, served: Served) -> None:
         """Emit an event and record an act for each switch to another model."""
         for switch in served.switches:
-            session.emit(db, "model.fallback", switch.body)
-            session.note(actor, "turn.fell_back", self.id, **switch.details)
+            locked.emit("model.fallback", switch.body)
+            locked.note("turn.fell_back", self.id, **switch.details)
 
-    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str) -> None:
+    def checkpoint(self, locked: Locked, reply: list[dict[str, Any]], stop_reason: str) -> None:
         """Store the reply. The turn is done."""
-        self._leave(db, session, "done", stop_reason=stop_reason, quote=None, ended_at=session.now)
-        db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
+        self._leave(locked, "done", stop_reason=stop_reason, quote=None, ended_at=locked.now)
+        locked.db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
-    def retry(self, db: Db, session: Session, *, retry_after: float | None) -> None:
+    def retry(self, locked: Locked, *, retry_after: float | None) -> None:
         """Queue the turn again after a model's passing error, due after a pause. A sweep sends the hint then."""
         s = settings()
         wait = backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, retry_after)
-        self._leave(db, session, "queued", due_at=session.now + timedelta(seconds=wait), hinted_at=None)
+        self._leave(locked, "queued", due_at=locked.now + timedelta(seconds=wait), hinted_at=None)
 
     @property
     def is_overlong(self) -> bool:
         """True if older turns must be folded first, whatever the estimate says, because the model refused the last request."""
         return self.overlong_after == self.folds
 
-    def lose(self, db: Db, session: Session) -> None:
+    def lose(self, locked: Locked) -> None:
         """Queue the turn again, because its worker died."""
-        self._requeue(db, session, losses=self.losses + 1)
+        self._requeue(locked, losses=self.losses + 1)
 
-    def shorten(self, db: Db, session: Session) -> None:
+    def shorten(self, locked: Locked) -> None:
         """Queue the turn again, because the model refused the request as too long. Happens once."""
-        self._requeue(db, session, overlong_after=self.folds)
+        self._requeue(locked, overlong_after=self.folds)
 
-    def fold(self, db: Db, session: Session) -> None:
+    def fold(self, locked: Locked) -> None:
         """Queue the turn again, because the attempt returned a summary of older turns."""
-        self._requeue(db, session, folds=self.folds + 1)
+        self._requeue(locked, folds=self.folds + 1)
 
-    def _requeue(self, db: Db, session: Session, **changes: int) -> None:
-        self._leave(db, session, "queued", due_at=session.now, hinted_at=session.now, **changes)
-        hint_queued(db, self.hint(session))
+    def _requeue(self, locked: Locked, **changes: int) -> None:
+        self._leave(locked, "queued", due_at=locked.now, hinted_at=locked.now, **changes)
+        hint_queued(locked.db, self.hint(locked.session.agent_id))
 
-    def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
+    def fail(self, locked: Locked, stop_reason: str | None = None) -> None:
         """End the turn without a reply."""
-        self._leave(db, session, "failed", stop_reason=stop_reason, ended_at=session.now)
+        self._leave(locked, "failed", stop_reason=stop_reason, ended_at=locked.now)
 
-    def cancel(self, db: Db, session: Session) -> None:
+    def cancel(self, locked: Locked) -> None:
         """End the turn before its checkpoint. The fence rises, so a reply in flight is discarded.
 
         An unclaimed turn counts as having read its messages, because they belong to the run that was ended.
         """
         if self.status == "queued":
-            self.read_queue(db, session, self.id)
-        self._leave(db, session, "cancelled", fence=self.fence + 1, ended_at=session.now)
+            self.read_queue(locked, self.id)
+        self._leave(locked, "cancelled", fence=self.fence + 1, ended_at=locked.now)
 
-    def _leave(self, db: Db, session: Session, status: str, **changes: Any) -> None:
+    def _leave(self, locked: Locked, status: str, **changes: Any) -> None:
         """Move to a status without a lease. If an attempt was under way, spend limits no longer reserve its cost."""
         if self.status == "running" and self.quote:
-            spend_sums.release(db, session.agent_id, self.quote, session.now)
-        self.end_lease(db, status, **changes)
+            spend_sums.release(locked.db, locked.session.agent_id, self.quote, locked.now)
+        self.end_lease(locked.db, status, **changes)

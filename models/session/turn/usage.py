@@ -19,7 +19,7 @@ from models.database.tables import Base
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.prices import Price
 from models.pure.pricing.usage import COUNTS, Usage
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.spending import sums as spend_sums
 from models.session.turn.row import Turn
 
@@ -62,37 +62,38 @@ class TurnUsage(Base):
     __table_args__ = (sa.Index("turn_usage_of_workspace", "workspace_id", "at"),)
 
     @classmethod
-    def record(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+    def record(cls, locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:
         """Count the charges of the turn's present attempt. Called once per attempt, in the transaction that ends it."""
         for request, charge in enumerate(charges, 1):
-            cls._insert(db, session, turn, request, charge)
+            cls._insert(locked, turn, request, charge)
 
     @classmethod
-    def correct(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+    def correct(cls, locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:
         """Replace the estimate for an attempt that was ended from outside by its worker's charges. No-op without an estimate."""
-        rows = db.find(cls, _OF_ATTEMPT, turn=turn.id, attempt=turn.attempt)
+        rows = locked.db.find(cls, _OF_ATTEMPT, turn=turn.id, attempt=turn.attempt)
         if not charges or len(rows) != 1 or not rows[0].estimated:
             return
         [row] = rows
-        row.count(db, session, row.charge, -1)
+        row.count(locked, row.charge, -1)
         row.take(charges[0])
-        row.count(db, session, charges[0])
+        row.count(locked, charges[0])
         for request, charge in enumerate(charges[1:], 2):
-            cls._insert(db, session, turn, request, charge)
+            cls._insert(locked, turn, request, charge)
 
     @classmethod
-    def _insert(cls, db: Db, session: Session, turn: Turn, request: int, charge: Charge) -> None:
+    def _insert(cls, locked: Locked, turn: Turn, request: int, charge: Charge) -> None:
+        session = locked.session
         row = cls(turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=session.workspace_id, session_id=session.id)
-        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, session.now
+        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, locked.now
         row.take(charge)
-        db.insert(row)
-        row.count(db, session, charge)
+        locked.db.insert(row)
+        row.count(locked, charge)
 
-    def count(self, db: Db, session: Session, charge: Charge, times: int = 1) -> None:
+    def count(self, locked: Locked, charge: Charge, times: int = 1) -> None:
         """Add a charge to the sums of the session, the day and the spend limits, or remove it if `times` is -1."""
-        session.count(charge, times)
-        spend_sums.spend(db, self.agent_id, self.person_id, self.at, times * (charge.cost or Decimal(0)))
-        self._count_in_day(db, charge, times)
+        locked.session.count(charge, times)
+        spend_sums.spend(locked.db, self.agent_id, self.person_id, self.at, times * (charge.cost or Decimal(0)))
+        self._count_in_day(locked.db, charge, times)
 
     def _count_in_day(self, db: Db, charge: Charge, times: int) -> None:
         day = self.at.astimezone(UTC).date()

@@ -117,7 +117,7 @@ def _decide(db: Db, click: Click) -> None:
     if approval is None:
         raise NotFound("approval", click.button.approval_id)
     person = _person(db, click)
-    session = lock(db, approval.session_id)
+    locked = lock(db, approval.session_id, person)
     approval = db.get_one(Approval, approval.id, lock=True)
     decision = Decision(click.result, expected_input_sha256=click.button.input_sha256)
     if approval.status != "pending":
@@ -131,7 +131,7 @@ def _decide(db: Db, click: Click) -> None:
         raise Conflict("Nothing was decided: the input has changed since this message was sent. Look at it in Assent.")
     if click.result == "allow":
         require_whole(approval, MESSAGE)
-    decide(db, session, person, approval, decision)
+    decide(locked, approval, decision)
 
 
 def _person(db: Db, click: Click) -> PersonPrincipal:

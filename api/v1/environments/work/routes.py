@@ -139,9 +139,9 @@ def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work
     The worker learns of the stop at its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
     already stopped.
     """
-    session = lock(db, _find(db, environment_id, work_id).session_id)
+    locked = lock(db, _find(db, environment_id, work_id).session_id, principal)
     row = Work.lock(db, environment_id, work_id)
-    stop_work(db, session, principal, row, force=bool(body.force))
+    stop_work(locked, row, force=bool(body.force))
     return responses.Work.of(row)
 
 

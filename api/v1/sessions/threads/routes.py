@@ -46,10 +46,10 @@ def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_
 @writes(Nothing, "sessions", once=True, response=responses.Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> responses.Thread:
     """Archive a thread, which archives its session."""
-    session = lock(db, session_id)
-    _check(session, thread_id)
-    sessions.archive(db, session, principal)
-    return responses.Thread.of(db, session)
+    locked = lock(db, session_id, principal)
+    _check(locked.session, thread_id)
+    sessions.archive(locked)
+    return responses.Thread.of(db, locked.session)
 
 
 @threads.get("/<thread_id>/events")

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.flow.decide.kinds import budget, question, tool_call, unknown_outcome
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
-Verb = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
+Verb = Callable[[Locked, Approval, ToolCall, Decision], str]
 CARRY_OUT: dict[str, Verb] = {
     "tool_call": tool_call.carry_out,
     "question": question.carry_out,

@@ -2,8 +2,6 @@
 
 import json
 
-from models.audit.principal import Principal
-from models.database.rows import Db
 from models.flow.decide.edits import check_runs
 from models.flow.decide.kinds.denial import deny
 from models.flow.judge import votes
@@ -12,44 +10,44 @@ from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
-from models.session.row import Session
+from models.session.locked import Locked
 from models.session.tool_call import edits as call_edits
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import text
 from models.session.tool_call.row import ToolCall
 
 
-def carry_out(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
     """Deny the call, answer in its place, or let it run."""
     if decision.result == "deny":
-        return deny(db, session, principal, approval, call, decision)
+        return deny(locked, approval, call, decision)
     if decision.respond:
-        event_id = approval.close(db, session, principal, "answered", decision, goes_on=False)
-        call.settle(db, session, "answered", text(words.answered_by_person()) + list(decision.respond), is_error=False)
+        event_id = approval.close(locked, "answered", decision, goes_on=False)
+        call.settle(locked, "answered", text(words.answered_by_person()) + list(decision.respond), is_error=False)
         return event_id
-    check_runs(db, session, approval, call)
+    check_runs(locked, approval, call)
     if approval.decided_sha256 is None:
-        return _allow(db, session, principal, approval, call, decision)
-    return _edit(db, session, principal, approval, call, decision)
+        return _allow(locked, approval, call, decision)
+    return _edit(locked, approval, call, decision)
 
 
-def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def _allow(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
     if decision.scope != "once":
-        voters = [list(vote.ballot) for vote in votes.for_choice(db, approval, decision.stored)] or None
-        identity = identity_of(session_policies(db, session), session, call, CallInput.of(db, call.id))
-        Grant.give(db, session, principal, approval, decision, identity, voters)
-    event_id = approval.close(db, session, principal, "allowed", decision)
-    call.release(db, session)
+        voters = [list(vote.ballot) for vote in votes.for_choice(locked.db, approval, decision.stored)] or None
+        identity = identity_of(session_policies(locked), locked.session, call, CallInput.of(locked.db, call.id))
+        Grant.give(locked, approval, decision, identity, voters)
+    event_id = approval.close(locked, "allowed", decision)
+    call.release(locked)
     return event_id
 
 
-def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def _edit(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
     edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
     client_has_call = call.announced and call.kind == "self_hosted"
-    event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not client_has_call)
+    event_id = approval.close(locked, "allowed", decision, goes_on=not client_has_call)
     if client_has_call:
-        call_edits.replace(db, session, call, edited, shown, approval.started_by)
+        call_edits.replace(locked, call, edited, shown, approval.started_by)
     else:
-        call_edits.edit(db, call, edited, approval.started_by)
-        call.release(db, session, shown)
+        call_edits.edit(locked.db, call, edited, approval.started_by)
+        call.release(locked, shown)
     return event_id
