@@ -70,7 +70,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.environments.work.routes import work
     from api.v1.events.routes import events
     from api.v1.grants.routes import grants
-    from api.v1.halt.routes import halt
+    from api.v1.halt import halt
     from api.v1.health.metrics import metrics
     from api.v1.health.routes import health
     from api.v1.people.delegations.routes import delegations
@@ -78,10 +78,10 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.people.invites import invites
     from api.v1.people.users import users
     from api.v1.policy.routes import policy
-    from api.v1.provider_keys.routes import provider_keys
+    from api.v1.provider_keys import provider_keys
     from api.v1.sessions.routes import sessions
     from api.v1.sessions.threads.routes import threads
-    from api.v1.spending.usage.routes import usage
+    from api.v1.spending.usage import usage
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
     control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)

@@ -4,7 +4,7 @@ from flask import request
 
 from api.door.parsing import validated
 from api.inbox.blueprint import action
-from api.v1.halt.requests import HaltStart
+from api.v1.halt import HaltStart
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal
 from models.workspace.halt import Halt

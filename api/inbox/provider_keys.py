@@ -5,7 +5,7 @@ from flask import request
 from api.door.framed import Page
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
-from api.v1.provider_keys.requests import ProviderKeyCreate
+from api.v1.provider_keys import ProviderKeyCreate
 from models.database.rows import Db
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
