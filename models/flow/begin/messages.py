@@ -18,7 +18,7 @@ from models.session.locked import Locked
 from models.session.tool_call.echoes import echoes_of
 from models.session.tool_call.events import RESULTS
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import CallResult
+from models.session.tool_call.result import CallResult, Result
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.session.work import Work
@@ -148,7 +148,7 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
         shown = echoes_of(locked.db, call).value(content)
         stored = locked.emit(event["type"], {field: call.id, "content": shown, "is_error": is_error})
         locked.note("tool_call.answered", call.id, is_error=is_error)
-        call.settle(locked, "done", content, is_error=is_error, by_client=True)
+        call.settle(locked, "done", Result(content, is_error=is_error, from_client=True))
         carry_on(locked)
         return stored
     if call.status == "done" and CallResult.of(locked.db, call.id).content == content and call.is_error == is_error:

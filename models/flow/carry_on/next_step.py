@@ -14,8 +14,7 @@ from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.session.tool_call.echoes import NO_ECHOES
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.session.turn.usage import TurnUsage
@@ -120,9 +119,9 @@ def _stop_call(locked: Locked, call: ToolCall) -> None:
                 say = approval.traits.interrupted
                 approval.close(locked, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
-        call.settle(locked, "cancelled", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
+        call.settle(locked, "cancelled", Result.error(words.outcome_unknown(), is_ours=True))
     elif call.status in {"asked", "queued", "held", "with_client"}:
-        call.settle(locked, "cancelled", text(say()), is_error=True, echoes=NO_ECHOES)
+        call.settle(locked, "cancelled", Result.error(say(), is_ours=True))
     elif call.status == "running" and call.cancel_requested_at is None:
         call.cancel_requested_at = locked.now
 

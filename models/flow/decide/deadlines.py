@@ -19,7 +19,7 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt
 
@@ -103,7 +103,7 @@ def _expire(locked: Locked, approval: Approval, *, ends: bool) -> None:
         return
     approval.close(locked, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
     status, say = approval.traits.silence
-    call.settle(locked, status, text(say(seconds)), is_error=True)
+    call.settle(locked, status, Result.error(say(seconds)))
 
 
 def _may_allow(locked: Locked, approval: Approval, call: ToolCall) -> bool:

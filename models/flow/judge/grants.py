@@ -27,7 +27,7 @@ from models.session.locked import Locked, try_lock
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.proposal import Proposal
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.toolset import listed
@@ -163,9 +163,9 @@ def refuse(locked: Locked, call: ToolCall, rule: str, message: str) -> None:
     """Settle a queued call that may not run. `message` is for the model, unless an earlier attempt has begun."""
     locked.note("tool_call.denied", call.id, rule=Text(rule), input_sha256=call.input_sha256)
     if call.attempt:
-        call.settle(locked, "cancelled", text(words.outcome_unknown()), is_error=True)
+        call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
     else:
-        call.settle(locked, "refused", text(message), is_error=True)
+        call.settle(locked, "refused", Result.error(message))
 
 
 def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approval: Approval) -> bool:

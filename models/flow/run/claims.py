@@ -29,7 +29,7 @@ from models.session.approval.row import Approval
 from models.session.hints import hint_next
 from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import CallResult, text
+from models.session.tool_call.result import CallResult, Result
 from models.session.tool_call.row import CACHED, ToolCall
 from models.session.tool_call.stored_result import StoredResult
 from models.workspace.halt import OPEN_HALT
@@ -116,7 +116,7 @@ class QueuedCall:
         permission = self._permission()
         if permission is None:
             self._note("tool_call.input_changed")
-            call.settle(locked, "refused", text(words.changed_input()), is_error=True)
+            call.settle(locked, "refused", Result.error(words.changed_input()))
             carry_on(locked)
             return None
         rules = session_policies(locked)
@@ -191,7 +191,7 @@ class QueuedCall:
             return False
         self._note("tool_call.cached", cached_from=before.id)
         result = CallResult.of(db, before.id)
-        call.settle(self.locked, "done", result.content, is_error=False, structured=result.structured, cached_from=before.id)
+        call.settle(self.locked, "done", Result(result.content, structured=result.structured, cached_from=before.id))
         return True
 
     def _note(self, act: str, **facts: Any) -> None:

@@ -16,9 +16,8 @@ from models.pure.times import rfc3339
 from models.session.approval.row import Approval
 from models.session.locked import Locked, lock_alone, try_lock
 from models.session.tool_call.attempt import Attempt
-from models.session.tool_call.echoes import NO_ECHOES
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result, text
 from models.session.tool_call.row import ToolCall
 from models.session.tool_call.stored_result import StoredResult
 from models.settings import settings
@@ -45,7 +44,7 @@ def finish_call(locked: Locked, call: ToolCall, outcome: Outcome) -> None:
         return
     if outcome.question:
         outcome = Outcome(text(words.cancelled_asking()), is_error=True)
-    call.settle(locked, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
+    call.settle(locked, "done", Result(outcome.content, is_error=outcome.is_error, structured=outcome.structured))
     locked.note(
         "tool_call.finished",
         call.id,
@@ -80,13 +79,13 @@ def lose_call(locked: Locked, call: ToolCall, why: str = "its worker died, or wa
     """
     locked.note("tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:
-        call.settle(locked, "cancelled", text(words.outcome_unknown()), is_error=True)
+        call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
     elif not call.idempotent:
         _ask_what_became(locked, call, why)
     elif call.attempt < settings().crash_attempts:
         call.release(locked)
     else:
-        call.settle(locked, "done", text(words.lost(call.attempt)), is_error=True)
+        call.settle(locked, "done", Result.error(words.lost(call.attempt)))
     carry_on(locked)
 
 
@@ -103,7 +102,7 @@ def put_back_call(locked: Locked, call: ToolCall) -> None:
     if call.cancel_requested_at is None:
         call.put_back(locked)
         return
-    call.settle(locked, "cancelled", text(words.cancelled()), is_error=True)
+    call.settle(locked, "cancelled", Result.error(words.cancelled()))
     carry_on(locked)
 
 
@@ -115,9 +114,9 @@ def give_up_call(db: Db, session_id: str, call_id: str, why: str) -> None:
         return
     locked.note("tool_call.given_up", call.id, attempt=call.attempt)
     if call.status == "queued":
-        call.settle(locked, "refused", text(words.call_given_up(why)), is_error=True, echoes=NO_ECHOES)
+        call.settle(locked, "refused", Result.error(words.call_given_up(why), is_ours=True))
     else:
-        call.settle(locked, "done", text(words.outcome_unknown()), is_error=True, echoes=NO_ECHOES)
+        call.settle(locked, "done", Result.error(words.outcome_unknown(), is_ours=True))
     carry_on(locked)
 
 
@@ -130,7 +129,7 @@ def expire_calls(workspace_id: str, session_id: str) -> int:
         silent = halts.silent(locked, ToolCall.of_turn(locked))
         for call in silent:
             locked.note("tool_call.expired", call.id)
-            call.settle(locked, "expired", text(words.client_silent(call.answer_seconds or 0)), is_error=True)
+            call.settle(locked, "expired", Result.error(words.client_silent(call.answer_seconds or 0)))
         if silent:
             carry_on(locked)
         return len(silent)
@@ -139,7 +138,7 @@ def expire_calls(workspace_id: str, session_id: str) -> int:
 def _ask_back(locked: Locked, call: ToolCall, question: dict[str, Any]) -> None:
     locked.note("tool_call.asked_back", call.id, attempt=call.attempt)
     if locked.session.on_ask == "deny":
-        call.settle(locked, "cancelled", text(words.cannot_answer()), is_error=True)
+        call.settle(locked, "cancelled", Result.error(words.cannot_answer()))
         return
     call.park(locked, question)
     approval = Approval.ask(
@@ -156,7 +155,7 @@ def _ask_what_became(locked: Locked, call: ToolCall, why: str) -> None:
     attempt = Attempt.summary(locked.db, call.id, call.attempt)
     call.become_unknown(locked)
     if locked.session.on_ask == "deny":
-        call.settle(locked, "done", text(words.outcome_unknown()), is_error=True)
+        call.settle(locked, "done", Result.error(words.outcome_unknown()))
         return
     prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
     asking = _asking(locked, call, prompt)

@@ -22,7 +22,7 @@ from models.session.hints import hint_next
 from models.session.locked import Locked, lock_alone
 from models.session.spending import standing as spend_standing
 from models.session.tool_call.proposal import Proposal
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.session.turn.reply import Reply
 from models.session.turn.row import Served, Turn
@@ -276,7 +276,7 @@ def _propose(locked: Locked, turn: Turn, position: int, proposal: Proposal, verd
     call = proposal.call(locked, turn, position, verdict, status)
     if status == "denied":
         message = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
-        call.born_settled(locked, text(message))
+        call.born_settled(locked, Result.error(message))
         call.put(locked)
         return
     approval = Approval.ask(locked, call, proposal.asking) if status == "asked" else None
@@ -292,7 +292,7 @@ def _propose(locked: Locked, turn: Turn, position: int, proposal: Proposal, verd
 def _refuse(locked: Locked, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
     verdict = Verdict("deny", "not asked: it cannot be run")
     call = proposal.call(locked, turn, position, verdict, "refused")
-    call.born_settled(locked, text(why))
+    call.born_settled(locked, Result.error(why))
     call.put(locked)
 
 

@@ -24,7 +24,7 @@ from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.columns import BUDGET
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result, text
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import providers
@@ -138,7 +138,7 @@ def raise_by(locked: Locked, approval: Approval, call: ToolCall, amount: dict[st
     session.max_list_cost += dollars_of(amount["amount"])
     locked.emit("session.updated", {"budget": session.budget})
     locked.note("budget.raised", session.id, approval=approval.id, amount=amount["amount"])
-    call.settle(locked, "answered", text("The budget is raised."), is_error=False)
+    call.settle(locked, "answered", Result(text("The budget is raised.")))
 
 
 def resume(locked: Locked, why: str = "The budget was changed.") -> None:
@@ -151,7 +151,7 @@ def resume(locked: Locked, why: str = "The budget was changed.") -> None:
                 if approval.status == "pending":
                     note = Decision("deny", deny_message=why)
                     approval.close(locked, "cancelled", note)
-            call.settle(locked, "answered", text(why), is_error=False)
+            call.settle(locked, "answered", Result(text(why)))
     go_on(locked)
 
 

@@ -22,7 +22,7 @@ from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
 from models.session.spending import standing as spend_standing
 from models.session.spending.standing import Standing
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result, text
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace.agent import Agent
@@ -69,7 +69,7 @@ def let_spend(locked: Locked, approval: Approval, call: ToolCall, amount: dict[s
     session = locked.session
     session.spend_limits_from = session.list_cost + dollars_of(amount["amount"])
     locked.note("spend_limit.passed", session.id, approval=approval.id, amount=amount["amount"])
-    call.settle(locked, "answered", text("The session may spend more."), is_error=False)
+    call.settle(locked, "answered", Result(text("The session may spend more.")))
 
 
 def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> SpendLimit:

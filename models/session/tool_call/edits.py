@@ -8,7 +8,7 @@ from models.pure.json.canonical import digest
 from models.pure.text import words
 from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import is_halted
 
@@ -37,7 +37,7 @@ def replace(
     `shown` is the edited input with its secrets masked. `asked_by` as for `edit`.
     """
     before = CallInput.of(locked.db, call.id)
-    call.settle(locked, "replaced", text(words.replaced()), is_error=True)
+    call.settle(locked, "replaced", Result.error(words.replaced()))
     copy = ToolCall(
         id=ids.new("sevt"),
         input_sha256=digest(edited),

@@ -1,5 +1,6 @@
 """Results of tool calls: the content blocks that the model gets."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,6 +10,28 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.session.tool_call.columns import ToolCallColumns
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result with which a call ends."""
+
+    content: list[dict[str, Any]]
+    """Content blocks, as the model gets them."""
+    is_error: bool = False
+    structured: dict[str, Any] | None = None
+    """The result as data, for clients."""
+    cached_from: str | None = None
+    """The earlier call whose result this is."""
+    from_client: bool = False
+    """True if the client posted the result, with its event."""
+    is_ours: bool = False
+    """True for a text of our own that can repeat no secret, so that the call's input is not read to mask its secrets."""
+
+    @classmethod
+    def error(cls, words: str, *, is_ours: bool = False) -> "Result":
+        """Return an error that is one text."""
+        return cls(text(words), is_error=True, is_ours=is_ours)
 
 
 class CallResult(Base):
@@ -29,13 +52,11 @@ class CallResult(Base):
     """The result as data, if the tool returned any; for clients, not for the model."""
 
     @classmethod
-    def put(
-        cls, db: Db, call: ToolCallColumns, content: list[dict[str, Any]], structured: dict[str, Any] | None = None
-    ) -> "CallResult":
-        """Insert the result of a call, and return it."""
-        result = cls(tool_call_id=call.id, workspace_id=call.workspace_id, content=content, structured=structured)
-        db.insert(result)
-        return result
+    def put(cls, db: Db, call: ToolCallColumns, result: Result) -> "CallResult":
+        """Insert the result of a call, and return the row."""
+        row = cls(tool_call_id=call.id, workspace_id=call.workspace_id, content=result.content, structured=result.structured)
+        db.insert(row)
+        return row
 
     @classmethod
     def of(cls, db: Db, call_id: str) -> "CallResult":

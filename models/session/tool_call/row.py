@@ -18,10 +18,10 @@ from models.session.locked import Locked
 from models.session.tool_call import events as call_events
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.columns import ToolCallColumns
-from models.session.tool_call.echoes import echoes_of
+from models.session.tool_call.echoes import NO_ECHOES, echoes_of
 from models.session.tool_call.events import OF_CLIENT
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import CallResult
+from models.session.tool_call.result import CallResult, Result
 from models.settings import settings
 from models.workspace.halt import is_halted
 
@@ -129,38 +129,24 @@ class ToolCall(ToolCallColumns, Leased, Base):
         if not locked.session.git_written and may_write_git(self.name, CallInput.of(locked.db, self.id).input):
             locked.session.git_written = True
 
-    def settle(
-        self,
-        locked: Locked,
-        status: str,
-        content: list[dict[str, Any]],
-        *,
-        is_error: bool,
-        structured: dict[str, Any] | None = None,
-        by_client: bool = False,
-        echoes: masking.Echoes | None = None,
-        **changes: Any,
-    ) -> None:
-        """End the call with the result that the model gets, and emit the result's event, unless the client posted it.
-
-        `structured` is the result as data; `changes` are further columns. `echoes`: NO_ECHOES if the content is a text of our own,
-        so that the call's input is not read; otherwise the secrets of the input are masked in the event.
-        """
-        echoes = echoes_of(locked.db, self) if echoes is None else echoes
+    def settle(self, locked: Locked, status: str, result: Result) -> None:
+        """End the call with the result that the model gets, and emit the result's event, unless the client posted it."""
+        echoes = NO_ECHOES if result.is_ours else echoes_of(locked.db, self)
         if self.status == "running":
             self.end_attempt(locked, status)
-        self.end_lease(locked.db, status, is_error=is_error, settled_at=locked.now, **changes)
-        result = CallResult.put(locked.db, self, content, structured)
+        self.cached_from = result.cached_from
+        self.end_lease(locked.db, status, is_error=result.is_error, settled_at=locked.now)
+        row = CallResult.put(locked.db, self, result)
         self.announce(locked)
-        if not by_client:
-            self._emit_result(locked, result, echoes)
+        if not result.from_client:
+            self._emit_result(locked, row, echoes)
 
-    def born_settled(self, locked: Locked, content: list[dict[str, Any]]) -> None:
+    def born_settled(self, locked: Locked, result: Result) -> None:
         """Give a result to a call that is proposed in a settled status: nobody is asked and nothing runs."""
-        self.is_error, self.settled_at = True, locked.now
-        result = CallResult.put(locked.db, self, content)
+        self.is_error, self.settled_at = result.is_error, locked.now
+        row = CallResult.put(locked.db, self, result)
         self.announce(locked)
-        self._emit_result(locked, result, echoes_of(locked.db, self))
+        self._emit_result(locked, row, echoes_of(locked.db, self))
         locked.note(f"tool_call.{self.status}", self.id, rule=Text(self.rule))
 
     def park(self, locked: Locked, question: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 
 
@@ -12,11 +12,11 @@ def deny(locked: Locked, approval: Approval, call: ToolCall, decision: Decision)
     """Close the approval as denied, and end the call. Returns the id of the decision's event."""
     event_id = approval.close(locked, "denied", decision)
     if say := approval.traits.denied:
-        call.settle(locked, "denied", text(say(decision.deny_message)), is_error=True)
+        call.settle(locked, "denied", Result.error(say(decision.deny_message)))
         return event_id
     if call.attempt:  # an earlier attempt began, and was lost before the grant behind it was
-        call.settle(locked, "cancelled", text(words.given_up(decision.deny_message)), is_error=True)
+        call.settle(locked, "cancelled", Result.error(words.given_up(decision.deny_message)))
         return event_id
     say = words.ended_by_person if decision.interrupt else words.denied_by_person
-    call.settle(locked, "denied", text(say(decision.deny_message)), is_error=True)
+    call.settle(locked, "denied", Result.error(say(decision.deny_message)))
     return event_id

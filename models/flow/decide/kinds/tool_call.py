@@ -13,7 +13,7 @@ from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.tool_call import edits as call_edits
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result, text
 from models.session.tool_call.row import ToolCall
 
 
@@ -23,7 +23,7 @@ def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Deci
         return deny(locked, approval, call, decision)
     if decision.respond:
         event_id = approval.close(locked, "answered", decision, goes_on=False)
-        call.settle(locked, "answered", text(words.answered_by_person()) + list(decision.respond), is_error=False)
+        call.settle(locked, "answered", Result(text(words.answered_by_person()) + list(decision.respond)))
         return event_id
     check_runs(locked, approval, call)
     if approval.decided_sha256 is None:

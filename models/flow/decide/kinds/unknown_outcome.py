@@ -4,7 +4,7 @@ from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.session.tool_call.result import text
+from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 
 
@@ -14,7 +14,7 @@ def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Deci
     if decision.outcome == "rerun":
         call.release(locked, grants=None)
     elif decision.outcome == "happened":
-        call.settle(locked, "done", list(decision.content), is_error=False)
+        call.settle(locked, "done", Result(list(decision.content)))
     else:
-        call.settle(locked, "done", text(words.given_up(decision.deny_message)), is_error=True)
+        call.settle(locked, "done", Result.error(words.given_up(decision.deny_message)))
     return event_id
