@@ -13,9 +13,9 @@ from typing import Any, Literal
 from api.chat import responses
 from models.audit.principal import Principal
 from models.database.rows import Db
+from models.flow.carry_on.listing import by_words
 from models.pure.naming import APPROVAL_TOOL
 from models.pure.offer import Offer, Option
-from models.pure.quorum import Quorum
 from models.pure.text.visible import visible
 from models.pure.times import rfc3339
 from models.session.approval.offers import offer_now
@@ -58,8 +58,7 @@ def awaits(db: Db, principal: Principal, session: Session, how: How) -> bool:
 
 def may_answer(principal: Principal, approval: Approval) -> bool:
     """True if the principal alone can decide the approval by allowing or denying a call."""
-    needs_others = Quorum.of(approval.quorum).needs_people
-    return approval.traits.asks_to_run and "approvals" in principal.scopes and not needs_others
+    return by_words(approval) and "approvals" in principal.scopes
 
 
 def sentence(approval: Approval) -> str:

@@ -108,7 +108,7 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
     votes = Vote.of(db, [row.id for row in rows])
     names = Names.of(db, [row.decided_by for row in rows])
-    may = queue.decidable(db, person, rows)
+    may = queue.decidable(db, person, rows, votes)
     return [
         Line(
             row,

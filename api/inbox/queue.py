@@ -1,6 +1,6 @@
 """The queue of the inbox: the approvals that a person sees, their order, and the next card."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from models.database.transactions import outbox
 from models.flow.judge.approvers import described, why_excluded
 from models.people.group import Group
 from models.people.principal import PersonPrincipal
+from models.session.approval.decider import Decider
 from models.session.approval.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -69,19 +70,17 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[An
     }
 
 
-def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval]) -> set[str]:
-    """Return the ids of the approvals that the person may decide now and has not voted on."""
-    ids = [row.id for row in rows if row.status == "pending"]
-    if not ids or "approvals" not in person.scopes:
+def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval], votes: Mapping[str, Sequence[Vote]]) -> set[str]:
+    """Return the ids of the approvals that the person may decide now and has not voted on. `votes`: their valid votes, by id."""
+    if "approvals" not in person.scopes:
         return set()
-    return {
-        row.id for row in queue.waiting_for(db, person.person_id, person.makers).where("id = ANY(%(ids)s)", ids=ids).select(db, "")
-    }
+    decider = Decider.of(db, person.person_id, clock.now(db), person.makers)
+    return {row.id for row in rows if decider.is_awaited(row, votes[row.id])}
 
 
-def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable[Vote]) -> str | None:
+def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence[Vote]) -> str | None:
     """Return why the person may not allow the approval, and who may; None if the person may."""
-    if decidable(db, person, [approval]):
+    if decidable(db, person, [approval], {approval.id: votes}):
         return None
     if "approvals" not in person.scopes:
         return f"Your role, {person.role}, does not decide. {described(db, approval)}"
@@ -117,7 +116,7 @@ def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decid
 
 def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[Count, Count] | None:
     """Return the approval's place in the person's queue, from 1, and the queue's length; None outside the queue."""
-    if not decidable(db, person, [approval]):
+    if not decidable(db, person, [approval], Vote.of(db, [approval.id])):
         return None
     mine = queue.waiting_for(db, person.person_id, person.makers)
     return Count(queue.before(db, mine, approval) + 1), mine.count(db)

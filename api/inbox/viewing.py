@@ -13,7 +13,7 @@ from models.database.rows import Db
 from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
-from models.session.approval.mark import approval_mark
+from models.session.approval.row import Approval
 from models.workspace.halt import Halt
 
 
@@ -29,7 +29,7 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
         "viewer": {"name": db.get_one(Person, person.person_id).name, "is_admin": "admin" in person.scopes},
         "waiting_for_me": queue.matching(db, person, {}, mine=True).count(db),
         "halted": g.halted,
-        "mark": approval_mark(db),
+        "mark": Approval.mark(db),
         "now": g.now,
     }
 

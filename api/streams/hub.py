@@ -19,7 +19,7 @@ from api.door.errors import TooMany
 from api.streams.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
-from models.session.approval.mark import approval_mark
+from models.session.approval.row import Approval
 from models.session.row import Session
 from models.settings import settings
 from models.workspace import key_lookup
@@ -205,7 +205,7 @@ def _wake_readers(readers: list[Reader]) -> None:
         with transaction(workspace_id) as db:
             standings |= SignIn.standings(db, {reader.sign_in_id for reader in people})
             if any(reader.is_page for reader in people):
-                marks[workspace_id] = approval_mark(db)
+                marks[workspace_id] = Approval.mark(db)
     for reader in readers:
         if reader.standing is None:
             reader.refused = reader.key_id not in valid_keys

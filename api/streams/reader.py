@@ -54,7 +54,7 @@ class Reader:
     workspace_id: str = ""
     """For a person: the workspace of the sign-in."""
     mark: str = ""
-    """For a page: the workspace's `approval_mark` when the hub last read it."""
+    """For a page: the workspace's `Approval.mark` when the hub last read it."""
     connection: socket.socket | None = None
     """The connection to the client, if the server exposes it."""
     writing: float = 0

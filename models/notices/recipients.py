@@ -17,6 +17,7 @@ from models.people.person import Person
 from models.people.slack_user import SlackUser
 from models.pure.quorum import Quorum
 from models.session.approval.deadline import overdue
+from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 
@@ -120,14 +121,8 @@ def _is_postponed(row: Notification, channel: Channel, now: datetime) -> bool:
 
 def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime) -> dict[str, list[Right]]:
     """Return those of these people who may decide the approval now, each with the rights that allow it."""
-    quorum = Quorum.of(approval.quorum)
-    eligible = {}
-    for person_id, rights in rights_of_each(db, people, now, lock=False).items():
-        if approval.excludes([person_id]):
-            continue
-        if good := [one for one in rights if one.meets(quorum) and not approval.excludes([one.person_id])]:
-            eligible[person_id] = good
-    return eligible
+    rights = {decider.person_id: decider.rights_on(approval) for decider in Decider.each(db, people, now)}
+    return {person_id: each for person_id, each in rights.items() if each}
 
 
 def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) -> None:

@@ -17,6 +17,7 @@ from models.pure.shell import in_directory
 from models.pure.text.line_diff import hunks
 from models.pure.text.visible import visible
 from models.session.approval import sentences
+from models.session.approval.decider import why_sign_in
 from models.session.approval.evidence import Evidence
 from models.session.approval.face import MESSAGE, Face
 from models.session.approval.offers import offer_now
@@ -116,9 +117,8 @@ def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) 
 
 
 def _is_plain(approval: Approval) -> bool:
-    """True if one person decides the approval by yes or no, even a person who started the run."""
-    quorum = Quorum.of(approval.quorum)
-    return not approval.traits.why_no_click and quorum.required_people == 1 and not quorum.four_eyes
+    """True if one person decides the approval by one click."""
+    return not why_sign_in(approval, Quorum.of(approval.quorum))
 
 
 def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:

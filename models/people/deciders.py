@@ -44,7 +44,7 @@ def shortage(db: Db, quorum: Quorum, started_by: Collection[str]) -> str | None:
     """Return why too few people may allow a call, and the remedy; None if they are enough. `started_by` asked for the call."""
     if not quorum.needs_people:
         return None
-    if quorum.four_eyes and not started_by:
+    if quorum.lacks_starter(started_by):
         return NOBODY_NAMED
     people = count(db, quorum, started_by)
     if people >= quorum.required_people:

@@ -209,16 +209,11 @@ def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, f
     }
 
 
-def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> list[Right]:
-    """Return the rights that a person may use now: their own first, then delegated ones. Empty if the person cannot decide.
-
-    `lock` as for `names_of`.
-    """
-    return rights_of_each(db, [person_id], now, lock=lock).get(person_id, [])
-
-
 def rights_of_each(db: Db, people: Iterable[str], now: datetime, *, lock: bool = True) -> dict[str, list[Right]]:
-    """Return the rights of several people, by person, in two statements. People who cannot decide are missing."""
+    """Return the rights that people may use now, by person: their own first, then delegated ones. In two statements.
+
+    People who cannot decide are missing. `lock` as for `names_of`.
+    """
     unique = sorted(set(people))
     received = db.find(Delegation, _TO, workspace=db.workspace_id, people=unique, now=now)
     names = names_of(db, [*unique, *(row.from_person_id for row in received)], lock=lock)

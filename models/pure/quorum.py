@@ -1,7 +1,7 @@
 """Who must approve: which people, how many of them, whether a person may approve what they asked for themselves, and by which
 answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,15 @@ class Quorum:
     def needs_people(self) -> bool:
         """True if only people who signed in may decide: no API key, no chat word, no deadline."""
         return bool(self.approvers) or self.required_people > 1 or self.four_eyes
+
+    @property
+    def needs_sign_in(self) -> bool:
+        """True if a person must sign in to vote: a click in a message is not enough."""
+        return self.required_people > 1 or self.four_eyes
+
+    def lacks_starter(self, started_by: Collection[str]) -> bool:
+        """True if four eyes are needed and nobody is named as having asked for the call, so that nobody may allow it."""
+        return self.four_eyes and not started_by
 
     def admits(self, names: frozenset[str]) -> bool:
         """True if a person with these names, their own and those of their groups, is in every set."""

@@ -1,7 +1,7 @@
 """Selects the approvals that wait for a person's vote, and the approvals and sessions that a principal may see."""
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from api.door.errors import Denied
 from api.door.paging import Count, Order, Selection
@@ -10,10 +10,9 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.flow.lock import lock
-from models.people.delegation import Right, rights_of
 from models.people.principal import PersonPrincipal
-from models.pure.quorum import Quorum
 from models.session.approval.approver_set import ApproverSet
+from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.row import Session
@@ -21,18 +20,6 @@ from models.session.row import Session
 R = TypeVar("R")
 
 OLDEST_DEADLINE: Order[Approval] = Order("queue", (Approval.expires_at, Approval.id), descending=False)
-_NOT_VOTED = "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.person_id = %(voter)s AND v.voided_at IS NULL)"
-_NOT_USED = (
-    "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.for_person_id = %({right})s AND v.voided_at IS NULL)"
-)
-_EXCLUDES = "(coalesce((quorum ->> 'four_eyes')::boolean, false) AND started_by && %({people})s::text[])"
-"""`Approval.excludes`, in SQL."""
-_ADMITS = """
-    NOT EXISTS (
-        SELECT FROM jsonb_array_elements(coalesce(quorum -> 'approvers', '[]')) one WHERE NOT one ?| %({names})s
-    )
-"""
-_NAMED = "jsonb_array_length(coalesce(quorum -> 'approvers', '[]')) > 0"
 
 
 def person_of(principal: Principal, named: str) -> str:
@@ -51,35 +38,17 @@ def waiting_for(db: Db, person_id: str, makers: Iterable[str] = ()) -> Selection
 
     `makers` are those of the person's sign-in: with four eyes they may not have asked for the call either.
     """
-    rights = rights_of(db, person_id, clock.now(db), lock=False)
-    waiting = Selection(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
-    waiting = waiting.where(_NOT_VOTED, voter=person_id).where(
-        f"NOT {_EXCLUDES.format(people='people')}", people=[person_id, *makers]
-    )
-    sets = ApproverSet.with_names(db, {name for right in rights for name in right.names})
-    waiting = waiting.within("approver_set", sets)
-    conditions = ["false"]
-    values: dict[str, Any] = {}
-    for number, right in enumerate(rights):
-        condition, more = _condition(right, number)
-        conditions.append(condition)
-        values |= more
-    return waiting.where("(" + " OR ".join(conditions) + ")", **values)
-
-
-def is_own(db: Db, principal: Principal, approval: Approval) -> bool:
-    """True if the principal is a person whose rights meet the approval's quorum. Ignores four eyes, the status and votes."""
-    rights = rights_of(db, principal.id, clock.now(db), lock=False)
-    return any(right.meets(Quorum.of(approval.quorum)) for right in rights)
+    decider = Decider.of(db, person_id, clock.now(db), makers)
+    condition, values = decider.awaited_sql
+    waiting = Selection(Approval).where("workspace_id = %(workspace)s", workspace=db.workspace_id).where(condition, **values)
+    sets = ApproverSet.with_names(db, {name for right in decider.rights for name in right.names})
+    return waiting.within("approver_set", sets)
 
 
 def owned(db: Db, person_id: str) -> Selection[Approval]:
-    """Return the approvals for which `is_own` is true, decided ones too."""
-    conditions, values = ["false"], {}
-    for number, right in enumerate(rights_of(db, person_id, clock.now(db), lock=False)):
-        conditions.append("(" + " AND ".join(_admitting(right, number)) + ")")
-        values[f"names_{number}"] = sorted(right.names)
-    return Selection(Approval).where("(" + " OR ".join(conditions) + ")", **values)
+    """Return the approvals that `Decider.owns`, decided ones too."""
+    condition, values = Decider.of(db, person_id, clock.now(db)).owned_sql
+    return Selection(Approval).where(condition, **values)
 
 
 def only_own(db: Db, principal: Principal, selection: Selection[R], column: str, of: str = "id") -> Selection[R]:
@@ -93,7 +62,7 @@ def only_own(db: Db, principal: Principal, selection: Selection[R], column: str,
 
 def may_see(db: Db, principal: Principal, approval: Approval) -> bool:
     """True if the principal reads everything, or the approval is their own."""
-    return sees_all(principal) or is_own(db, principal, approval)
+    return sees_all(principal) or Decider.of(db, principal.id, clock.now(db)).owns(approval)
 
 
 def find(db: Db, principal: Principal, approval_id: str) -> Approval:
@@ -136,15 +105,3 @@ def before(db: Db, waiting: Selection[Approval], first: Approval) -> Count:
         "(expires_at, id) < (%(first_expires_at)s, %(first_id)s)", first_expires_at=first.expires_at, first_id=first.id
     )
     return earlier.count(db)
-
-
-def _condition(right: Right, number: int) -> tuple[str, dict[str, Any]]:
-    """Return a condition in SQL, and its values: the quorum admits the right, and nobody has used it."""
-    who, owner = f"right_{number}", f"owner_{number}"
-    parts = [*_admitting(right, number), _NOT_USED.format(right=who), f"NOT {_EXCLUDES.format(people=owner)}"]
-    return "(" + " AND ".join(parts) + ")", {f"names_{number}": sorted(right.names), who: right.person_id, owner: [right.person_id]}
-
-
-def _admitting(right: Right, number: int) -> list[str]:
-    """Return `Right.meets` as conditions in SQL."""
-    return [_ADMITS.format(names=f"names_{number}"), *([_NAMED] if right.group_alone else [])]

@@ -11,6 +11,7 @@ from models.flow.decide.decisions import decide
 from models.notices.link import Link
 from models.policy.session_policies import SessionPolicies
 from models.pure.quorum import Quorum
+from models.session.approval import decider
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
@@ -40,12 +41,7 @@ def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     """Return why a code is not enough to decide the approval, as a sentence; empty if a code is enough."""
     agent = session.agent(db)
     configured = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent)).quorum(approval.tool, approval.level)
-    quorum = Quorum.of(approval.quorum).and_also(configured)
-    if why := approval.traits.why_no_click:
-        return why
-    if quorum.required_people > 1:
-        return f"{quorum.required_people} people must allow this call."
-    return "Whoever started the run may not decide this call." if quorum.four_eyes else ""
+    return decider.why_sign_in(approval, Quorum.of(approval.quorum).and_also(configured))
 
 
 def decide_by_link(locked: Locked, approval: Approval, link: Link, decision: Decision) -> None:

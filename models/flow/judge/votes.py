@@ -10,12 +10,13 @@ from models.database.rows import Db
 from models.errors import Conflict, Forbidden
 from models.flow.judge.approvers import CONFIRM, described, why_excluded
 from models.people.deciders import NOBODY_NAMED
-from models.people.delegation import Right, names_of, rights_of
+from models.people.delegation import Right, names_of
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure.json.canonical import digest
 from models.pure.quorum import Quorum
 from models.session.approval import events as approval_events
+from models.session.approval.decider import Decider
 from models.session.approval.decision import GRANT_FIELDS, Decision, choice_of
 from models.session.approval.row import Approval
 from models.session.approval.vote import Ballot, Vote
@@ -33,28 +34,26 @@ def right_to_decide(locked: Locked, approval: Approval, decision: Decision) -> R
         if quorum.needs_people:
             raise Forbidden(f"An API key may not decide approval {approval.id}. {described(db, approval)}")
         return None
-    if principal.through and (quorum.required_people > 1 or quorum.four_eyes):
+    if principal.through and quorum.needs_sign_in:
         raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {described(db, approval)}")
-    rights = rights_of(db, principal.person_id, locked.now)
-    if not rights:
+    decider = Decider.of(db, principal.person_id, locked.now, principal.makers, lock=True)
+    if not decider.rights:
         raise Forbidden(f"Your role does not decide approvals. {described(db, approval)}")
-    if quorum.four_eyes and not approval.started_by and not _is_denial(decision):
+    if quorum.lacks_starter(approval.started_by) and not _is_denial(decision):
         raise Forbidden(f"Approval {approval.id} needs four eyes. {NOBODY_NAMED}")
     votes = Vote.of_approval(db, approval.id)
-    if approval.excludes(principal.people) and not _takes_back(principal, decision, votes):
+    takes_back = _takes_back(principal, decision, votes)
+    if approval.excludes(decider.people) and not takes_back:
         raise Forbidden(f"{why_excluded(db, approval, principal)} {described(db, approval)}")
-    good = [
-        one for one in rights if one.meets(quorum) and (one.person_id == principal.id or not approval.excludes([one.person_id]))
-    ]
-    if not good:
+    rights = decider.rights_on(approval, takes_back=takes_back)
+    if not rights:
         raise Forbidden(f"You are not one of those who may decide approval {approval.id}. {described(db, approval)}")
-    used = {vote.for_person_id for vote in votes if vote.person_id != principal.person_id}
-    free = [one for one in good if one.person_id not in used]
+    free = decider.unused(rights, votes)
     if not free and not _is_denial(decision):
         raise Conflict(
             f"A vote on approval {approval.id} was cast on your behalf already. You may still deny it.", _standing(db, approval)
         )
-    return (free or good)[0]
+    return (free or rights)[0]
 
 
 def cast(locked: Locked, right: Right, approval: Approval, decision: Decision) -> tuple[Decision | None, str]:
@@ -118,7 +117,7 @@ def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterabl
     and with four eyes neither the owner of the right nor anybody who may have cast it is in `started_by`. Each human being and each
     right counts once."""
     started = set(started_by) if quorum.four_eyes else set()
-    if quorum.four_eyes and not started:
+    if quorum.lacks_starter(started):
         return False
     names = names_of(db, [person for ballot in ballots for person in (ballot.voter, ballot.right)])
     counted: dict[str, Ballot] = {}

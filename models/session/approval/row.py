@@ -122,6 +122,14 @@ class Approval(ApprovalColumns, Base):
         return db.find(cls, _OF_PRESENT_TURNS, sessions=list(session_ids)) if session_ids else []
 
     @staticmethod
+    def mark(db: Db) -> str:
+        """Return a text by which open pages know when to read the approvals again.
+
+        It changes when an approval is added, or when one of the next 500 due is decided or gets another deadline.
+        """
+        return str(db.value(_MARK))
+
+    @staticmethod
     def newest(db: Db) -> datetime | None:
         """Return when the workspace's newest approval was created; None without any."""
         at: datetime | None = db.value(
@@ -192,6 +200,14 @@ class Approval(ApprovalColumns, Base):
         return event_id
 
 
+_MARK = """
+    SELECT concat(
+        (SELECT id FROM approval ORDER BY created_at DESC, id DESC LIMIT 1), ' ',
+        (SELECT bit_xor(hashtextextended(id || expires_at, 0)) FROM (
+            SELECT id, expires_at FROM approval WHERE status = 'pending' ORDER BY expires_at, id LIMIT 500
+        ) next)
+    )
+"""
 _OF_PRESENT_TURNS = """
     WHERE status = 'pending' AND tool_call_id = ANY (ARRAY(SELECT call.id FROM session JOIN tool_call call
     ON call.turn_id = session.turn_id WHERE session.id = ANY(%(sessions)s)))

@@ -15,8 +15,9 @@ from models.database.tables import Base
 from models.pure.times import rfc3339
 from models.session.event.fields import Sha256, Time, one_of
 
-_STANDING = "voided_at IS NULL"
-_OF = f"WHERE approval_id = ANY(%(approvals)s) AND {_STANDING} ORDER BY created_at, id"
+STANDING = "voided_at IS NULL"
+"""SQL that is true for a valid vote."""
+_OF = f"WHERE approval_id = ANY(%(approvals)s) AND {STANDING} ORDER BY created_at, id"
 
 
 class Ballot(NamedTuple):
@@ -79,8 +80,8 @@ class Vote(Base):
     """When an edit of the input, or the person's own denial, replaced the vote."""
 
     __table_args__ = (
-        sa.Index("vote_one_by_person", "approval_id", "person_id", unique=True, postgresql_where=sa.text(_STANDING)),
-        sa.Index("vote_one_for_person", "approval_id", "for_person_id", unique=True, postgresql_where=sa.text(_STANDING)),
+        sa.Index("vote_one_by_person", "approval_id", "person_id", unique=True, postgresql_where=sa.text(STANDING)),
+        sa.Index("vote_one_for_person", "approval_id", "for_person_id", unique=True, postgresql_where=sa.text(STANDING)),
         sa.Index("vote_of_approval", "approval_id"),
     )
 
