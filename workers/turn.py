@@ -2,16 +2,16 @@
 
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from celery.signals import celeryd_after_setup
 
 from models.database import ids
 from models.database.transactions import transaction
 from models.flow.run import folds, turns
-from models.flow.run.folds import Folding
+from models.flow.run.folds import Folding, Summary
 from models.flow.run.turns import ReplyToStore, TurnFailure, checkpoint, fail_turn, queued_turn
 from models.operate.failing import Row, bounded
 from models.pure.folding import MOST_FOLDS
@@ -68,11 +68,24 @@ def load_provider(instance: Any, **_: Any) -> None:
         charging.load()
 
 
-class Claimed(NamedTuple):
+@dataclass(frozen=True)
+class _Claimed:
     """A turn that this worker has claimed, and its request."""
 
     turn: Turn
     offer: Offer
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """An attempt at a turn, under the turn's lease."""
+
+    turn: Turn
+    offer: Offer
+    """The turn's request."""
+    lease: Lease
+    message_id: str = field(default_factory=lambda: ids.new("sevt"))
+    """The id of the message under which the session's readers get the text while the model writes."""
 
 
 @app.task(name="turn.run", throws=FAILURES)
@@ -84,56 +97,55 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> str:
 def attempt(turn_id: str, session_id: str, workspace_id: str) -> Outcome:
     """Make one model call, from claim to checkpoint. A late, repeated or wrong message claims nothing. Returns the outcome."""
     claimed = _claim(turn_id, session_id, workspace_id)
-    if not isinstance(claimed, Claimed):
+    if not isinstance(claimed, _Claimed):
         return claimed
-    turn = claimed.turn
+    turn, offer = claimed.turn, claimed.offer
     with leases.hold(turn.id, turn.fence) as lease:
-        if claimed.offer.folding and turn.folds >= MOST_FOLDS:
+        ours = _Attempt(turn, offer, lease)
+        if offer.folding and turn.folds >= MOST_FOLDS:
             failure = TurnFailure("compaction_limit_reached_error", words.folded_too_often(turn.folds), retryable=False)
-            return _fail(turn, lease, failure) or LOST
-        return _work(claimed, lease)
+            return _fail(ours, failure) or LOST
+        return _work(ours)
 
 
-def _work(claimed: Claimed, lease: Lease) -> Outcome:
+def _work(attempt: _Attempt) -> Outcome:
     """Ask the model, and store its reply or its error."""
-    turn, offer = claimed
+    turn, offer = attempt.turn, attempt.offer
     began = turn.started_at or datetime.now(UTC)
-    message_id = ids.new("sevt")
     try:
         listed = server_tools.looked_up(turn.workspace_id, offer.agent, offer.listed)
         tools = AgentTools.of(offer.agent, offer.policies, listed, self_hosted=offer.self_hosted)
-        answer = _ask(claimed, offer.request(tools), message_id, lease)
+        answer = _ask(attempt, offer.request(tools))
     except Unwanted as end:
         _correct(turn, charging.spent(offer.charge, end.spent, began))
         return LOST
     except server_tools.ServerAway as away:
-        return _fail(turn, lease, TurnFailure(away.type, str(away), retryable=away.passes, server=away.server)) or LOST
+        return _fail(attempt, TurnFailure(away.type, str(away), retryable=away.passes, server=away.server)) or LOST
     except Unanswered as unanswered:
         charges = charging.spent(offer.charge, unanswered.spent, began)
-        served = None if offer.folding else unanswered.served
-        return _fail_by_model(turn, lease, unanswered.error, charges, served, folding=offer.folding is not None)
+        return _fail_by_model(attempt, unanswered.error, charges, None if offer.folding else unanswered.served)
     charges = charging.charged(offer.charge, answer, began)
     if offer.folding:
-        return _fold(turn, lease, offer.folding, answer, charges)
-    return _checkpoint(turn, lease, tools, answer, message_id, charges)
+        return _fold(attempt, offer.folding, answer, charges)
+    return _checkpoint(attempt, tools, answer, charges)
 
 
-def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | Outcome:
+def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outcome:
     if not leases.ready():
         return BUSY
-    claimed: Claimed | Outcome = NOT_CLAIMED
+    claimed: _Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         if queued := queued_turn(db, session_id, turn_id):
             offer = Offer.of(queued)
             if turn := queued.claim(leases.worker(), offer.charge, task()):
-                claimed = Claimed(turn, offer)
+                claimed = _Claimed(turn, offer)
     return claimed
 
 
-def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
+def _ask(attempt: _Attempt, request: ModelRequest) -> Answer:
     """Return the reply of the agent's model, or of an alternative. The session's readers get the text while the model writes."""
-    turn, offer = claimed
-    pusher = _Pusher(turn.session_id, message_id, lease)
+    turn, offer = attempt.turn, attempt.offer
+    pusher = _Pusher(turn.session_id, attempt.message_id, attempt.lease)
     try:
         order = choosing.candidates(offer.agent["model"], offer.policies.get("model"), turn.kept)
         answer = choosing.ask(order, request, offer.keys, pusher.check if request.folds else pusher.on_text)
@@ -145,7 +157,7 @@ def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease)
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
-        log.exception("turn %s: the provider failed", lease.id)
+        log.exception("turn %s: the provider failed", turn.id)
         raise Unanswered(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
 
 
@@ -158,8 +170,8 @@ def _check_answerable(answer: Answer) -> None:
             raise Unanswered(error, None, [*answer.spent, Spent(place, answer.reply.usage)])
 
 
-def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, message_id: str, charges: list[Charge]) -> Outcome:
-    reply = answer.reply
+def _checkpoint(attempt: _Attempt, tools: AgentTools, answer: Answer, charges: list[Charge]) -> Outcome:
+    turn, reply = attempt.turn, answer.reply
     outcome: Outcome = LOST
 
     def verb(locked: Locked) -> None:
@@ -175,34 +187,35 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
             stop_details=storable(reply.stop_details),
             charges=charges,
             proposals=tools.proposals(reply.content),
-            message_id=message_id,
+            message_id=attempt.message_id,
             served=answer.served,
         )
-        if keep(turn, lease, verb):
+        if keep(turn, attempt.lease, verb):
             return outcome
         _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
         log.error("turn %s: its reply could not be stored (%s)", turn.id, type(error).__name__)
         fault = ModelError("failed", f"The model's reply could not be stored ({type(error).__name__}).")
-        return _fail_by_model(turn, lease, fault, charges)
+        return _fail_by_model(attempt, fault, charges)
     return LOST
 
 
-def _fold(turn: Turn, lease: Lease, folding: Folding, answer: Answer, charges: list[Charge]) -> Outcome:
+def _fold(attempt: _Attempt, folding: Folding, answer: Answer, charges: list[Charge]) -> Outcome:
+    turn, content = attempt.turn, storable(answer.reply.content[0])
+
     def fold(locked: Locked) -> None:
         held = Turn.held(locked.db, turn.id, turn.fence)
-        folds.fold(locked, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
+        folds.fold(locked, held, folding, Summary(content, charges, answer.served))
 
-    if keep(turn, lease, fold):
+    if keep(turn, attempt.lease, fold):
         return "folded older turns"
     _correct(turn, charges)
     return LOST
 
 
-def _fail_by_model(
-    turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, folding: bool = False
-) -> Outcome:
-    """End or retry the turn after a model's error. `folding`: the request was for a summary, so the prompt is not at fault."""
+def _fail_by_model(attempt: _Attempt, error: ModelError, charges: list[Charge], served: Served | None = None) -> Outcome:
+    """End or retry the turn after a model's error. If the request was for a summary, the prompt is not at fault."""
+    turn, folding = attempt.turn, attempt.offer.folding is not None
     message, shorten = str(error), False
     if error.kind == "too_long":
         shorten = not folding and turn.overlong_after is None
@@ -217,14 +230,15 @@ def _fail_by_model(
         served=served,
         shorten=shorten,
     )
-    outcome = _fail(turn, lease, failure, error.code)
+    outcome = _fail(attempt, failure, error.code)
     if outcome is None:
         _correct(turn, charges)
     return outcome or LOST
 
 
-def _fail(turn: Turn, lease: Lease, failure: TurnFailure, code: str = "") -> Outcome | None:
+def _fail(attempt: _Attempt, failure: TurnFailure, code: str = "") -> Outcome | None:
     """End or retry the turn. Returns None if this worker has lost the turn. `code`: the error's short name; else its kind."""
+    turn = attempt.turn
     outcome: Outcome | None = None
     failure = replace(failure, message=storable(failure.message))
 
@@ -235,7 +249,7 @@ def _fail(turn: Turn, lease: Lease, failure: TurnFailure, code: str = "") -> Out
         name = code or failure.kind
         outcome = tries_again(name) if held.status == "queued" else failed(name)
 
-    return outcome if keep(turn, lease, verb) else None
+    return outcome if keep(turn, attempt.lease, verb) else None
 
 
 def _correct(turn: Turn, charges: list[Charge]) -> None:

@@ -117,18 +117,16 @@ def _created(db: Db, principal: Principal, body: ChatCreate) -> Locked:
     overrides = {"tools": translating.merged_tools(own, own, body.tools)} if body.tools else {}
     check_agent_approvers(db, version.snapshot(overrides), Workspace.policies(db), (), at="agent.")
     metadata = body.metadata or {}
-    return sessions.create(
-        db,
-        principal,
+    new = sessions.NewSession(
         version=version,
         overrides=overrides,
         environment_id=metadata.get("environment_id") or None,
-        title=None,
         metadata={name: value for name, value in metadata.items() if name not in OURS},
         max_turns=version.body["max_turns"] or settings().max_turns,
         chat_approvals=_chat_approvals(body, bool(version.body.get("chat_approvals"))),
         on_behalf_of=metadata.get("on_behalf_of"),
     )
+    return sessions.create(db, principal, new)
 
 
 def _chat_approvals(body: ChatCreate, default: bool) -> bool:

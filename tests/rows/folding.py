@@ -3,7 +3,7 @@
 from rows.stage import QUOTE, Stage, say
 
 from models.database.transactions import transaction
-from models.flow.run.folds import Folding
+from models.flow.run.folds import Folding, Summary
 from models.flow.run.folds import fold as store
 from models.flow.run.turns import queued_turn
 from models.pure.pricing.charges import Charge
@@ -44,9 +44,9 @@ def fold(stage: Stage, turn: Turn, folding: Folding, charge: Charge = QUOTE) -> 
 
     def verb(locked: Locked) -> None:
         held = Turn.held(locked.db, turn.id, turn.fence)
-        store(locked, held, folding, summary=SUMMARY, charges=[charge], served=served)
+        store(locked, held, folding, Summary(SUMMARY, [charge], served))
 
-    stage.locked(turn.session_id, verb)
+    stage.worked(turn, verb)
 
 
 def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900, charge: Charge | None = None) -> None:

@@ -164,18 +164,15 @@ class Stage:
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
             assert environment
-            locked = sessions.create(
-                db,
-                self.principal,
+            new = sessions.NewSession(
                 version=version,
                 environment_id=environment.id,
-                title=None,
-                metadata={},
                 max_turns=max_turns,
                 chat_approvals=chat_approvals,
                 on_ask=on_ask,
                 on_behalf_of=on_behalf_of,
             )
+            locked = sessions.create(db, self.principal, new)
             locked.session.max_list_cost = Decimal(budget) if budget else None  # the stand-in has no price
             return locked.session.id
 

@@ -8,7 +8,7 @@ import pytest
 from rows.stage import Stage, call, rules
 
 from models.database.transactions import transaction
-from models.flow.judge.explanations import explain
+from models.flow.judge.explanations import Example, explain
 from models.flow.run.claims import ClaimedCall
 from models.flow.run.rejudging import Files, Unresolved
 from models.session.locked import try_lock
@@ -143,7 +143,7 @@ def test_explanations_give_the_same_verdicts(stage: Stage, session: str) -> None
             row = db.get_one(Session, session)
             row.git_written = git_written
             calls: list[tuple[str, dict[str, Any]]] = [("write", CONFIG), ("bash", {"command": "git status"})]
-            return [explain(db, row.agent(db), tool, arguments, session=row).verdict.effect for tool, arguments in calls]
+            return [explain(db, row.agent(db), Example(tool, arguments), row).verdict.effect for tool, arguments in calls]
 
     assert effects(git_written=False) == ["ask", "allow"]
     assert effects(git_written=True) == ["ask", "ask"]

@@ -165,9 +165,9 @@ def compact(stage: Stage, session_id: str) -> None:
 
     def verb(locked: Locked) -> None:
         served, summary = Served("anthropic", "stand-in"), {"type": "summary", "text": "They met."}
-        folds.fold(locked, Turn.held(locked.db, turn.id, turn.fence), what, summary=summary, charges=[QUOTE], served=served)
+        folds.fold(locked, Turn.held(locked.db, turn.id, turn.fence), what, folds.Summary(summary, [QUOTE], served))
 
-    stage.locked(session_id, verb)
+    stage.worked(turn, verb)
     finish(stage, session_id)
 
 

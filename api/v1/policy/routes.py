@@ -61,8 +61,8 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> responses.Pol
         raise Invalid("agent", "send either agent or session_id.")
     session = _session(db, body.session_id) if body.session_id else None
     agent = session.agent(db) if session else _agent(db, body)
-    policy = body.permission_policy
-    explanation = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=policy)
+    example = explanations.Example(body.tool, body.input, body.permission_policy)
+    explanation = explanations.explain(db, agent, example, session)
     return responses.PolicyExplanation.of(body.tool, explanation)
 
 

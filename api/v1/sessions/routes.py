@@ -49,9 +49,7 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
     if "model" in overrides:
         check_override(agent["model"])
     check_servers(db, agent, overrides, at="agent.")
-    locked = verbs.create(
-        db,
-        principal,
+    new = verbs.NewSession(
         version=version,
         overrides=overrides,
         environment_id=body.environment_id,
@@ -63,6 +61,7 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
         on_behalf_of=body.on_behalf_of,
         max_list_cost=body.budget.dollars if body.budget else None,
     )
+    locked = verbs.create(db, principal, new)
     check_agent_approvers(db, locked.session.agent(db), locked.policies, overrides, at="agent.")
     if body.initial_events:
         receive(locked, [plain(event) for event in body.initial_events])

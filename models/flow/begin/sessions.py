@@ -1,5 +1,7 @@
 """A session's beginning and end: create, archive, delete."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -26,62 +28,65 @@ from models.workspace.environment import Environment
 from models.workspace.row import POLICIES, as_policies
 
 
-def create(
-    db: Db,
-    principal: Principal,
-    *,
-    version: AgentVersion,
-    overrides: dict[str, Any] | None = None,
-    environment_id: str | None,
-    title: str | None,
-    metadata: dict[str, str],
-    max_turns: int,
-    chat_approvals: bool = False,
-    on_ask: str = "inbox",
-    on_behalf_of: str | None = None,
-    max_list_cost: Decimal | None = None,
-) -> Locked:
-    """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
+@dataclass(frozen=True, kw_only=True)
+class NewSession:
+    """What a client asks for in a new session."""
 
-    `environment_id`: None for the built-in environment.
-    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if the environment is missing or archived, and if no
-    person is named although the agent's calls need four eyes.
+    version: AgentVersion
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Replaces fields of the agent in this session."""
+    environment_id: str | None
+    """None for the built-in environment."""
+    title: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    max_turns: int
+    chat_approvals: bool = False
+    on_ask: str = "inbox"
+    on_behalf_of: str | None = None
+    """The person for whom an API key acts, as `user:ID`."""
+    max_list_cost: Decimal | None = None
+
+
+def create(db: Db, principal: Principal, new: NewSession) -> Locked:
+    """Create and return an idle session of one version of an agent.
+
+    Raises Invalid if the environment is missing or archived, and if no person is named although the agent's calls need four eyes.
     """
-    environments, policies = db.read(Environment.keeping(environment_id), POLICIES)
+    environments, policies = db.read(Environment.keeping(new.environment_id), POLICIES)
     environment = Environment.for_session(environments)
     [(*_, watched, now)] = policies
-    speaker = speakers.named(db, principal, on_behalf_of)
+    speaker = speakers.named(db, principal, new.on_behalf_of)
     session = _idle(
         principal,
-        version,
+        new,
         now,
-        overrides=overrides or None,
         environment_id=environment.id,
         self_hosted=environment.self_hosted,
-        title=title,
-        metadata_=metadata,
-        max_turns=max_turns,
-        chat_approvals=chat_approvals,
-        on_ask=on_ask,
         on_behalf_of=speaker,
-        makers=list(principal.makers) or None,
-        max_list_cost=max_list_cost,
     )
     locked = Locked(db, session, principal, now, watched, [], as_policies(policies))
     speakers.check(locked, [speaker, *principal.makers])
-    if max_list_cost is not None:
+    if new.max_list_cost is not None:
         check_budgetable(locked)
     _record_creation(locked)
     return locked
 
 
-def _idle(principal: Principal, version: AgentVersion, now: datetime, **columns: Any) -> Session:
+def _idle(principal: Principal, new: NewSession, now: datetime, **columns: Any) -> Session:
     """Return a session in which nothing has happened."""
     return Session(
         id=ids.new("sesn"),
         workspace_id=principal.workspace_id,
-        agent_id=version.agent_id,
-        agent_version=version.version,
+        agent_id=new.version.agent_id,
+        agent_version=new.version.version,
+        overrides=dict(new.overrides) or None,
+        title=new.title,
+        metadata_=dict(new.metadata),
+        max_turns=new.max_turns,
+        chat_approvals=new.chat_approvals,
+        on_ask=new.on_ask,
+        makers=list(principal.makers) or None,
+        max_list_cost=new.max_list_cost,
         speakers=[],
         status="idle",
         turn_number=0,

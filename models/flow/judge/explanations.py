@@ -32,31 +32,34 @@ class Explanation:
     """The tool's offer. A grant that is not offered allows nothing."""
 
 
-def explain(
-    db: Db,
-    agent: Mapping[str, Any],
-    tool: str,
-    tool_input: Mapping[str, Any],
-    *,
-    session: Session | None = None,
-    proposed: Mapping[str, Any] | None = None,
-) -> Explanation:
-    """Return the verdict on a call of `tool` with `tool_input`. `agent` is an agent's body, or a session's.
+@dataclass(frozen=True)
+class Example:
+    """A call that nobody makes, to be explained."""
 
-    The live grants of `session` count that the tool still offers. `proposed` is a policy that replaces the tool's own.
+    tool: str
+    input: Mapping[str, Any]
+    proposed: Mapping[str, Any] | None = None
+    """A policy that replaces the tool's own."""
+
+
+def explain(db: Db, agent: Mapping[str, Any], example: Example, session: Session | None = None) -> Explanation:
+    """Return the verdict on a call. `agent` is an agent's body, or a session's.
+
+    The live grants of `session` count that the tool still offers.
     """
+    tool = example.tool
     policies = Workspace.policies(db)
-    one = with_tool(agent, tool, proposed)
+    one = with_tool(agent, tool, example.proposed)
     applied = SessionPolicies(one, policies, settings().default_permission, listed(db, one))
     applied = applied.in_session(git_written=session is not None and session.git_written)
     grants = Grant.live(db, session, {tool}) if session else []
-    call = Input(tool, tool_input, None)
+    call = Input(tool, example.input, None)
     texts = [path for path in sorted(COMMAND_PATHS) if isinstance(call.at(path).value, str)]
     lines = {path: line for path in texts if (line := call.line(path))}
     offer = applied.quorum(tool).offer
     counted = tuple(grant.rule for grant in grants if grant.is_offered(offer))
-    granted = Granted(counted, mask(dict(tool_input)).arguments) if counted else None
-    return Explanation(applied.judge(tool, tool_input, granted), lines, grants, offer)
+    granted = Granted(counted, mask(dict(example.input)).arguments) if counted else None
+    return Explanation(applied.judge(tool, example.input, granted), lines, grants, offer)
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Verdicts that count grants, and the release of waiting calls by new grants."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from models.audit.principal import Principal, system
@@ -123,26 +123,29 @@ def identity_of(rules: SessionPolicies, session: Session, call: ToolCall, call_i
     return shown if call.kind == "mcp" and shown else rules.identity(call.name, self_hosted=session.self_hosted)
 
 
-def ask_instead(
-    locked: Locked,
-    call: ToolCall,
-    asking: Asking,
-    *,
-    rule: str | None = None,
-    input_schema: dict[str, Any] | None = None,
-    leads_to: dict[str, str] | None = None,
-) -> None:
+@dataclass(frozen=True)
+class Change:
+    """What has changed since a call was allowed, so that the permission no longer holds."""
+
+    rule: str | None = None
+    """The rule that asks now. None: the rule that allowed the call."""
+    input_schema: dict[str, Any] | None = None
+    """The tool's present schema, if the input no longer fits the tool."""
+    leads_to: dict[str, str] | None = None
+    """Where paths in the input lead now, by JSON Pointer. The decision is bound to it."""
+
+
+def ask_instead(locked: Locked, call: ToolCall, asking: Asking, change: Change) -> None:
     """Ask a person about a queued call whose earlier permission no longer holds.
 
-    `asking` is used if nobody was asked before. `rule` is the rule that asks now. `input_schema` is the tool's present schema.
-    `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it. If the session's `on_ask` is `deny`,
-    the call is refused.
+    `asking` is used if nobody was asked before. If the session's `on_ask` is `deny`, the call is refused.
     """
+    rule, input_schema = change.rule or call.rule, change.input_schema
     if locked.session.on_ask == "deny":
-        refuse(locked, call, words.unasked(rule or call.rule), words.cannot_approve())
+        refuse(locked, call, words.unasked(rule), words.cannot_approve())
         return
     before = [approval for approval in Approval.of_call(locked.db, call.id) if approval.traits.asks_to_run]
-    call.ask_again(locked.db, rule or call.rule)
+    call.ask_again(locked.db, rule)
     rules, call_input = session_policies(locked), CallInput.of(locked.db, call.id)
     if before:
         approval = before[-1].again(locked, call, rules)
@@ -153,9 +156,9 @@ def ask_instead(
         call_input.masks_also(masked)
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
         approval.shown_input = masked.arguments if masked.paths else None
-    approval.leads_to = leads_to or None
+    approval.leads_to = change.leads_to or None
     echoes = Echoes(call_input.secrets or (), may_quote=True)
-    approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
+    approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (change.leads_to or {}).values()])
     approval.put(locked)
 
 

@@ -14,7 +14,7 @@ from models.audit.principal import system
 from models.database.rows import Db
 from models.flow.carry_on.next_step import carry_on
 from models.flow.judge import votes
-from models.flow.judge.grants import ask_instead, asking_of, granted_now, refuse, session_policies
+from models.flow.judge.grants import Change, ask_instead, asking_of, granted_now, refuse, session_policies
 from models.flow.lock import lock_and_read
 from models.flow.run.rejudging import UNSEEN, Files, Places, Rejudged, Unresolved, judge_again
 from models.policy.asking import Asking
@@ -169,11 +169,11 @@ class QueuedCall:
             return False
         stands = verdict.effect == "allow" or permission.stands(locked.db, rules, call, judged)
         if not stands and (judged.leads_to or not granted_now(locked, rules, call)):
-            ask_instead(locked, call, self._asking(rules, entry), rule=verdict.rule, leads_to=judged.leads_to)
+            ask_instead(locked, call, self._asking(rules, entry), Change(verdict.rule, leads_to=judged.leads_to))
             return False
         if entry and not call.attempt and misfit(entry["input_schema"], self.input.input):
             self._note("tool_call.tool_changed")
-            ask_instead(locked, call, self._asking(rules, entry), input_schema=dict(entry["input_schema"]))
+            ask_instead(locked, call, self._asking(rules, entry), Change(input_schema=dict(entry["input_schema"])))
             return False
         return True
 

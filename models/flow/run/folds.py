@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.flow.run.history import joined
-from models.pure import folding
+from models.pure import folding as rules
 from models.pure.folding import Messages, Part
 from models.pure.pricing.charges import Charge
 from models.session.locked import Locked
@@ -40,10 +40,10 @@ def fit(locked: Locked, turn: Turn, parts: Sequence[Part], *, tokens: int, windo
     """
     if turn.is_overlong:
         window = min(window, tokens)
-    count = folding.leading(parts, tokens, window) if tokens > folding.limit(window) else 0
+    count = rules.leading(parts, tokens, window) if tokens > rules.limit(window) else 0
     if count == 0:
         return parts, None
-    old, last = [folding.cut(part) for part in parts[:count]], parts[count - 1]
+    old, last = [rules.cut(part) for part in parts[:count]], parts[count - 1]
     if any(after is not before for after, before in zip(old, parts, strict=False)):
         shorter = [*old, *parts[count:]]
         locked.db.insert(_fold(locked, turn, RESULTS, last.number, last.seq))
@@ -55,23 +55,32 @@ def fit(locked: Locked, turn: Turn, parts: Sequence[Part], *, tokens: int, windo
     return parts, Folding(last.number, last.seq, joined(old))
 
 
-def fold(
-    locked: Locked, turn: Turn, replaced: Folding, *, summary: dict[str, Any], charges: Sequence[Charge], served: Served
-) -> None:
+@dataclass(frozen=True)
+class Summary:
+    """A model's summary of old turns."""
+
+    content: dict[str, Any]
+    charges: Sequence[Charge]
+    """The charges of the attempt's requests; the last one is the summary's."""
+    served: Served
+    """The model that wrote it."""
+
+
+def fold(locked: Locked, turn: Turn, folding: Folding, summary: Summary) -> None:
     """Store the summary of old turns and its charges, and queue the turn again. Raises Stale if another worker took the turn."""
-    origin = {"summary": summary, "provider": served.provider, "model": served.model}
-    locked.db.insert(_fold(locked, turn, TURNS, replaced.through, replaced.seq, **origin))
+    origin = {"provider": summary.served.provider, "model": summary.served.model}
+    locked.db.insert(_fold(locked, turn, TURNS, folding.through, folding.seq, summary=summary.content, **origin))
     locked.session.context_tokens = 0
-    TurnUsage.record(locked, turn, charges)
-    turn.end_span(locked, charges[-1].usage, is_error=False)
+    TurnUsage.record(locked, turn, summary.charges)
+    turn.end_span(locked, summary.charges[-1].usage, is_error=False)
     locked.emit("agent.thread_context_compacted", {})
-    turn.note_switches(locked, served)
-    locked.note("turn.folded", turn.id, through=replaced.through, provider=served.provider, model=served.model)
+    turn.note_switches(locked, summary.served)
+    locked.note("turn.folded", turn.id, through=folding.through, **origin)
     turn.fold(locked)
 
 
 def _tokens(parts: Sequence[Part]) -> int:
-    return sum(folding.tokens_of(part.messages) for part in parts)
+    return sum(rules.tokens_of(part.messages) for part in parts)
 
 
 def _fold(locked: Locked, turn: Turn, kind: str, through: int, seq: int, **columns: Any) -> Fold:

@@ -1,6 +1,7 @@
 """The running sums of spend limits, which the commit of a transaction changes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from models.workspace.spend_limit import NO_NEW_LIMIT
 
 def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: Decimal) -> None:
     """Have the commit add the cost of a request that ended at `at`. All requests of a transaction are of the same agent."""
-    _add(db, agent_id, person_id, at, spent=dollars)
+    _add(db, agent_id, _Change(person_id, at, spent=dollars))
 
 
 def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> None:
@@ -24,21 +25,29 @@ def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> No
         person, dollars = quote.get("person"), Decimal(quote.get("cost", "0"))
     except (AttributeError, ArithmeticError, TypeError, ValueError):
         return
-    _add(db, agent_id, person, at, reserved=-dollars)
+    _add(db, agent_id, _Change(person, at, reserved=-dollars))
 
 
-def _add(
-    db: Db, agent_id: str, person_id: str | None, at: datetime, spent: Decimal = Decimal(0), reserved: Decimal = Decimal(0)
-) -> None:
-    if not (spent or reserved):
+@dataclass(frozen=True)
+class _Change:
+    """What a request changes in the sums of the limits that apply to it."""
+
+    person_id: str | None
+    at: datetime
+    spent: Decimal = Decimal(0)
+    reserved: Decimal = Decimal(0)
+
+
+def _add(db: Db, agent_id: str, change: _Change) -> None:
+    if not (change.spent or change.reserved):
         return
     db.closing["sums", "spend_limit", "lock"] = NO_NEW_LIMIT
     first = Statement(_ADD, {"agent": agent_id, "days": [], "people": [], "spent": [], "reserved": []})
     values = db.closing.setdefault(("sums", "spend_limit", "rows"), first).values
-    values["days"].append(at.astimezone(UTC).date())
-    values["people"].append(person_id)
-    values["spent"].append(spent)
-    values["reserved"].append(reserved)
+    values["days"].append(change.at.astimezone(UTC).date())
+    values["people"].append(change.person_id)
+    values["spent"].append(change.spent)
+    values["reserved"].append(change.reserved)
 
 
 def applies(agent: str, person: str) -> str:
