@@ -26,6 +26,7 @@ from environment import isolate
 from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
 
 if TYPE_CHECKING:
+    import execnet
     from flask import Flask
     from rows.stage import Stage
 
@@ -45,6 +46,13 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
+
+
+def pytest_xdist_setupnodes(specs: "list[execnet.XSpec]") -> None:
+    """Start the workers of pytest-xdist as forks of a process that has imported what the tests import (tests/warm.py)."""
+    if hasattr(os, "pidfd_open"):
+        for spec in specs:
+            spec.python = f"{sys.executable} -I -S {Path(__file__).with_name('warm.py')}"
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,8 @@
 same arguments, environment, folder and output, in a session of its own. One process per kind, `web`, `gevent` and `plain`, serves a
 whole test run. It has one thread and has read no setting: modules that read settings while they are imported are left to each fork.
 
+The workers of pytest-xdist are forks as well, of the kind `tests`: pytest-xdist starts this file instead of Python.
+
 Tests of the commands themselves, such as those of the Procfile, do not start their processes here.
 """
 
@@ -22,16 +24,21 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 from unittest import mock
 
 HOUSE = Path(__file__).parents[1]
 TETHER = HOUSE / "deploy" / "tether.py"
+WORKER = ("celery.bin.celery", "celery.worker.worker", "kombu.transport.redis", "models", "workers")
+TEST_TOOLS = ("pytest", "hypothesis.strategies", "playwright.sync_api", "anthropic.lib.vertex", "openai", "mcp.client")
 PACKAGES = {
     "web": ("gunicorn.workers.ggevent", "celery.app.amqp", "kombu.transport.redis", "models", "api"),
-    "gevent": ("celery.bin.celery", "celery.worker.worker", "kombu.transport.redis", "models", "workers"),
-    "plain": ("celery.bin.celery", "celery.worker.worker", "kombu.transport.redis", "models", "workers"),
+    "gevent": WORKER,
+    "plain": WORKER,
+    "tests": (*WORKER, "api", "api.cli.main", *TEST_TOOLS),
 }
 """What each kind of process imports. Packages of ours are imported whole, but for `UNUSED`."""
 UNUSED = ("api.cli", "models.migrations")
@@ -82,6 +89,8 @@ def kind_of(words: list[str]) -> str | None:
         return None
     if words[1] == "-m":
         return {"gunicorn": "web", "gevent.monkey": "gevent"}.get(words[2], "plain")
+    if words[1:3] == ["-u", "-c"]:
+        return "tests"
     return "plain" if words[1].endswith(".py") else None
 
 
@@ -91,11 +100,17 @@ def start(words: list[str], env: dict[str, str], log: IO[bytes]) -> Process:
     if kind is None:
         tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
         return _run([*tether, *words], env, log)
+    with Path(os.devnull).open("rb") as nothing:
+        return fork(kind, words, env, (nothing.fileno(), log.fileno(), log.fileno()))
+
+
+def fork(kind: str, words: list[str], env: dict[str, str], descriptors: tuple[int, int, int]) -> Forked:
+    """Run a command of Python's in a fork, with these three descriptors as its input, output and errors."""
     address = _address(kind)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as requests, there:
         requests.connect(address)
-        socket.send_fds(requests, [json.dumps([words, env]).encode()], [log.fileno(), there.fileno()])
+        socket.send_fds(requests, [json.dumps([words, env]).encode()], [there.fileno(), *descriptors])
     return Forked(here, int(here.recv(20)), words)
 
 
@@ -135,19 +150,19 @@ class Forks:
         self._ends: dict[int, int] = {}
         """Those descriptors, by the requesters' descriptors."""
 
-    def serve(self) -> tuple[list[str], dict[str, str], int]:
-        """Fork until pytest ends. Returns in each fork: its command, its environment and the descriptor of its output."""
+    def serve(self) -> tuple[list[str], dict[str, str], list[int]]:
+        """Fork until pytest ends. Returns in each fork: its command, its environment and its three descriptors."""
         self._poll = select.poll()
         for descriptor in (self._pytest, self._requests.fileno()):
             self._poll.register(descriptor, select.POLLIN)
         while True:
             for descriptor, _ in self._poll.poll():
                 if descriptor == self._requests.fileno():
-                    data, (output, requester), _, _ = socket.recv_fds(self._requests, 1 << 20, 2)
+                    data, (requester, *descriptors), _, _ = socket.recv_fds(self._requests, 1 << 20, 4)
                     if self._fork_for(requester):
                         words, env = json.loads(data)
-                        return words, env, output
-                    os.close(output)
+                        return words, env, descriptors
+                    close(*descriptors)
                 elif descriptor in self._pids:
                     self._tell_end(descriptor)
                 elif descriptor in self._ends:
@@ -163,8 +178,7 @@ class Forks:
         pid = self._fork()
         if not pid:
             self._requests.close()
-            for descriptor in (requester, self._pytest, *self._pids, *self._ends):
-                os.close(descriptor)
+            close(requester, self._pytest, *self._pids, *self._ends)
             return True
         end = os.pidfd_open(pid)
         self._pids[end], self._ends[requester] = pid, end
@@ -183,21 +197,32 @@ class Forks:
                 self._poll.unregister(descriptor)
         with contextlib.suppress(OSError):
             os.write(requester, str(status).encode())
-        os.close(requester)
-        os.close(end)
+        close(requester, end)
+
+
+def close(*descriptors: int) -> None:
+    """Close these descriptors."""
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def main() -> None:
-    """Import the modules, serve, and become the command in each fork."""
+    """Import the modules, serve, and become the command in each fork. With the arguments of Python: run a fork with them."""
+    if sys.argv[1] == "-u":
+        sys.exit(stand_for_a_fork(sys.argv[1:]))
     kind, address, pytest_pid = sys.argv[1:]
     sys.path[0] = str(HOUSE)
     forks = Forks(address, int(pytest_pid))
-    if kind != "plain":
+    if kind in {"web", "gevent"}:
         from gevent import monkey
 
         monkey.patch_all()
+    if kind == "tests":
+        warnings.simplefilter("error")  # as pytest has it for what it imports itself
+        warnings.filterwarnings("ignore", "'imghdr' is deprecated", DeprecationWarning)
     gc.disable()
     load(PACKAGES[kind])
+    warnings.resetwarnings()
     gc.freeze()
     gc.enable()
     Path(address).with_suffix(".ready").touch()
@@ -220,17 +245,29 @@ def load(packages: tuple[str, ...]) -> None:
     assert threading.active_count() == 1, threading.enumerate()
 
 
-def become(words: list[str], env: dict[str, str], output: int) -> None:
-    """Run the command as Python would: `python -m MODULE ...` or `python FILE ...`."""
+def stand_for_a_fork(words: list[str]) -> int:
+    """Run a worker of pytest-xdist as a fork, and pass on its input and output. Returns its exit code."""
+    worker = fork("tests", [sys.executable, *words], dict(os.environ), (0, 1, 2))
+    close(0, 1)  # the end of the fork ends its output
+    return worker.wait() & 255
+
+
+def become(words: list[str], env: dict[str, str], descriptors: list[int]) -> None:
+    """Run the command as Python would: `python -m MODULE ...`, `python FILE ...` or `python -u -c PROGRAM`."""
     os.setsid()
-    for descriptor in (1, 2):
-        os.dup2(output, descriptor)
-    os.close(output)
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     os.environ.clear()
     os.environ.update(env)
     words = words[1:]
     if words[:3] == ["-m", "gevent.monkey", "--module"]:
         words = ["-m", *words[3:]]
+    if words[:2] == ["-u", "-c"]:
+        sys.argv = words[1:2]
+        sys.modules["__main__"] = main_module = ModuleType("__main__")
+        exec(words[2], main_module.__dict__)
+        return
     module, sys.argv = words[0] == "-m", words[words[0] == "-m" :]
     sys.path[0] = str(HOUSE if module else Path(sys.argv[0]).parent)
     sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
