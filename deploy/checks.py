@@ -5,13 +5,13 @@ from psycopg.conninfo import conninfo_to_dict
 
 from deploy.folder import Refused
 from models.database import roles
-from models.database.roles import Facts, too_old, too_strong
+from models.database.roles import Facts, too_old, too_patient, too_strong
 
 
 def check_running_role(variable: str, url: str) -> None:
     """Raise Refused if the server is too old or a running role has too many rights. `variable` is the variable with the URL."""
     facts = look(variable, url)
-    problem = too_old(facts) or too_strong(facts)
+    problem = too_old(facts) or too_strong(facts) or too_patient(facts)
     if problem:
         raise Refused(f"{variable}: {problem}")
 

@@ -42,6 +42,17 @@ FROM pg_roles, unnest(ARRAY['assent_owner', 'assent_definer']) AS strong
 WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong, 'MEMBER')
 \gexec
 
+-- Time limits, for connections through a pooler, which passes on no setting of a connection (docs/deployment.md).
+SELECT format('ALTER ROLE %I SET %I = %L', rolname, setting, value)
+FROM pg_roles, (VALUES ('statement_timeout', '5s'), ('lock_timeout', '2s'), ('idle_in_transaction_session_timeout', '10s'))
+  AS limits (setting, value)
+WHERE rolname IN ('assent_app', 'assent_system')
+  AND NOT EXISTS (
+    SELECT FROM pg_db_role_setting, unnest(setconfig) AS line
+    WHERE setrole = pg_roles.oid AND setdatabase = 0 AND line LIKE setting || '=%'
+  )
+\gexec
+
 \getenv owner_password ASSENT_OWNER_PASSWORD
 \if :{?owner_password}
   ALTER ROLE assent_owner PASSWORD :'owner_password';

@@ -53,7 +53,10 @@ class _Bound(NamedTuple):
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A psycopg connection with `exchange`. Each statement is prepared on the server when it is first sent."""
+    """A psycopg connection with `exchange`. Each statement is prepared on the server when it is first sent, unless `prepares` is
+    false: a pooler in transaction mode sends each transaction to another server process."""
+
+    prepares = True
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
         super().__init__(pgconn)
@@ -61,7 +64,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         self.names: dict[_Prepared, bytes] = {}
         self.numbers = itertools.count()
         self.prefix = secrets.token_hex(4).encode()
-        """Differs between connections, in case a proxy lets several share one server process."""
+        """Differs between connections, in case a pooler lets several share one server process."""
         set_json_dumps(json_codec.encode, self)
         set_json_loads(json_codec.decode, self)
         self.transformer = Transformer(self)
@@ -121,6 +124,9 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     def _send(self, statement: _Bound) -> list[_Prepared | None]:
         """Put the statement into the message. Returns an entry per expected result: a preparation, or None for the statement."""
+        if not self.prepares:
+            self.pgconn.send_query_params(statement.sql, statement.values, statement.types, statement.formats)
+            return [None]
         key = (statement.sql, statement.types)
         parts: list[_Prepared | None] = [None]
         if key not in self.names:
@@ -158,7 +164,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         error = error_from_result(result)
         if error.sqlstate in _OUTDATED:
             self.pgconn.finish()
-            return psycopg.OperationalError("a table has changed: another connection prepares the statement again")
+            return psycopg.OperationalError(
+                "a table has changed: another connection prepares the statement again. If this is frequent, a pooler is "
+                "in front of the database: set ASSENT_DATABASE_POOLER=true"
+            )
         return error
 
     def _rows(self, result: pq.abc.PGresult) -> Rows:

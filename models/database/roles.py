@@ -20,7 +20,9 @@ SELECT current_setting('server_version_num')::int / 10000, current_user, rolsupe
                WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND pg_has_role(current_user, c.relowner, 'MEMBER'))
        OR EXISTS (SELECT FROM pg_database d WHERE datname = current_database() AND pg_has_role(current_user, d.datdba, 'MEMBER'))
        OR EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-                  WHERE n.nspname = 'public' AND p.prosecdef AND pg_has_role(current_user, p.proowner, 'MEMBER'))
+                  WHERE n.nspname = 'public' AND p.prosecdef AND pg_has_role(current_user, p.proowner, 'MEMBER')),
+       '0' IN (current_setting('statement_timeout'), current_setting('lock_timeout'),
+               current_setting('idle_in_transaction_session_timeout'))
 FROM pg_roles WHERE rolname = current_user
 """
 
@@ -36,6 +38,8 @@ class Facts:
     """True if the role has BYPASSRLS."""
     owns: bool
     """True if the role owns the database, a table, or a function that runs with its owner's rights."""
+    unlimited: bool
+    """True if one of the role's time limits is missing. Without a pooler each connection sets them."""
 
 
 def read_facts(url: str) -> Facts:
@@ -65,11 +69,20 @@ def too_strong(facts: Facts) -> str | None:
     return None
 
 
+def too_patient(facts: Facts) -> str | None:
+    """Return the fault of a role without time limits behind a pooler, with its remedy; None if the role is right."""
+    if not (settings().database_pooler and facts.unlimited):
+        return None
+    remedy = "run deploy/roles.sql again, then RECONNECT in the pooler's console"
+    return f"the role {facts.role} has no time limits, and a pooler (ASSENT_DATABASE_POOLER) passes none on: {remedy}"
+
+
 def check_start(*processes: str) -> None:
     """Exit with one line if this process must not start. Call it at the start, with the process's names in the Procfile.
 
     Faults: another process's secrets in the environment, a missing system role, a role with too many rights, a server that is too
-    old. A database that does not answer is only logged: the process waits for it, as it would later.
+    old, a role without time limits behind a pooler. A database that does not answer is only logged: the process waits for it, as it
+    would later.
     """
     refuse_needless(*processes)
     running = {"DATABASE_URL": settings().database_url}
@@ -83,6 +96,6 @@ def check_start(*processes: str) -> None:
         except psycopg.Error as error:
             log.warning("%s: the database does not answer yet (%s)", variable, type(error).__name__)
             continue
-        problem = too_old(facts) or too_strong(facts)
+        problem = too_old(facts) or too_strong(facts) or too_patient(facts)
         if problem:
             raise SystemExit(f"assent: {variable}: {problem}")

@@ -31,8 +31,9 @@ _CONNECT: dict[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 8000,
-    "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000",
 }
+_TIMEOUTS = "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000"
+"""The time limits of a connection. Behind a pooler the roles have them, by deploy/roles.sql."""
 ERRORS = (psycopg.Error, PoolTimeout)
 """The errors of a failing database: psycopg's own, and a pool without a free connection."""
 
@@ -103,7 +104,11 @@ def pool(role: Role = "app", *, reserved: bool = False) -> QueuePool:
 
 
 def _connect(url: str) -> Any:
-    return Connection.connect(url, autocommit=True, **_CONNECT)
+    if not settings().database_pooler:
+        return Connection.connect(url, autocommit=True, options=_TIMEOUTS, **_CONNECT)
+    connection = Connection.connect(url, autocommit=True, **_CONNECT)
+    connection.prepares = False
+    return connection
 
 
 def dispose() -> None:

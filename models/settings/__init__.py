@@ -55,6 +55,8 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     database_pool_size: int = 10
     """Connections per process. Transactions are short, so hundreds of turns share a few."""
     database_pool_timeout_seconds: float = 5
+    database_pooler: bool = False
+    """True if a pooler in transaction mode, such as PgBouncer, is in front of the database: see docs/deployment.md."""
 
     # Time
     lease_seconds: float = 45

@@ -24,7 +24,7 @@ from models.database import revisions
 from models.database.roles import Facts, check_start, too_old, too_strong
 from models.settings import settings
 
-RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, owns=False)
+RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, owns=False, unlimited=False)
 
 
 @pytest.fixture
@@ -101,13 +101,13 @@ def test_no_process_starts_with_a_role_that_is_too_strong(database_urls: Databas
 
 
 def test_a_role_that_bypasses_policies_is_refused() -> None:
-    strong = Facts(version=18, role="assent_app", superuser=False, bypasses=True, owns=False)
+    strong = Facts(version=18, role="assent_app", superuser=False, bypasses=True, owns=False, unlimited=False)
     assert "BYPASSRLS" in (too_strong(strong) or "")
     assert too_strong(RIGHT) is None
 
 
 def test_a_server_older_than_15_is_refused() -> None:
-    old = Facts(version=14, role="assent_app", superuser=False, bypasses=False, owns=False)
+    old = Facts(version=14, role="assent_app", superuser=False, bypasses=False, owns=False, unlimited=False)
     assert too_old(old) == "this is PostgreSQL 14, which is too old: use 15 or newer"
     assert too_old(RIGHT) is None
 
