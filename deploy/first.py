@@ -10,7 +10,7 @@ from models.database import ids
 from models.database.transactions import transaction
 from models.people.invitation import Invitation, link_of
 from models.workspace import key_lookup
-from models.workspace.api_key import SCOPES, ApiKey
+from models.workspace.api_key import SCOPES, ApiKey, NewKey
 from models.workspace.row import Workspace
 
 WORKSPACE = "default"
@@ -34,8 +34,7 @@ def api_key(folder: Folder) -> tuple[str, bool]:
     if secret and key_lookup.authenticate(secret, "127.0.0.1"):
         return secret, False
     with transaction(workspace_id()) as db:
-        workspace = db.workspace_id
-        _, secret = ApiKey.create(db, workspace_id=workspace, name="assent up", scopes=frozenset(SCOPES))
+        _, secret = ApiKey.create(db, NewKey("assent up", scopes=frozenset(SCOPES)))
     folder.write(KEY_FILE, secret + "\n")
     return secret, True
 

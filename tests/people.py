@@ -20,7 +20,7 @@ from models.audit.principal import system
 from models.database import clock, ids
 from models.database.transactions import transaction
 from models.people.group import Group, Membership
-from models.people.invitation import Invitation
+from models.people.invitation import Invitation, Invitee
 from models.people.member import Member
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
@@ -80,7 +80,7 @@ class Visitor(httpx2.Client):
 def invited(stage: Stage, role: Role = "approver", email: str = "anna@example.com", **more: Any) -> str:
     """Invite somebody. Returns the path of the one-time link."""
     with transaction(stage.workspace_id) as db:
-        secret = Invitation.create(db, email, role, by=system("test", stage.workspace_id), **more)[1]
+        secret = Invitation.create(db, Invitee(email, role, **more), by=system("test", stage.workspace_id))[1]
     return f"/sign-in/link/{secret}"
 
 
@@ -102,7 +102,7 @@ def member(stage: Stage, role: Role = "approver", *, email: str = "", groups: It
             now = clock.now(db)
             db.insert(Membership(group_id=group_id, person_id=person_id, workspace_id=stage.workspace_id, created_at=now))
         principal = row.principal(db)
-        sign_in, secret = SignIn.start(db, principal, "link", address="127.0.0.1")
+        sign_in, secret = SignIn.start(db, replace(principal, address="127.0.0.1"), "link")
     return Somebody(replace(principal, sign_in_id=sign_in.id), email, secret)
 
 

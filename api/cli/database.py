@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api.cli.main import as_json, data_dir, running_up, show
+from models.people.invitation import Invitee
+from models.workspace.api_key import NewKey
 
 if TYPE_CHECKING:
     from models.audit.principal import Principal
@@ -178,7 +180,7 @@ def database_invite(db: "Db", by: "Principal", email: str, role: str) -> tuple[s
     """Invite a person. Prints a link that works once."""
     from models.people.invitation import Invitation, link_of
 
-    row, secret = Invitation.create(db, email, role, by=by)  # type: ignore[arg-type]
+    row, secret = Invitation.create(db, Invitee(email, role), by=by)  # type: ignore[arg-type]
     note = f"{row.email} becomes {row.role} by this link. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:"
     return note, link_of(secret)
 
@@ -219,7 +221,7 @@ def database_key(db: "Db", by: "Principal", name: str, scopes: str | None) -> tu
     from models.workspace.api_key import ApiKey
 
     names = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
-    row, secret = ApiKey.create(db, workspace_id=db.workspace_id, name=name, scopes=names, by=by)
+    row, secret = ApiKey.create(db, NewKey(name, scopes=names), by=by)
     return f"{row.id}: {', '.join(row.scopes)}. This is shown once:", secret
 
 

@@ -12,7 +12,7 @@ from models.database.rows import Db
 from models.errors import Refusal
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
-from models.workspace.api_key import DEFAULT_SCOPES, SCOPES, ApiKey
+from models.workspace.api_key import DEFAULT_SCOPES, SCOPES, ApiKey, NewKey
 
 _MOST = 500
 
@@ -41,9 +41,7 @@ def create(db: Db, person: PersonPrincipal) -> Page:
     """Create a key. Its secret is on this page only."""
     body = validated(ApiKeyCreate, {"name": request.form.get("name", ""), "scopes": request.form.getlist("scopes")})
     auth.require(person, *(frozenset(body.scopes or ()) & set(SCOPES) - {"environment"}))
-    _row, secret = ApiKey.create(
-        db, workspace_id=person.workspace_id, name=body.name, scopes=frozenset(body.scopes or ()), by=person
-    )
+    _row, secret = ApiKey.create(db, NewKey(body.name, scopes=frozenset(body.scopes or ())), by=person)
     return keys(db, person, secret=secret)
 
 

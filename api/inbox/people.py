@@ -15,7 +15,7 @@ from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.people.confirming import confirm, makers_of
 from models.people.group import Group, Membership
-from models.people.invitation import Invitation, link_of
+from models.people.invitation import Invitation, Invitee, link_of
 from models.people.member import DIRECT, Member
 from models.people.names import Names
 from models.people.person import Person
@@ -63,7 +63,7 @@ def invite(db: Db, person: PersonPrincipal) -> Page:
     """Invite a person. The one-time link is on this page only."""
     body = validated(InviteCreate, {"email": request.form.get("email", ""), "workspace_role": request.form.get("role")})
     check_role(person, body.given_role)
-    row, secret = Invitation.create(db, body.email, body.given_role, group_ids=request.form.getlist("groups"), by=person)
+    row, secret = Invitation.create(db, Invitee(body.email, body.given_role, group_ids=request.form.getlist("groups")), by=person)
     return people(db, person, url=link_of(secret), whose=row.email)
 
 

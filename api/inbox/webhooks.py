@@ -14,7 +14,7 @@ from api.v1.webhooks.routes import NEWEST_DELIVERY, send_range_again
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.outbox.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.people.principal import PersonPrincipal
 from models.pure.states import DELIVERY
@@ -71,9 +71,8 @@ def _events(chosen: Any) -> dict[str, Any]:
 def create_webhook(db: Db, person: PersonPrincipal) -> Page:
     """Create an endpoint. Its signing secret is on this page only."""
     body = validated(WebhookCreate, _fields())
-    row, secret = Endpoint.create(
-        db, person, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
-    )
+    new = NewEndpoint(url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description)
+    row, secret = Endpoint.create(db, person, new)
     return webhook(db, person, webhook_id=row.id, secret=secret)
 
 

@@ -23,8 +23,7 @@ def enter(person: PersonPrincipal, method: str, place: str | None, limit: Role |
 
 def start(db: Db, person: PersonPrincipal, method: str, limit: Role | None = None) -> str:
     """Begin a sign-in in the transaction's workspace. Returns the secret of its cookie, new against session fixation."""
-    agent = request.headers.get("user-agent")
-    return SignIn.start(db, person, method, limit=limit, address=person.address, user_agent=agent)[1]
+    return SignIn.start(db, person, method, limit=limit, user_agent=request.headers.get("user-agent"))[1]
 
 
 def let_in(secret: str, place: str | None) -> Response:

@@ -30,7 +30,7 @@ from api.signing_in.blueprint import let_in, signing_in, start
 from models.database import clock
 from models.database.transactions import transaction
 from models.people.member import Member
-from models.people.passkey import Passkey, user_handle
+from models.people.passkey import Credential, Passkey, user_handle
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.settings import settings
@@ -116,9 +116,7 @@ def register(person: PersonPrincipal) -> Response:
         Passkey.add(
             db,
             person.person_id,
-            credential_id=verified.credential_id,
-            public_key=verified.credential_public_key,
-            sign_count=verified.sign_count,
+            Credential(id=verified.credential_id, public_key=verified.credential_public_key, sign_count=verified.sign_count),
             name=" ".join(request.form.get("name", "").split()),
             by=person,
         )

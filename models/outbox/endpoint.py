@@ -3,6 +3,7 @@
 import secrets
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +30,16 @@ QUICK_SECONDS = 1.0
 LONGEST_PAUSE = timedelta(minutes=5)
 ROTATION = timedelta(hours=24)
 """How long the previous secret also signs deliveries."""
+
+
+@dataclass(frozen=True)
+class NewEndpoint:
+    """What somebody asks for in a new endpoint."""
+
+    url: str
+    enabled_events: Sequence[str]
+    name: str = ""
+    description: str = ""
 
 
 class Endpoint(Base):
@@ -65,9 +76,7 @@ class Endpoint(Base):
     __table_args__ = (sa.Index("endpoint_of_workspace", "workspace_id", "id"),)
 
     @classmethod
-    def create(
-        cls, db: Db, by: Principal, *, url: str, enabled_events: Sequence[str], name: str, description: str
-    ) -> tuple["Endpoint", str]:
+    def create(cls, db: Db, by: Principal, new: NewEndpoint) -> tuple["Endpoint", str]:
         """Insert an enabled endpoint. Returns the row and the new secret. Raises Conflict if the workspace has `MOST_ENDPOINTS`."""
         if db.value("SELECT COUNT(*) FROM endpoint WHERE workspace_id = %(id)s", id=db.workspace_id) >= MOST_ENDPOINTS:
             raise Conflict(f"This workspace has {MOST_ENDPOINTS} webhook endpoints, the most it may have: delete one first.")
@@ -75,16 +84,16 @@ class Endpoint(Base):
         row = cls(
             id=endpoint_id,
             workspace_id=db.workspace_id,
-            url=url,
-            name=name,
-            description=description,
-            enabled_events=sorted(set(enabled_events)),
+            url=new.url,
+            name=new.name,
+            description=new.description,
+            enabled_events=sorted(set(new.enabled_events)),
             secret=encryption.encrypt("deliver", secret, endpoint_id),
             created_at=now,
             updated_at=now,
         )
         db.insert(row)
-        acts.record(db, by, "webhook.created", row.id, {"url": Text(url), "enabled_events": row.enabled_events})
+        acts.record(db, by, "webhook.created", row.id, {"url": Text(new.url), "enabled_events": row.enabled_events})
         return row, secret
 
     @classmethod

@@ -58,6 +58,19 @@ class Right:
         return quorum.admits(self.names) and (bool(quorum.approvers) or not self.group_alone)
 
 
+@dataclass(frozen=True)
+class Terms:
+    """Whose rights a delegation lets whom use, and when."""
+
+    from_person_id: str
+    to_person_id: str
+    group_id: str | None
+    """The group of which the rights are; None for all rights."""
+    starts_at: datetime | None
+    """None: now."""
+    ends_at: datetime
+
+
 class Delegation(Base):
     """Lets one person use another's rights: all of them, or those as a member of one group."""
 
@@ -86,47 +99,38 @@ class Delegation(Base):
     )
 
     @classmethod
-    def give(
-        cls,
-        db: Db,
-        principal: Principal,
-        *,
-        from_person_id: str,
-        to_person_id: str,
-        group_id: str | None,
-        starts_at: datetime | None,
-        ends_at: datetime,
-    ) -> "Delegation":
+    def give(cls, db: Db, principal: Principal, terms: Terms) -> "Delegation":
         """Return a new delegation. Unless its giver gives it, it counts once the giver accepts it.
 
         Raises Invalid for people who cannot decide and for times in the past, Forbidden for a principal who may be the receiver of
         another's right, Conflict for too many.
         """
-        if from_person_id == to_person_id:
+        giver, receiver = terms.from_person_id, terms.to_person_id
+        if giver == receiver:
             raise Invalid("to", "is the person who delegates; name somebody else.")
-        _check_receiver(principal, to_person_id)
+        _check_receiver(principal, receiver)
         now = clock.now(db)
-        starts_at = max(starts_at or now, now)
-        if ends_at <= starts_at:
+        starts_at = max(terms.starts_at or now, now)
+        if terms.ends_at <= starts_at:
             raise Invalid("ends_at", "must be later than now and than starts_at.")
-        _check_people(db, from_person_id, to_person_id, group_id)
-        if len(cls.live(db, [from_person_id, to_person_id], now)) >= MOST:
+        _check_people(db, giver, receiver, terms.group_id)
+        if len(cls.live(db, [giver, receiver], now)) >= MOST:
             raise Conflict(f"These two have {MOST} delegations already; end one first.")
         row = cls(
             id=ids.new("dlgt"),
             workspace_id=db.workspace_id,
-            from_person_id=from_person_id,
-            to_person_id=to_person_id,
-            group_id=group_id,
+            from_person_id=giver,
+            to_person_id=receiver,
+            group_id=terms.group_id,
             starts_at=starts_at,
-            ends_at=ends_at,
+            ends_at=terms.ends_at,
             created_at=now,
             created_by=str(principal),
-            accepted_at=now if principal.id == from_person_id else None,
+            accepted_at=now if principal.id == giver else None,
         )
         db.insert(row)
-        facts = {"from": from_person_id, "to": to_person_id, "group": group_id}
-        acts.record(db, principal, "delegation.given", row.id, facts | {"ends_at": rfc3339(ends_at)})
+        facts = {"from": giver, "to": receiver, "group": terms.group_id}
+        acts.record(db, principal, "delegation.given", row.id, facts | {"ends_at": rfc3339(terms.ends_at)})
         return row
 
     @classmethod

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, cast
 
@@ -40,6 +40,17 @@ class LinkUsed(Conflict):
         super().__init__("This link was used before, was withdrawn, or is too old. Ask an admin for a new one.")
 
 
+@dataclass(frozen=True)
+class Invitee:
+    """Who is invited, and as what."""
+
+    email: str
+    role: Role
+    group_ids: Sequence[str] = ()
+    seconds: float | None = None
+    """How long the link lasts. None: as the setting says."""
+
+
 class Invitation(Base):
     """A link. Its secret is shown once and stored as its SHA-256."""
 
@@ -75,24 +86,23 @@ class Invitation(Base):
         return "pending" if self.expires_at > now else "expired"
 
     @classmethod
-    def create(
-        cls, db: Db, email: str, role: Role, *, group_ids: Sequence[str] = (), by: Principal, seconds: float | None = None
-    ) -> tuple["Invitation", str]:
-        """Invite an e-mail address to the transaction's workspace. Returns the invitation and the secret of its link.
+    def create(cls, db: Db, invitee: Invitee, *, by: Principal) -> tuple["Invitation", str]:
+        """Invite somebody to the transaction's workspace. Returns the invitation and the secret of its link.
 
         Earlier links of the address end. Raises Invalid for a malformed address, an active member's address, and unknown groups.
         """
-        email = person.normalized(email)
+        email = person.normalized(invitee.email)
         person_id = person.find(db, email)
         member = db.get(Member, db.workspace_id, person_id) if person_id else None
         if member is not None and member.deactivated_at is None:
             raise Invalid("email", "belongs to a member of this workspace: `assent people link` gives that person a new link.")
-        if len(group_ids) > MOST_GROUPS:
+        if len(invitee.group_ids) > MOST_GROUPS:
             raise Invalid("rbac_group_ids", f"must name at most {MOST_GROUPS} groups.")
-        for group_id in dict.fromkeys(group_ids):
+        group_ids = tuple(dict.fromkeys(invitee.group_ids))
+        for group_id in group_ids:
             if db.get(Group, group_id) is None:
                 raise Invalid("rbac_group_ids", f"names {group_id!r}, which is not a group of this workspace.")
-        return cls._make(db, email, role, list(dict.fromkeys(group_ids)), renews=False, by=by, seconds=seconds)
+        return cls._make(db, replace(invitee, email=email, group_ids=group_ids), by=by)
 
     @classmethod
     def of_operator(cls, db: Db, email: str, *, by: Principal) -> tuple["Invitation", str]:
@@ -100,37 +110,35 @@ class Invitation(Base):
 
         The address may belong to a member: the member's ways to sign in stay.
         """
-        return cls._make(db, person.normalized(email), "admin", [], renews=False, by=by)
+        return cls._make(db, Invitee(person.normalized(email), "admin"), by=by)
 
     @classmethod
     def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
         """Return an invitation and its secret for an active member who cannot sign in any more. Raises NotFound."""
         member = Member.find(db, person_id)
         email = db.get_one(Person, person_id).email
-        return cls._make(db, email, cast("Role", member.role), [], renews=True, by=by)
+        return cls._make(db, Invitee(email, cast("Role", member.role)), renews=True, by=by)
 
     @classmethod
-    def _make(
-        cls, db: Db, email: str, role: Role, group_ids: list[str], *, renews: bool, by: Principal, seconds: float | None = None
-    ) -> tuple["Invitation", str]:
+    def _make(cls, db: Db, invitee: Invitee, *, renews: bool = False, by: Principal) -> tuple["Invitation", str]:
         now, secret = clock.now(db), secrets.token_urlsafe(32)
-        for earlier in db.find(cls, f"WHERE email = %(email)s AND {_PENDING} FOR NO KEY UPDATE", email=email):
+        for earlier in db.find(cls, f"WHERE email = %(email)s AND {_PENDING} FOR NO KEY UPDATE", email=invitee.email):
             earlier.deleted_at = now
         row = cls(
             id=ids.new("invite"),
             workspace_id=db.workspace_id,
-            email=email,
-            role=role,
-            group_ids=group_ids,
+            email=invitee.email,
+            role=invitee.role,
+            group_ids=list(invitee.group_ids),
             renews=renews,
             secret_sha256=sha256(secret),
             invited_by=str(by),
             makers=list(by.people) or None,
             invited_at=now,
-            expires_at=now + timedelta(seconds=seconds or settings().invitation_seconds),
+            expires_at=now + timedelta(seconds=invitee.seconds or settings().invitation_seconds),
         )
         db.insert(row)
-        details = {"email": Text(email), "role": role, "groups": group_ids}
+        details = {"email": Text(row.email), "role": row.role, "groups": row.group_ids}
         acts.record(db, by, "person.link_renewed" if renews else "person.invited", row.id, details)
         return row, secret
 

@@ -1,6 +1,7 @@
 """Passkeys: WebAuthn credentials. Each signs in to the workspace in which it was registered, and to no other."""
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -18,6 +19,16 @@ from models.errors import Invalid, NotFound
 MOST = 20
 """Most passkeys of one member."""
 MAX_NAME = 100
+
+
+@dataclass(frozen=True)
+class Credential:
+    """What an authenticator registered."""
+
+    id: bytes
+    public_key: bytes
+    """COSE."""
+    sign_count: int
 
 
 class Passkey(Base):
@@ -42,21 +53,19 @@ class Passkey(Base):
     __table_args__ = (sa.Index("passkey_of_person", "workspace_id", "person_id"),)
 
     @classmethod
-    def add(
-        cls, db: Db, person_id: str, *, credential_id: bytes, public_key: bytes, sign_count: int, name: str, by: Principal
-    ) -> "Passkey":
+    def add(cls, db: Db, person_id: str, credential: Credential, *, name: str, by: Principal) -> "Passkey":
         """Store a member's credential and return the passkey. Raises Invalid beyond the limit and for a stored credential."""
         if len(cls.of_member(db, person_id)) >= MOST:
             raise Invalid("", f"You have {MOST} passkeys, the most that one person may have here: remove one first.")
-        if cls.look_up(db, credential_id) is not None:
+        if cls.look_up(db, credential.id) is not None:
             raise Invalid("", "This passkey is registered already.")
         row = cls(
             id=ids.new("passkey"),
             workspace_id=db.workspace_id,
             person_id=person_id,
-            credential_id=credential_id,
-            public_key=public_key,
-            sign_count=sign_count,
+            credential_id=credential.id,
+            public_key=credential.public_key,
+            sign_count=credential.sign_count,
             name=name[:MAX_NAME] or "Passkey",
             makers=list(by.makers) or None,
             created_at=clock.now(db),

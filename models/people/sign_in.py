@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -86,7 +86,6 @@ class SignIn(Base):
         method: str,
         *,
         limit: Role | None = None,
-        address: str | None = None,
         user_agent: str | None = None,
     ) -> tuple["SignIn", str]:
         """Sign a member in, and return the row and the secret for the cookie. Deletes the member's sign-ins older than `KEPT`."""
@@ -101,7 +100,7 @@ class SignIn(Base):
             method=method,
             role_limit=limit,
             makers=list(person.makers) or None,
-            address=address,
+            address=person.address,
             user_agent=(user_agent or "")[:300] or None,
             created_at=now,
             seen_at=now,
@@ -109,7 +108,7 @@ class SignIn(Base):
             expires_at=now + timedelta(seconds=settings().sign_in_seconds),
         )
         db.insert(row)
-        acts.record(db, replace(person, address=address), "person.signed_in", person.id, {"sign_in": row.id, "method": method})
+        acts.record(db, person, "person.signed_in", person.id, {"sign_in": row.id, "method": method})
         return row, secret
 
     @classmethod

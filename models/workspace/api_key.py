@@ -16,6 +16,7 @@ workspace, or, bound to one environment, only the routes and rows that this envi
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -42,6 +43,19 @@ ENVIRONMENT_SCOPES = frozenset({"read", "environment"})
 _ROTATE_OTHERWISE = "rotate it as an admin who is signed in, or by a key without networks."
 Status = Literal["active", "inactive", "expired", "archived"]
 """The SDK's words. `archived` is a revoked key, which cannot be used again."""
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """What somebody asks for in a new key."""
+
+    name: str
+    scopes: frozenset[str] | None = None
+    """None: the default scopes, or those of a worker if the key is bound to an environment."""
+    environment_id: str | None = None
+    """Binds the key to an environment."""
+    expires_at: datetime | None = None
+    allowed_cidrs: Sequence[str] | None = None
 
 
 class ApiKey(Base):
@@ -72,40 +86,29 @@ class ApiKey(Base):
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
-    def create(
-        cls,
-        db: Db,
-        *,
-        workspace_id: str,
-        name: str,
-        scopes: frozenset[str] | None = None,
-        environment_id: str | None = None,
-        expires_at: datetime | None = None,
-        allowed_cidrs: Sequence[str] | None = None,
-        by: Principal | None = None,
-    ) -> tuple["ApiKey", str]:
-        """Create a key and return it with its secret, which cannot be read again. `environment_id` binds the key to an environment.
+    def create(cls, db: Db, new: NewKey, by: Principal | None = None) -> tuple["ApiKey", str]:
+        """Create a key and return it with its secret, which cannot be read again.
 
         A key that a key creates ends no later and has no wider networks than its creator; by default it has the same limits. Raises
         Invalid for wider limits, unknown or no scopes, an expiry in the past, a malformed network, and an environment that does not
         exist or is not self-hosted.
         """
-        by = by or system("api_key.create", workspace_id)
+        by = by or system("api_key.create", db.workspace_id)
         now = clock.now(db)
-        if expires_at is not None and expires_at <= now:
+        if new.expires_at is not None and new.expires_at <= now:
             raise Invalid("expires_at", "must be in the future; leave it out for a key that never expires.")
-        expires_at, networks = _within_creator(db, by, expires_at, _networks(allowed_cidrs))
-        if environment_id is not None:
-            _check_bond(db, environment_id, scopes)
+        expires_at, networks = _within_creator(db, by, new.expires_at, _networks(new.allowed_cidrs))
+        if new.environment_id is not None:
+            _check_bond(db, new.environment_id, new.scopes)
         secret = new_secret()
         row = cls(
             id=ids.new("key"),
-            workspace_id=workspace_id,
-            name=name,
-            scopes=_in_order(scopes, environment_id),
+            workspace_id=db.workspace_id,
+            name=new.name,
+            scopes=_in_order(new.scopes, new.environment_id),
             secret_sha256=sha256(secret),
             hint=secret[-4:],
-            environment_id=environment_id,
+            environment_id=new.environment_id,
             allowed_cidrs=networks,
             created_at=now,
             expires_at=expires_at,
@@ -186,16 +189,8 @@ class ApiKey(Base):
             if creator.allowed_cidrs and not old.allowed_cidrs:
                 raise Invalid("", f"This key has no networks, and the key that rotates it has: {_ROTATE_OTHERWISE}")
             expires_at = min((end for end in (expires_at, creator.expires_at) if end), default=None)
-        new, secret = cls.create(
-            db,
-            workspace_id=old.workspace_id,
-            name=old.name,
-            scopes=frozenset(old.scopes),
-            environment_id=old.environment_id,
-            expires_at=expires_at,
-            allowed_cidrs=old.allowed_cidrs,
-            by=by,
-        )
+        like = NewKey(old.name, frozenset(old.scopes), old.environment_id, expires_at, old.allowed_cidrs)
+        new, secret = cls.create(db, like, by=by)
         new.makers = new.makers or old.makers
         ends = now + overlap
         old.expires_at = min(ends, old.expires_at) if old.expires_at else ends

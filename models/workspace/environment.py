@@ -1,6 +1,7 @@
 """Environments: where the tools of a session run. Each workspace starts with one, `default`, which is Assent's own workers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +35,17 @@ SELF_HOSTED: dict[str, Any] = {"type": "self_hosted"}
 """The client's own workers. They poll for work, run the built-in tools and post the results."""
 
 
+@dataclass(frozen=True)
+class NewEnvironment:
+    """What somebody asks for in a new environment."""
+
+    name: str
+    description: str | None = None
+    metadata: Mapping[str, str] | None = None
+    self_hosted: bool = False
+    """True if the client's own workers serve it, instead of Assent's."""
+
+
 class Environment(Base):
     """An environment. An archived one refuses new sessions. One with sessions cannot be deleted."""
 
@@ -54,35 +66,22 @@ class Environment(Base):
     __table_args__ = (sa.Index("environment_newest", "workspace_id", "created_at", "id"),)
 
     @classmethod
-    def create(
-        cls,
-        db: Db,
-        principal: Principal,
-        *,
-        name: str,
-        description: str | None = None,
-        metadata: dict[str, str] | None = None,
-        self_hosted: bool = False,
-        built_in: bool = False,
-    ) -> "Environment":
-        """Create an environment in the principal's workspace, served by Assent's workers or, if `self_hosted`, by the client's.
-
-        `built_in`: the workspace starts with this environment.
-        """
+    def create(cls, db: Db, principal: Principal, new: NewEnvironment, *, built_in: bool = False) -> "Environment":
+        """Create an environment in the principal's workspace. `built_in`: the workspace starts with this environment."""
         now = clock.now(db)
         row = cls(
             id=ids.new("env"),
             workspace_id=principal.workspace_id,
-            name=name,
-            description=description,
-            config=SELF_HOSTED if self_hosted else WORKERS,
-            metadata_=metadata or {},
+            name=new.name,
+            description=new.description,
+            config=SELF_HOSTED if new.self_hosted else WORKERS,
+            metadata_=dict(new.metadata or {}),
             built_in=built_in,
             created_at=now,
             updated_at=now,
         )
         db.insert(row)
-        acts.record(db, principal, "environment.created", row.id, {"name": Text(name), "built_in": built_in})
+        acts.record(db, principal, "environment.created", row.id, {"name": Text(new.name), "built_in": built_in})
         Delivery.cause(db, Caused("environment.created", row.id))
         return row
 

@@ -16,6 +16,7 @@ from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.pure.json.canonical import canonical, canonical_text
+from models.workspace.environment import NewEnvironment
 
 
 class Workspace(Base):
@@ -62,7 +63,7 @@ class Workspace(Base):
         db.insert(row)
         by = by or system("workspace.create", workspace_id)
         acts.record(db, by, "workspace.created", row.id, {"name": Text(name)})
-        Environment.create(db, by, name=BUILT_IN, description="Assent's own workers", built_in=True)
+        Environment.create(db, by, NewEnvironment(name=BUILT_IN, description="Assent's own workers"), built_in=True)
         return row
 
     @staticmethod

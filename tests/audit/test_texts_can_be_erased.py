@@ -20,8 +20,8 @@ from models.errors import Invalid, NotFound
 from models.flow.begin import sessions
 from models.flow.lock import lock
 from models.workspace.agent import Agent
-from models.workspace.api_key import ApiKey
-from models.workspace.environment import Environment
+from models.workspace.api_key import ApiKey, NewKey
+from models.workspace.environment import Environment, NewEnvironment
 from models.workspace.row import Workspace
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -67,8 +67,8 @@ def test_no_text_that_somebody_wrote_is_in_the_chain(stage: Stage, intruder: Int
     by = Principal("person", "operator", stage.workspace_id)
     with transaction(stage.workspace_id) as db:
         Agent.create(db, by, {"name": ANNA, "model": {"id": "m"}, "tools": []})
-        ApiKey.create(db, workspace_id=stage.workspace_id, name=ANNA, by=by)
-        Environment.create(db, by, name=ANNA, description=ANNA, metadata={}, self_hosted=True)
+        ApiKey.create(db, NewKey(ANNA), by=by)
+        Environment.create(db, by, NewEnvironment(ANNA, description=ANNA, metadata={}, self_hosted=True))
     with transaction(stage.workspace_id) as db:
         Workspace.change_policies(db, by, {"approval": {"prompt": ANNA}})
     denied(stage)

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.house import ROOT, Servers, environment
 
 from deploy.supervisor import Child, Supervisor
+from models.outbox.endpoint import NewEndpoint
 
 PATIENCE_SECONDS = 300
 WORKER = "celery -A workers worker --without-gossip --without-mingle --loglevel warning"
@@ -99,7 +100,7 @@ class Bench:
 
         kind, url = self.types.pop(), self.receiver.url + path
         with transaction(self.stage.workspace_id) as db:
-            Endpoint.create(db, self.stage.principal, url=url, enabled_events=[kind], name="", description="")
+            Endpoint.create(db, self.stage.principal, NewEndpoint(url=url, enabled_events=[kind]))
         return kind
 
     def deliver(self, kinds: list[str], count: int) -> float:
@@ -120,7 +121,7 @@ class Bench:
         with transaction(stage.workspace_id) as db:
             for _ in range(count):
                 url = self.receiver.url + "/living"
-                Endpoint.create(db, stage.principal, url=url, enabled_events=EVENTS, name="", description="")
+                Endpoint.create(db, stage.principal, NewEndpoint(url=url, enabled_events=EVENTS))
 
     def wait_for_deliveries(self, stage: Any) -> None:
         """Wait until all deliveries of a workspace have arrived."""

@@ -163,13 +163,13 @@ def _answers(url: str) -> bool:
 def _key(env: dict[str, str]) -> str:
     program = """
 from models.database import ids
-from models.workspace.api_key import SCOPES, ApiKey
+from models.workspace.api_key import SCOPES, ApiKey, NewKey
 from models.database.transactions import transaction
 from models.workspace.row import Workspace
 workspace = ids.new("wrkspc")
 with transaction(workspace) as db:
     Workspace.create(db, "Bench")
-    print(ApiKey.create(db, workspace_id=workspace, name="bench", scopes=set(SCOPES))[1])
+    print(ApiKey.create(db, NewKey("bench", scopes=frozenset(SCOPES)))[1])
 """
     process = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     time.sleep(1)  # the workers that were started last are ready then

@@ -12,11 +12,11 @@ from rows.stage import Stage, call, say
 from api.door import pages
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.session.approval.row import Approval
 from models.session.work import Work
-from models.workspace.api_key import ApiKey
-from models.workspace.environment import Environment
+from models.workspace.api_key import ApiKey, NewKey
+from models.workspace.environment import Environment, NewEnvironment
 
 NAMED = {"name": "Another", "description": "Other than before", "metadata": {"k": "v"}}
 
@@ -43,8 +43,8 @@ def of_environment(**body: Any) -> Callable[[Stage], RequestParts]:
 
     def prepare(stage: Stage) -> RequestParts:
         with transaction(stage.workspace_id) as db:
-            environment_id = Environment.create(db, stage.principal, name="Theirs", self_hosted=True).id
-            ApiKey.create(db, workspace_id=stage.workspace_id, name="Worker's", environment_id=environment_id)
+            environment_id = Environment.create(db, stage.principal, NewEnvironment("Theirs", self_hosted=True)).id
+            ApiKey.create(db, NewKey("Worker's", environment_id=environment_id))
         return RequestParts({"environment_id": environment_id}, body)
 
     return prepare
@@ -109,7 +109,7 @@ def of_key(**body: Any) -> Callable[[Stage], RequestParts]:
 
     def prepare(stage: Stage) -> RequestParts:
         with transaction(stage.workspace_id) as db:
-            return RequestParts({"api_key_id": ApiKey.create(db, workspace_id=stage.workspace_id, name="Spare")[0].id}, body)
+            return RequestParts({"api_key_id": ApiKey.create(db, NewKey("Spare"))[0].id}, body)
 
     return prepare
 
@@ -147,7 +147,7 @@ def of_webhook(stage: Stage) -> RequestParts:
     """A request about an endpoint."""
     with transaction(stage.workspace_id) as db:
         endpoint, _ = Endpoint.create(
-            db, stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
+            db, stage.principal, NewEndpoint(url="https://example.com", enabled_events=["agent.archived"])
         )
         return RequestParts({"webhook_id": endpoint.id})
 

@@ -16,7 +16,7 @@ from doors import described
 from rows.stage import Stage
 
 from models.database.transactions import transaction
-from models.workspace.api_key import SCOPES, ApiKey
+from models.workspace.api_key import SCOPES, ApiKey, NewKey
 
 MODEL = "claude-opus-5-5"
 SIGN_IN_WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
@@ -64,7 +64,7 @@ def _wait_for(url: str, process: warm.Process, log: Path) -> None:
 def key(stage: Stage, *scopes: str) -> str:
     """Create an API key in the stage's workspace, with every scope by default. Returns its secret."""
     with transaction(stage.workspace_id) as db:
-        _row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="test", scopes=frozenset(scopes or SCOPES))
+        _row, secret = ApiKey.create(db, NewKey("test", scopes=frozenset(scopes or SCOPES)))
         return secret
 
 

@@ -15,7 +15,7 @@ from api.door import pages
 from models.database.transactions import transaction
 from models.errors import Invalid
 from models.workspace import key_lookup
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 WORKERS = {
     "GET /v1/environments/<environment_id>/work/poll",
@@ -58,7 +58,7 @@ def place(caller: Caller) -> Place:
 def bound(stage: Stage, environment_id: str, **more: Any) -> tuple[ApiKey, str]:
     """Create a key that is bound to an environment. Returns its row and secret."""
     with transaction(stage.workspace_id) as db:
-        return ApiKey.create(db, workspace_id=stage.workspace_id, name="worker", environment_id=environment_id, **more)
+        return ApiKey.create(db, NewKey("worker", environment_id=environment_id, **more))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from rows.stage import Stage
 
 from models.database.transactions import transaction
 from models.people import password
-from models.people.passkey import Passkey
+from models.people.passkey import Credential, Passkey
 from models.people.person import Identity
 
 KNOWN, UNKNOWN = "anna@example.com", "nobody@example.com"
@@ -49,7 +49,7 @@ def test_everything_is_the_same_for_an_address_that_another_workspace_knows(api:
     anna = member(elsewhere, "admin", email=KNOWN)
     with transaction(elsewhere.workspace_id) as db:
         by = anna.principal
-        Passkey.add(db, by.person_id, credential_id=b"phone", public_key=b"key", sign_count=0, name="Phone", by=by)
+        Passkey.add(db, by.person_id, Credential(id=b"phone", public_key=b"key", sign_count=0), name="Phone", by=by)
         password.store(db, by.person_id, password.hashed("correct horse battery"), by=by)
         Identity.add(db, "https://issuer.example", "anna-1", by.person_id)
     known, unknown = story(api, KNOWN), story(api, UNKNOWN)

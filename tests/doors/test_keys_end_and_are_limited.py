@@ -16,7 +16,7 @@ from models.database.transactions import transaction
 from models.errors import Invalid
 from models.settings.networks import check_networks, contains
 from models.workspace import key_lookup
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 KEYS = "/v1/organizations/api_keys"
 Maker = Callable[..., tuple[ApiKey, str]]
@@ -29,7 +29,7 @@ def make(stage: Stage) -> Maker:
     def run(lives: float | None = None, **more: Any) -> tuple[ApiKey, str]:
         with transaction(stage.workspace_id) as db:
             expires_at = database_clock.now(db) + timedelta(seconds=lives) if lives else None
-            return ApiKey.create(db, workspace_id=stage.workspace_id, name="k", expires_at=expires_at, **more)
+            return ApiKey.create(db, NewKey("k", expires_at=expires_at, **more))
 
     return run
 
@@ -143,7 +143,7 @@ def test_a_secret_is_in_the_first_response_alone(caller: Caller, stage: Stage, d
     assert again == first | {"key": None}
     with psycopg.connect(database_urls.admin) as db:
         [stored] = db.execute(
-            "SELECT string_agg(a::text, '') || (SELECT string_agg(u::text, '') FROM audit u) FROM answer a"
+            "SELECT string_agg(a::text, '') || (SELECT string_agg(u::text, '') FROM audit u) FROM stored_response a"
         ).fetchone() or [""]
     assert first["id"] in stored
     assert first["key"] not in stored

@@ -11,7 +11,7 @@ from rows.stage import Stage, call
 from models.database import ids
 from models.database.transactions import transaction
 from models.pure.key_secret import new_secret, well_formed
-from models.workspace.api_key import DEFAULT_SCOPES, ApiKey
+from models.workspace.api_key import DEFAULT_SCOPES, ApiKey, NewKey
 from models.workspace.key_lookup import CACHE_SECONDS
 
 
@@ -85,7 +85,7 @@ def test_each_route_names_the_scope_that_is_missing(with_scopes: Callable[..., C
 
 def test_a_revoked_key_is_refused_within_its_cache_time(api: str, stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
-        row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="k")
+        row, secret = ApiKey.create(db, NewKey("k"))
     with Caller(api, secret) as client:
         good(client.get("/v1/agents"))
         with transaction(stage.workspace_id) as db:
@@ -98,7 +98,7 @@ def test_a_revoked_key_is_refused_within_its_cache_time(api: str, stage: Stage) 
 
 def test_a_secret_is_not_in_the_database(stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
-        row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="k")
+        row, secret = ApiKey.create(db, NewKey("k"))
         stored = str([getattr(row, column.name) for column in ApiKey.__table__.columns])
     assert secret.removeprefix("sk-assent-")[:-4] not in stored
 

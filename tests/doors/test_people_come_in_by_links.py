@@ -10,7 +10,7 @@ from people import Visitor, acts_of, group, invited, member
 from rows.stage import Stage
 
 from models.database.transactions import transaction
-from models.people.passkey import Passkey
+from models.people.passkey import Credential, Passkey
 from models.settings import settings
 
 
@@ -96,7 +96,7 @@ def test_a_lost_passkey_is_replaced_by_a_new_link_that_ends_all_earlier_ways_in(
     anna = member(stage, "viewer", email="anna@example.com")
     with transaction(stage.workspace_id) as db:
         by = anna.principal
-        Passkey.add(db, by.person_id, credential_id=b"lost", public_key=b"key", sign_count=0, name="Phone", by=by)
+        Passkey.add(db, by.person_id, Credential(id=b"lost", public_key=b"key", sign_count=0), name="Phone", by=by)
     link = httpx2.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
     assert good(caller.get("/v1/organizations/invites"))["data"] == [], "the link is not an invitation"
     with anna.client(api) as before, Visitor(api) as browser:

@@ -14,7 +14,7 @@ from doors.stream_frames import delta, publish, start
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 
 def ids(opened: Stream, last: str) -> list[str]:
@@ -189,7 +189,7 @@ def test_a_deleted_session_s_stream_ends_with_that_event(caller: Caller, session
 
 def test_a_revoked_key_s_stream_ends(caller: Caller, api: str, stage: Stage, session_id: str) -> None:
     with transaction(stage.workspace_id) as db:
-        row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="k")
+        row, secret = ApiKey.create(db, NewKey("k"))
     with Caller(api, secret) as other, stream(other, session_id) as opened:
         with transaction(stage.workspace_id) as db:
             ApiKey.revoke(db, row.id, by=stage.principal)

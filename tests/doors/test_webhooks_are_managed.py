@@ -9,7 +9,7 @@ from rows.stage import Stage
 from models.database import clock
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import MOST_ENDPOINTS, Endpoint
+from models.outbox.endpoint import MOST_ENDPOINTS, Endpoint, NewEndpoint
 from models.outbox.webhook_events import SDK_EVENTS
 
 URL = "https://hooks.example.com/assent"
@@ -76,7 +76,7 @@ def test_an_invalid_endpoint_is_refused_and_not_stored(caller: Caller, body: dic
 def test_a_workspace_has_at_most_50_endpoints(caller: Caller, stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         for _ in range(MOST_ENDPOINTS):
-            Endpoint.create(db, stage.principal, url=URL, enabled_events=["agent.created"], name="", description="")
+            Endpoint.create(db, stage.principal, NewEndpoint(url=URL, enabled_events=["agent.created"]))
     bad(caller.post("/v1/webhooks", json={"url": URL}), 409, "50")
 
 

@@ -13,9 +13,9 @@ from rows.stage import Stage, call
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.people.passkey import Passkey
+from models.people.passkey import Credential, Passkey
 from models.people.roles import Role
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 from models.workspace.halt import Halt
 from models.workspace.spend_limit import SpendLimit
 
@@ -44,8 +44,8 @@ def test_names_are_no_markup_on_any_page(api: str, stage: Stage) -> None:
         db.write("UPDATE person SET name = %(name)s WHERE id = %(id)s", name=NASTY, id=anna.person_id)
         db.write("UPDATE session SET title = %(name)s", name=NASTY)
         db.write("UPDATE sign_in SET user_agent = %(name)s", name=NASTY)
-        ApiKey.create(db, workspace_id=stage.workspace_id, name=NASTY, scopes=frozenset({"read"}), by=anna.principal)
-        Passkey.add(db, anna.person_id, credential_id=b"1", public_key=b"1", sign_count=0, name=NASTY, by=anna.principal)
+        ApiKey.create(db, NewKey(NASTY, scopes=frozenset({"read"})), by=anna.principal)
+        Passkey.add(db, anna.person_id, Credential(id=b"1", public_key=b"1", sign_count=0), name=NASTY, by=anna.principal)
         Halt.start(db, anna.principal, NASTY)
     form = {"do": "session", "sha256": approval.input_sha256, "card": approval.id}
     link = people.invited(stage, email="ben@example.com")

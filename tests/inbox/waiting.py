@@ -8,7 +8,7 @@ from rows.tasks import claim_delivery
 from models.database.transactions import transaction
 from models.flow.run.results import lose_call
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.outbox.webhook_events import EVENTS
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
@@ -53,7 +53,7 @@ def endpoint_with_deliveries(stage: Stage, url: str = "https://hooks.example.com
     """The id of an endpoint with three deliveries: one has arrived, one has failed once, one waits."""
     with transaction(stage.workspace_id) as db:
         values = {"name": "Ops", "description": "What ops read.", **texts}
-        endpoint, _secret = Endpoint.create(db, stage.principal, url=url, enabled_events=EVENTS, **values)
+        endpoint, _secret = Endpoint.create(db, stage.principal, NewEndpoint(url=url, enabled_events=EVENTS, **values))
         rows = [Delivery.test(db, endpoint, event_type) for event_type in ("session.created", "session.idled", "agent.created")]
     for row, status, error in ((rows[0], 204, None), (rows[1], 503, "The response was 503.")):
         with transaction(stage.workspace_id) as db:

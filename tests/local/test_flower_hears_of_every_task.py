@@ -21,7 +21,7 @@ from models.notices import recipients as notifying
 from models.notices.channel import Channel
 from models.notices.notification import Notification
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from workers.celery import app
 
 TASKS = 40
@@ -71,7 +71,7 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
         assert queued
         assert queued.claim("a worker that dies", QUOTE, "a-lost-turn turns@gone")
         endpoint, _ = Endpoint.create(
-            db, stage.principal, url="https://example.com", enabled_events=["session.created"], name="", description=""
+            db, stage.principal, NewEndpoint(url="https://example.com", enabled_events=["session.created"])
         )
         assert claim_delivery(db, Delivery.test(db, endpoint, "session.created").id, task="a-lost-delivery deliver@gone")
         channel = Channel.create(db, stage.principal, person_id=None, kind="operator", address="ops")

@@ -14,13 +14,13 @@ from rows.tasks import work
 from models.database import clock, encryption, transactions
 from models.database.transactions import Hint, transaction
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.outbox.webhook_events import EVENTS
 from models.people.slack_user import SlackUser
 from models.settings import settings
 from workers import deliver, enqueue
 
-NewEndpoint = Callable[..., Endpoint]
+MakeEndpoint = Callable[..., Endpoint]
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def new_endpoint(stage: Stage) -> NewEndpoint:
+def new_endpoint(stage: Stage) -> MakeEndpoint:
     """Makes an endpoint: `new_endpoint(url, "session.created")`. Without a type the endpoint gets all events."""
 
     def create(url: str = "https://example.com/hook", *events: str) -> Endpoint:
         with transaction(stage.workspace_id) as db:
-            return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")[0]
+            return Endpoint.create(db, stage.principal, NewEndpoint(url=url, enabled_events=events or EVENTS))[0]
 
     return create
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from outbox.certificates import Authority
-from outbox.conftest import NewEndpoint, deliveries, endpoint_now, send_due
+from outbox.conftest import MakeEndpoint, deliveries, endpoint_now, send_due
 from outbox.receiver import Receiver, dripping, endless_body, endless_headers, receiving
 from own_database import Clock
 from rows.stage import Stage
@@ -29,7 +29,7 @@ def attempt(stage: Stage) -> dict[str, object]:
 def test_a_response_that_never_begins_ends_with_the_time_limit_or_before(
     stage: Stage,
     receiver: Receiver,
-    new_endpoint: NewEndpoint,
+    new_endpoint: MakeEndpoint,
     monkeypatch: pytest.MonkeyPatch,
     stream: Callable[[], Iterator[bytes]],
 ) -> None:
@@ -45,7 +45,7 @@ def test_a_response_that_never_begins_ends_with_the_time_limit_or_before(
     assert deliveries(stage)[0].status == "queued"
 
 
-def test_an_endless_body_is_not_read(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_an_endless_body_is_not_read(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     receiver.stream = endless_body
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -53,7 +53,7 @@ def test_an_endless_body_is_not_read(stage: Stage, receiver: Receiver, new_endpo
     assert receiver.hung_up.wait(10), "the connection is closed"
 
 
-def test_a_body_is_never_kept(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_a_body_is_never_kept(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     receiver.status = 500
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -63,7 +63,7 @@ def test_a_body_is_never_kept(stage: Stage, receiver: Receiver, new_endpoint: Ne
 
 
 def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a change of keys without `assent secrets rotate`."""
     new_endpoint(receiver.url, "session.created")
@@ -74,7 +74,7 @@ def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
     assert (deliveries(stage)[0].status, receiver.requests) == ("queued", [])
 
 
-def test_an_endpoint_where_nobody_listens_is_a_failed_attempt(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_an_endpoint_where_nobody_listens_is_a_failed_attempt(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     new_endpoint(f"http://127.0.0.1:{free_port()}/hook", "session.created")
     stage.session()
     assert "ConnectError" in str(attempt(stage)["error"])
@@ -93,7 +93,7 @@ def test_an_endpoint_where_nobody_listens_is_a_failed_attempt(stage: Stage, rece
 def test_a_certificate_must_be_valid(
     stage: Stage,
     receiver: Receiver,
-    new_endpoint: NewEndpoint,
+    new_endpoint: MakeEndpoint,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     certificate: dict[str, object],
@@ -111,7 +111,7 @@ def test_a_certificate_must_be_valid(
 
 
 def test_an_endpoint_that_answers_500_for_a_day_gets_its_events_then(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     endpoint = new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -134,7 +134,7 @@ def test_an_endpoint_that_answers_500_for_a_day_gets_its_events_then(
 
 
 def test_an_endpoint_that_fails_for_three_days_is_disabled_though_no_delivery_is_that_old(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     endpoint = new_endpoint(receiver.url, "session.created")
     receiver.status = 503

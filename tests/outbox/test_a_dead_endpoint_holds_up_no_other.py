@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from crashes.processes import wait_for
-from outbox.conftest import NewEndpoint, answers, deliveries, endpoint_now
+from outbox.conftest import MakeEndpoint, answers, deliveries, endpoint_now
 from outbox.receiver import Receiver, receiving
 from own_database import Clock
 from rows.stage import Stage
@@ -48,7 +48,7 @@ def fail(stage: Stage, endpoint: Endpoint) -> None:
 
 
 def test_an_endpoint_that_answers_gets_all_events_while_another_hangs(
-    stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: NewEndpoint
+    stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: MakeEndpoint
 ) -> None:
     receiver.may_answer.clear()
     dead, alive = (answers(stage, new_endpoint(url)) for url in (receiver.url, living.url))
@@ -64,7 +64,7 @@ def test_an_endpoint_that_answers_gets_all_events_while_another_hangs(
 
 
 def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
-    stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: NewEndpoint
+    stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: MakeEndpoint
 ) -> None:
     receiver.may_answer.clear()
     dead = [new_deliveries(stage, new_endpoint(receiver.url), 1)[0] for _ in range(SLOW_AT_ONCE + 3)]
@@ -84,7 +84,7 @@ def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
 
 
 def test_a_new_endpoint_is_sent_one_event_and_the_others_as_soon_as_it_answers(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
     first, *others = new_deliveries(stage, new_endpoint(receiver.url), AT_ONCE + 5)
@@ -98,7 +98,7 @@ def test_a_new_endpoint_is_sent_one_event_and_the_others_as_soon_as_it_answers(
 
 
 def test_an_endpoint_gets_no_more_hints_than_it_is_sent_at_a_time(
-    stage: Stage, new_endpoint: NewEndpoint, hints: list[Hint]
+    stage: Stage, new_endpoint: MakeEndpoint, hints: list[Hint]
 ) -> None:
     new_endpoint("https://example.com/hook", "session.created")
     other = new_endpoint("https://example.com/other", "session.archived")
@@ -111,7 +111,7 @@ def test_an_endpoint_gets_no_more_hints_than_it_is_sent_at_a_time(
 
 
 def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(
-    stage: Stage, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     endpoint = new_endpoint("https://example.com/hook")
     fail(stage, endpoint)
@@ -134,7 +134,7 @@ def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(
         assert claim_delivery(db, test)
 
 
-def test_a_dead_worker_s_attempt_keeps_no_other_back(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
+def test_a_dead_worker_s_attempt_keeps_no_other_back(stage: Stage, new_endpoint: MakeEndpoint, clock: Clock) -> None:
     first, second = new_deliveries(stage, new_endpoint("https://example.com/hook"), 2)
     with transaction(stage.workspace_id) as db:
         assert claim_delivery(db, first)
@@ -144,7 +144,7 @@ def test_a_dead_worker_s_attempt_keeps_no_other_back(stage: Stage, new_endpoint:
         assert claim_delivery(db, second)
 
 
-def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
+def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: MakeEndpoint, clock: Clock) -> None:
     dead = set(new_deliveries(stage, new_endpoint("https://example.com/dead"), due.BATCH + 100))
     [late] = new_deliveries(stage, new_endpoint("https://example.com/living"), 1)
     clock.advance(3600)
@@ -153,7 +153,7 @@ def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoi
     assert len(sent & dead) == AT_ONCE
 
 
-def test_a_failing_endpoint_is_sent_one_at_a_time_until_it_answers(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
+def test_a_failing_endpoint_is_sent_one_at_a_time_until_it_answers(stage: Stage, new_endpoint: MakeEndpoint, clock: Clock) -> None:
     endpoint = new_endpoint("https://example.com/hook")
     fail(stage, endpoint)
     first, *others = new_deliveries(stage, endpoint, AT_ONCE)
@@ -166,7 +166,7 @@ def test_a_failing_endpoint_is_sent_one_at_a_time_until_it_answers(stage: Stage,
     assert endpoint_now(stage, endpoint).failing_since is None
 
 
-def test_events_for_a_failing_endpoint_fill_no_queue(stage: Stage, new_endpoint: NewEndpoint, hints: list[Hint]) -> None:
+def test_events_for_a_failing_endpoint_fill_no_queue(stage: Stage, new_endpoint: MakeEndpoint, hints: list[Hint]) -> None:
     endpoint = new_endpoint("https://example.com/hook", "session.created")
     fail(stage, endpoint)
     hints.clear()
@@ -176,7 +176,7 @@ def test_events_for_a_failing_endpoint_fill_no_queue(stage: Stage, new_endpoint:
     assert [hint.args for hint in queued.hints(Delivery)] == [(waiting.id, stage.workspace_id)], "the next sweep begins"
 
 
-def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     endpoint = new_endpoint("https://example.com/hook")
     fail(stage, endpoint)
     with transaction(stage.workspace_id) as db:
@@ -184,7 +184,7 @@ def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_end
     assert endpoint_now(stage, endpoint).failing_since is None
 
 
-def test_a_worker_goes_on_with_what_is_due_for_its_endpoint(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_a_worker_goes_on_with_what_is_due_for_its_endpoint(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     first, *_others = new_deliveries(stage, new_endpoint(receiver.url), 5)
     work(deliver.send, first, stage.workspace_id)
     assert [delivery.status for delivery in deliveries(stage)] == ["done"] * 5
@@ -192,7 +192,7 @@ def test_a_worker_goes_on_with_what_is_due_for_its_endpoint(stage: Stage, receiv
 
 
 def test_a_worker_turns_to_others_after_a_while(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
     first, second, _third = new_deliveries(stage, answers(stage, new_endpoint(receiver.url)), 3)
@@ -203,7 +203,7 @@ def test_a_worker_turns_to_others_after_a_while(
 
 
 def test_deliveries_of_a_disabled_endpoint_are_cancelled_together(
-    stage: Stage, new_endpoint: NewEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
+    stage: Stage, new_endpoint: MakeEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "CANCELLED_AT_ONCE", 3)
     endpoint = new_endpoint("https://example.com/hook")
@@ -217,7 +217,7 @@ def test_deliveries_of_a_disabled_endpoint_are_cancelled_together(
     assert {delivery.status for delivery in deliveries(stage)} == {"cancelled"}
 
 
-def test_a_dead_worker_is_not_the_endpoint_s_fault(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
+def test_a_dead_worker_is_not_the_endpoint_s_fault(stage: Stage, new_endpoint: MakeEndpoint, clock: Clock) -> None:
     endpoint = new_endpoint("https://example.com/hook")
     [delivery_id] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:

@@ -9,7 +9,7 @@ import pytest
 from anthropic import Anthropic
 from crashes.hints import forget, use_redis
 from crashes.processes import wait_for
-from outbox.conftest import NewEndpoint, deliveries, secret_of, send_due
+from outbox.conftest import MakeEndpoint, deliveries, secret_of, send_due
 from outbox.receiver import Received, Receiver
 from own_database import Clock
 from rows.stage import Stage
@@ -39,7 +39,7 @@ def redis_is_gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_worker_that_is_killed_between_sending_and_marking_sends_again_under_the_same_id(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -62,7 +62,7 @@ def test_a_worker_that_is_killed_between_sending_and_marking_sends_again_under_t
 
 @pytest.mark.usefixtures("redis_is_gone")
 def test_without_redis_an_event_is_queued_and_delivered_by_the_sweep(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -91,7 +91,7 @@ def verifier(secret: str) -> Callable[[Received], int]:
 
 @pytest.mark.parametrize("seconds", [-600, 600])
 def test_a_receiver_that_refuses_by_its_clock_gets_the_delivery_when_the_clocks_agree(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock, seconds: float
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock, seconds: float
 ) -> None:
     endpoint = new_endpoint(receiver.url, "session.created")
     receiver.judge = verifier(secret_of(endpoint))
@@ -112,7 +112,7 @@ def test_a_receiver_that_refuses_by_its_clock_gets_the_delivery_when_the_clocks_
 
 
 def test_timestamps_are_the_database_s_whatever_the_worker_s_clock_says(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     clock.advance(86_400)

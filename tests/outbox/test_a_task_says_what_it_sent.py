@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from outbox.conftest import NewEndpoint, answers, deliveries
+from outbox.conftest import MakeEndpoint, answers, deliveries
 from outbox.notified import changes, channel, notifications
 from outbox.receiver import Receiver
 from own_database import Clock, DatabaseUrls
@@ -24,7 +24,7 @@ from workers import deliver, notifying
     ],
 )
 def test_a_delivery_s_task_names_its_events_or_the_endpoint_s_status(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, status: int, state: str, words: str
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, status: int, state: str, words: str
 ) -> None:
     answers(stage, new_endpoint(receiver.url, "session.created"))
     for _ in range(2):

@@ -8,7 +8,7 @@ import pytest
 from anthropic import Anthropic
 from anthropic.types.beta import BetaWebhookEvent
 from crashes.processes import wait_for
-from outbox.conftest import NewEndpoint, deliveries, endpoint_now, secret_of, send_due
+from outbox.conftest import MakeEndpoint, deliveries, endpoint_now, secret_of, send_due
 from outbox.receiver import Receiver
 from own_database import Clock
 from pydantic import TypeAdapter
@@ -26,7 +26,7 @@ from models.workspace.halt import Halt
 from workers import deliver, sweeps
 
 
-def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     endpoint = new_endpoint(receiver.url, *SDK_EVENTS)
     with transaction(stage.workspace_id) as db:
         for event_type in SDK_EVENTS:
@@ -43,7 +43,7 @@ def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, ne
     assert [json.loads(request.body)["data"]["type"] for request in receiver.requests] == list(SDK_EVENTS)
 
 
-def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     endpoint = new_endpoint(receiver.url, *OWN_EVENTS)
     session = stage.session()
     stage.message(session)
@@ -58,7 +58,7 @@ def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver:
     assert (delivery.status, delivery.attempts[0]["status"], delivery.attempts[0]["error"]) == ("done", 200, None)
 
 
-def test_a_halt_stops_no_delivery(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_a_halt_stops_no_delivery(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     new_endpoint(receiver.url, "approval.requested")
     session = stage.session()
     stage.message(session)
@@ -71,7 +71,7 @@ def test_a_halt_stops_no_delivery(stage: Stage, receiver: Receiver, new_endpoint
 
 
 def test_a_failed_delivery_is_tried_again_for_three_days_with_the_same_id_and_body(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     endpoint = new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -99,7 +99,7 @@ def test_a_failed_delivery_is_tried_again_for_three_days_with_the_same_id_and_bo
 
 
 def test_an_endpoint_that_says_gone_is_disabled_and_its_other_deliveries_are_cancelled(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint
 ) -> None:
     endpoint = new_endpoint(receiver.url, "agent.created", "session.created")
     stage.session()
@@ -121,7 +121,7 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_other_deliveries_are_can
     ],
 )
 def test_private_addresses_and_http_are_refused_unless_the_operator_names_the_host(
-    stage: Stage, new_endpoint: NewEndpoint, url: str, error: str
+    stage: Stage, new_endpoint: MakeEndpoint, url: str, error: str
 ) -> None:
     new_endpoint(url, "session.created")
     stage.session()
@@ -130,7 +130,7 @@ def test_private_addresses_and_http_are_refused_unless_the_operator_names_the_ho
     assert delivery.attempts[0]["error"] == error
 
 
-def test_a_redirect_is_not_followed(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_a_redirect_is_not_followed(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
     receiver.status, receiver.location = 302, receiver.url
@@ -141,7 +141,7 @@ def test_a_redirect_is_not_followed(stage: Stage, receiver: Receiver, new_endpoi
 
 
 def test_an_endpoint_that_does_not_answer_costs_one_time_limit(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSENT_WEBHOOK_SECONDS", "0.2")
     settings.cache_clear()
@@ -153,7 +153,7 @@ def test_an_endpoint_that_does_not_answer_costs_one_time_limit(
     assert delivery.attempts[0]["error"] == "No response within 0.2 s."
 
 
-def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock) -> None:
+def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock) -> None:
     endpoint = new_endpoint(receiver.url, "session.created")
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).regenerate_secret(db, stage.principal)
@@ -168,7 +168,7 @@ def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver, n
     assert len(receiver.requests[1].headers["webhook-signature"].split()) == 1
 
 
-def test_a_doubled_hint_sends_nothing_twice(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+def test_a_doubled_hint_sends_nothing_twice(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
     [delivery] = deliveries(stage)
@@ -179,7 +179,7 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, receiver: Receiver, ne
 
 
 def test_sweeps_hint_again_at_queued_deliveries_and_take_back_those_of_dead_workers(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -200,7 +200,7 @@ def test_sweeps_hint_again_at_queued_deliveries_and_take_back_those_of_dead_work
 
 
 def test_a_worker_that_lost_its_lease_changes_nothing(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
@@ -221,7 +221,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
 
 
 def test_a_delivery_that_ended_long_ago_is_deleted(
-    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()

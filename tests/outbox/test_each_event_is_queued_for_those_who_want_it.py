@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from outbox.conftest import NewEndpoint, deliveries
+from outbox.conftest import MakeEndpoint, deliveries
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
@@ -16,7 +16,7 @@ def types(stage: Stage) -> Counter[str]:
     return Counter(delivery.event_type for delivery in deliveries(stage))
 
 
-def test_a_run_that_asks_reports_each_step(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_a_run_that_asks_reports_each_step(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     new_endpoint()
     session = stage.session()
     stage.message(session)
@@ -35,14 +35,14 @@ def test_a_run_that_asks_reports_each_step(stage: Stage, new_endpoint: NewEndpoi
     assert decided.session_id == session
 
 
-def test_an_event_outside_of_a_run_is_reported(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_an_event_outside_of_a_run_is_reported(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     session = stage.session()
     new_endpoint()
     stage.locked(session, sessions.archive)
     assert types(stage) == Counter(["session.status_terminated", "session.archived"])
 
 
-def test_an_endpoint_gets_the_types_that_it_names_while_it_is_enabled(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_an_endpoint_gets_the_types_that_it_names_while_it_is_enabled(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     named = new_endpoint("https://example.com/one", "session.created")
     other = new_endpoint("https://example.com/two", "session.created", "agent.created")
     stage.session()
@@ -62,7 +62,7 @@ def test_without_an_endpoint_nothing_is_queued(stage: Stage) -> None:
     assert deliveries(stage) == []
 
 
-def test_a_transaction_that_fails_reports_nothing(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_a_transaction_that_fails_reports_nothing(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     session = stage.session()
     new_endpoint()
 
@@ -76,7 +76,7 @@ def test_a_transaction_that_fails_reports_nothing(stage: Stage, new_endpoint: Ne
     assert deliveries(stage) == []
 
 
-def test_another_workspace_gets_no_event(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_another_workspace_gets_no_event(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     new_endpoint()
     other = Stage()
     other.session()

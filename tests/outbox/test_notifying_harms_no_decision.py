@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from crashes.processes import wait_for
-from outbox.conftest import NewEndpoint
+from outbox.conftest import MakeEndpoint
 from outbox.notified import changes, channel, fan_out, notifications, notify
 from outbox.receiver import Receiver
 from people import member
@@ -43,7 +43,7 @@ def test_a_decision_waits_for_no_fan_out_and_no_sending(stage: Stage, ops: Recei
 
 
 def test_a_decision_sends_the_same_statements_however_many_listen(
-    stage: Stage, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, new_endpoint: MakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time of a decision then grows only with the rows that one statement inserts."""
     round_trips: list[list[str]] = []
@@ -72,7 +72,7 @@ def test_a_decision_sends_the_same_statements_however_many_listen(
         assert db.value("SELECT COUNT(*) FROM delivery WHERE event_type = 'approval.decided'") == 1 + 10
 
 
-def test_a_decision_waits_for_no_worker_that_holds_an_endpoint(stage: Stage, new_endpoint: NewEndpoint) -> None:
+def test_a_decision_waits_for_no_worker_that_holds_an_endpoint(stage: Stage, new_endpoint: MakeEndpoint) -> None:
     endpoint = new_endpoint()
     approval = ask(stage, stage.session())
     with transaction(stage.workspace_id) as db:

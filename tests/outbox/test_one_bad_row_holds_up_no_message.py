@@ -1,6 +1,6 @@
 """A delivery, a notification or a change that no worker can claim holds up no other, and ends after a while."""
 
-from outbox.conftest import NewEndpoint, deliveries
+from outbox.conftest import MakeEndpoint, deliveries
 from outbox.notified import changes, channel, fan_out, notifications
 from outbox.receiver import Receiver
 from own_database import Clock, DatabaseUrls
@@ -19,7 +19,7 @@ from workers import deliver, notifying
 
 
 def test_deliveries_that_cannot_be_claimed_end_and_those_behind_them_are_sent_once(
-    stage: Stage, clock: Clock, receiver: Receiver, new_endpoint: NewEndpoint, database_urls: DatabaseUrls
+    stage: Stage, clock: Clock, receiver: Receiver, new_endpoint: MakeEndpoint, database_urls: DatabaseUrls
 ) -> None:
     endpoint = new_endpoint(receiver.url)
     with transaction(stage.workspace_id) as db:

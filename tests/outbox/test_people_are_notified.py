@@ -24,7 +24,7 @@ from models.notices.notification import ATTEMPTS, Notification
 from models.notices.texts import MOST_EVIDENCE
 from models.operate import queued
 from models.outbox.approval_change import ApprovalChange
-from models.people.delegation import Delegation
+from models.people.delegation import Delegation, Terms
 from models.people.member import Member
 from models.settings import settings
 from models.workspace.halt import Halt
@@ -363,7 +363,7 @@ def test_a_delegate_is_notified(stage: Stage, ops: Receiver) -> None:
     with transaction(stage.workspace_id) as db:
         until = database_clock.now(db) + timedelta(days=1)
         pair = {"from_person_id": anna.person_id, "to_person_id": dora.person_id}
-        Delegation.give(db, anna.principal, **pair, group_id=None, starts_at=None, ends_at=until)
+        Delegation.give(db, anna.principal, Terms(**pair, group_id=None, starts_at=None, ends_at=until))
     ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}"]}))
     notify(stage)
     assert len(ops.requests) == 1
@@ -377,10 +377,10 @@ def test_the_giver_of_a_delegation_by_somebody_else_is_asked_to_accept_it(stage:
         until = database_clock.now(db) + timedelta(days=1)
         pair = {"from_person_id": anna.person_id, "to_person_id": dora.person_id}
         terms = pair | {"group_id": None, "starts_at": None, "ends_at": until}
-        delegating.give(db, stage.principal, **terms)
-        over = delegating.give(db, stage.principal, **terms)
+        delegating.give(db, stage.principal, Terms(**terms))
+        over = delegating.give(db, stage.principal, Terms(**terms))
         over.end(db, stage.principal)
-        delegating.give(db, anna.principal, **terms)
+        delegating.give(db, anna.principal, Terms(**terms))
     notify(stage)
     [request] = ops.requests
     assert titles(ops) == [f"May {dora.email.partition('@')[0]} decide for you?"]

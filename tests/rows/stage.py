@@ -36,7 +36,7 @@ from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace import toolset
 from models.workspace.agent import Agent
-from models.workspace.environment import Environment
+from models.workspace.environment import Environment, NewEnvironment
 from models.workspace.row import Workspace
 from models.workspace.toolset import Entry
 from workers.agent_tools import AgentTools
@@ -162,7 +162,7 @@ class Stage:
             version = Agent.find(db, of_agent).at(db)
             environment = db.first(Environment)
             if self_hosted:
-                environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
+                environment = Environment.create(db, self.principal, NewEnvironment("Theirs", self_hosted=True))
             assert environment
             new = sessions.NewSession(
                 version=version,

@@ -14,7 +14,7 @@ from models.flow.begin import sessions
 from models.notices.link import Link, issue
 from models.operate import due, removals
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.outbox.removal import Removal
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
@@ -108,7 +108,7 @@ def test_the_deliveries_of_a_deleted_endpoint_are_sent_to_nobody_and_removed(
     monkeypatch.setattr(removals, "BATCH", 1)
     with transaction(stage.workspace_id) as db:
         fields = {"url": "https://example.com", "enabled_events": ["session.created"], "name": "", "description": ""}
-        gone, kept = [Endpoint.create(db, stage.principal, **fields)[0] for _ in range(2)]
+        gone, kept = [Endpoint.create(db, stage.principal, NewEndpoint(**fields))[0] for _ in range(2)]
     for _ in range(3):
         stage.session()
     with transaction(stage.workspace_id) as db:

@@ -6,7 +6,7 @@ from rows.stage import Stage
 
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
-from models.workspace.environment import Environment
+from models.workspace.environment import Environment, NewEnvironment
 
 BRIEFLY = "SET LOCAL lock_timeout = '50ms'"
 
@@ -15,7 +15,7 @@ BRIEFLY = "SET LOCAL lock_timeout = '50ms'"
 def environment(stage: Stage) -> str:
     """An environment without sessions."""
     with transaction(stage.workspace_id) as db:
-        return Environment.create(db, stage.principal, name="Theirs").id
+        return Environment.create(db, stage.principal, NewEnvironment("Theirs")).id
 
 
 def delete(stage: Stage, environment: str) -> None:

@@ -15,10 +15,10 @@ from models.database.transactions import transaction
 from models.errors import Forbidden
 from models.people import password, sign_in
 from models.people.confirming import confirm, makers_of
-from models.people.delegation import Delegation
+from models.people.delegation import Delegation, Terms
 from models.people.invitation import Invitation
 from models.people.member import Member
-from models.people.passkey import Passkey
+from models.people.passkey import Credential, Passkey
 from models.people.sign_in import SignIn
 from models.session.approval.row import Approval
 
@@ -65,7 +65,7 @@ def by_passkey(stage: Stage, who: Somebody) -> Somebody:
     credential = who.secret.encode()
     with transaction(stage.workspace_id) as db:
         row = Passkey.add(
-            db, who.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=who.principal
+            db, who.person_id, Credential(id=credential, public_key=b"key", sign_count=0), name="Phone", by=who.principal
         )
         passkey_id = row.id
     return entered(stage, lambda db: Member.find(db, who.person_id).principal(db, db.get_one(Passkey, passkey_id).makers), who)
@@ -206,4 +206,4 @@ def test_nobody_delegates_to_the_maker_in_such_a_sign_in(stage: Stage, anna: Som
     as_ben = by_link(stage, ben, anna.principal)
     terms: dict[str, Any] = {"group_id": None, "starts_at": None, "ends_at": datetime.now(UTC) + timedelta(days=1)}
     with transaction(stage.workspace_id) as db, pytest.raises(Forbidden, match="to: nobody takes another's right by their own act"):
-        Delegation.give(db, as_ben.principal, from_person_id=ben.person_id, to_person_id=anna.person_id, **terms)
+        Delegation.give(db, as_ben.principal, Terms(from_person_id=ben.person_id, to_person_id=anna.person_id, **terms))

@@ -11,7 +11,7 @@ from rows.voting import ask, vote, votes
 from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid
-from models.people.delegation import Delegation
+from models.people.delegation import Delegation, Terms
 from models.people.member import Member
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -36,15 +36,14 @@ def delegate(stage: Stage, giver: Somebody, to: Somebody, hours: float = 24, gro
     """Delegate the giver's decisions. Returns the delegation's id."""
     with transaction(stage.workspace_id) as db:
         now = database_clock.now(db)
-        row = Delegation.give(
-            db,
-            giver.principal,
+        terms = Terms(
             from_person_id=giver.person_id,
             to_person_id=to.person_id,
             group_id=group_id,
             starts_at=now + timedelta(hours=after),
             ends_at=now + timedelta(hours=after + hours),
         )
+        row = Delegation.give(db, giver.principal, terms)
         return row.id
 
 

@@ -9,7 +9,7 @@ from models.database.transactions import transaction
 from models.errors import Conflict
 from models.notices.channel import Channel
 from models.operate import rotation
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.schema import TABLES
 from models.settings import Settings, settings
 from models.workspace.provider_key import ProviderKey
@@ -84,9 +84,7 @@ def test_a_rotation_encrypts_every_secret_anew_and_can_be_repeated(stage: Stage,
     (old, old_public), (new, new_public) = encryption.new_keys(), encryption.new_keys()
     use(monkeypatch, old_public, old)
     with transaction(stage.workspace_id) as db:
-        endpoint, secret = Endpoint.create(
-            db, stage.principal, url="https://example.com", enabled_events=[], name="", description=""
-        )
+        endpoint, secret = Endpoint.create(db, stage.principal, NewEndpoint(url="https://example.com", enabled_events=[]))
         rows = [Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM) for _ in range(5)]
         Channel.create(db, stage.principal, kind="slack", address="C012AB3CD")
     with transaction(stage.workspace_id) as db:

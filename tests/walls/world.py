@@ -25,17 +25,17 @@ from models.notices.notification import Notification
 from models.notices.slack_reply import SlackReply
 from models.outbox import removal
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
-from models.people.delegation import Delegation
-from models.people.invitation import Invitation
-from models.people.passkey import Passkey
+from models.outbox.endpoint import Endpoint, NewEndpoint
+from models.people.delegation import Delegation, Terms
+from models.people.invitation import Invitation, Invitee
+from models.people.passkey import Credential, Passkey
 from models.people.person import Identity
 from models.people.slack_user import SlackUser
 from models.session.approval.evidence import Evidence
 from models.session.tool_call.row import ToolCall
 from models.session.turn.fold import Fold
 from models.workspace import toolset
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 from models.workspace.provider_key import ProviderKey
 
 ORGANIZATION = {"organization", "ceremony"}
@@ -77,7 +77,7 @@ class World:
         self.ids["agent_id"] = answer.get_json()["id"]
         self.ids["grant_id"] = self._first("/v1/grants")
         with transaction(self.workspace_id) as db:
-            self.ids["api_key_id"] = ApiKey.create(db, workspace_id=self.workspace_id, name="Spare")[0].id
+            self.ids["api_key_id"] = ApiKey.create(db, NewKey("Spare"))[0].id
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
         with signer.signer() as by:
             assert sealing.seal(self.workspace_id, {self.session_id: 1}, by)
@@ -103,18 +103,21 @@ class World:
         by = self.anna.principal
         with transaction(self.workspace_id) as db:
             credential = f"credential of {self.anna.person_id}".encode()
-            Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
+            Passkey.add(db, by.person_id, Credential(id=credential, public_key=b"key", sign_count=0), name="Phone", by=by)
             slack_user = SlackUser.of(db, "T0TEAM", "U0ANNA", "anna")
+            self.ids["slack_user_id"] = slack_user.id
             SlackUser.link(db, str(SlackUser.new_link(db, slack_user.id)), by)
             Identity.add(db, "https://issuer.example", by.person_id, by.person_id)
             SlackReply.put(db, conversation_id="C0ROOM", slack_id="U0ANNA", slack_user_id=slack_user.id, text="No.")
-            self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
+            self.ids["invite_id"] = Invitation.create(db, Invitee(f"{self.workspace_id}@example.com", "viewer"), by=by)[0].id
 
     def _webhooks(self) -> None:
         """An endpoint, and a delivery that has failed."""
         with transaction(self.workspace_id) as db:
             endpoint, _ = Endpoint.create(
-                db, self.stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
+                db,
+                self.stage.principal,
+                NewEndpoint(url="https://example.com", enabled_events=["agent.archived"]),
             )
             delivery = Delivery.test(db, endpoint, "agent.archived")
             db.move(delivery, "running", fence=1)
@@ -171,7 +174,7 @@ class World:
         until = datetime.now(UTC) + timedelta(days=1)
         with transaction(self.workspace_id) as db:
             people = {"from_person_id": self.anna.person_id, "to_person_id": self.dora.person_id}
-            delegation = Delegation.give(db, self.anna.principal, **people, group_id=None, starts_at=None, ends_at=until)
+            delegation = Delegation.give(db, self.anna.principal, Terms(**people, group_id=None, starts_at=None, ends_at=until))
             self.ids["delegation_id"] = delegation.id
         approval = ask(self.stage, self.stage.session(approval={"required_approvals": 2}))
         vote(self.stage, self.anna, approval)

@@ -15,7 +15,7 @@ from doors.served import MODEL, key, message
 from rows.stage import Stage
 
 from models.database.transactions import transaction
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 SECONDS = 20
@@ -78,7 +78,7 @@ class Runner:
 def environment_key(stage: Stage, environment_id: str) -> str:
     """Create a key that is bound to this environment. Returns its secret."""
     with transaction(stage.workspace_id) as db:
-        return ApiKey.create(db, workspace_id=stage.workspace_id, name="worker", environment_id=environment_id)[1]
+        return ApiKey.create(db, NewKey("worker", environment_id=environment_id))[1]
 
 
 @contextmanager

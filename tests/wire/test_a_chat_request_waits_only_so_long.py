@@ -8,7 +8,7 @@ from rows.stage import Stage, say
 from wire.talking import Talk, content, talking, user
 
 from models.database.transactions import transaction
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_waiting_request_keeps_no_transaction_open_and_sends_comments(talk: Ta
 
 def test_revoking_the_key_ends_the_wait_with_an_error(hasty: str, stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
-        row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="k", scopes=frozenset({"sessions", "read", "agents"}))
+        row, secret = ApiKey.create(db, NewKey("k", scopes=frozenset({"sessions", "read", "agents"})))
     with talking(hasty, stage) as talk:
         headers = {"x-api-key": secret}
         body = {"model": talk.model, "messages": [user("Go.")], "stream": True}

@@ -6,7 +6,7 @@ from anthropic import Anthropic
 from rows.stage import Stage
 
 from models.database.transactions import transaction
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 
 def create(stage: Stage, *names: str) -> list[str]:
@@ -14,7 +14,7 @@ def create(stage: Stage, *names: str) -> list[str]:
     ids = []
     for name in names:
         with transaction(stage.workspace_id) as db:
-            ids.append(ApiKey.create(db, workspace_id=stage.workspace_id, name=name)[0].id)
+            ids.append(ApiKey.create(db, NewKey(name))[0].id)
     return ids
 
 

@@ -16,7 +16,7 @@ from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyList, ApiKeyRotate, Api
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.workspace.api_key import DEFAULT_SCOPES, ENVIRONMENT_SCOPES, SCOPES, ApiKey
+from models.workspace.api_key import DEFAULT_SCOPES, ENVIRONMENT_SCOPES, SCOPES, ApiKey, NewKey
 
 api_keys = Blueprint("api_keys", __name__, url_prefix="/v1/organizations/api_keys")
 
@@ -63,16 +63,14 @@ def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
 @writes(ApiKeyCreate, "admin", also=_scopes_of_new, response=responses.NewApiKey, shown_once="key")
 def create(db: Db, principal: Principal, body: ApiKeyCreate) -> responses.NewApiKey:
     """Create an API key, whose secret is in this response only."""
-    row, secret = ApiKey.create(
-        db,
-        workspace_id=principal.workspace_id,
+    new = NewKey(
         name=body.name,
         scopes=None if body.scopes is None else frozenset(body.scopes),
         environment_id=body.environment_id,
         expires_at=body.expires_at,
         allowed_cidrs=body.allowed_cidrs,
-        by=principal,
     )
+    row, secret = ApiKey.create(db, new, by=principal)
     return responses.NewApiKey.of(row, clock.now(db), key=secret)
 
 

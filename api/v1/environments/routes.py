@@ -10,7 +10,7 @@ from api.v1.environments import responses
 from api.v1.environments.requests import EnvironmentCreate, EnvironmentList, EnvironmentUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.workspace.environment import Environment
+from models.workspace.environment import Environment, NewEnvironment
 
 environments = Blueprint("environments", __name__, url_prefix="/v1/environments")
 
@@ -21,14 +21,13 @@ NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Envi
 @writes(EnvironmentCreate, "agents", response=responses.Environment)
 def create(db: Db, principal: Principal, body: EnvironmentCreate) -> responses.Environment:
     """Create an environment, with this server's workers or the client's own workers."""
-    environment = Environment.create(
-        db,
-        principal,
+    new = NewEnvironment(
         name=body.name,
         description=body.description,
         metadata=body.metadata,
         self_hosted=body.config is not None and body.config.type == "self_hosted",
     )
+    environment = Environment.create(db, principal, new)
     return responses.Environment.of(environment)
 
 

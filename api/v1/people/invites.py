@@ -12,7 +12,7 @@ from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import NotFound
-from models.people.invitation import Invitation, link_of
+from models.people.invitation import Invitation, Invitee, link_of
 from models.people.person import normalized
 
 invites = Blueprint("invites", __name__, url_prefix="/v1/organizations/invites")
@@ -58,7 +58,7 @@ def create(db: Db, principal: Principal, body: InviteCreate) -> responses.NewInv
     earlier invitation to the same address ends.
     """
     check_invitation(db, principal, body.given_role)
-    row, secret = Invitation.create(db, body.email, body.given_role, group_ids=body.rbac_group_ids, by=principal)
+    row, secret = Invitation.create(db, Invitee(body.email, body.given_role, group_ids=body.rbac_group_ids), by=principal)
     return responses.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
 

@@ -12,7 +12,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.outbox import endpoint
 from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.endpoint import Endpoint, NewEndpoint
 
 webhooks = Blueprint("webhooks", __name__)
 
@@ -29,9 +29,8 @@ NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,))
 @writes(WebhookCreate, SCOPE, response=responses.NewWebhook, shown_once="signing_secret")
 def create(db: Db, principal: Principal, body: WebhookCreate) -> responses.NewWebhook:
     """Create an endpoint, whose signing secret is in this response only."""
-    row, secret = Endpoint.create(
-        db, principal, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
-    )
+    new = NewEndpoint(url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description)
+    row, secret = Endpoint.create(db, principal, new)
     return responses.NewWebhook.from_row(row, signing_secret=secret)
 
 

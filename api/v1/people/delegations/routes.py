@@ -13,7 +13,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.notices import delegating
-from models.people.delegation import Delegation
+from models.people.delegation import Delegation, Terms
 from models.people.principal import PersonPrincipal
 
 delegations = Blueprint("delegations", __name__, url_prefix="/v1/delegations")
@@ -46,15 +46,14 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> responses.Delega
     People delegate their own decisions. An admin, or an API key with the scope `admin`, may name another person as `from`: that
     person is notified, and the delegation counts once that person accepts it. Nobody delegates another's decisions to themselves.
     """
-    row = delegating.give(
-        db,
-        principal,
+    terms = Terms(
         from_person_id=_giver(principal, body.from_),
         to_person_id=body.to.removeprefix("user:"),
         group_id=body.group.removeprefix("group:") if body.group else None,
         starts_at=body.starts_at,
         ends_at=body.ends_at,
     )
+    row = delegating.give(db, principal, terms)
     return responses.Delegation.of(row)
 
 
