@@ -55,6 +55,12 @@ BUDGET: Choices = {
     "4": ("deny: the run rests", {"result": "deny"}),
     **_LATER,
 }
+YES_OR_NO: Choices = {
+    "1": ("allow", {"result": "allow"}),
+    "4": ("deny", {"result": "deny"}),
+    **_LATER,
+}
+"""Of the kinds that `CHOICES` does not name."""
 CHOICES = {"budget": BUDGET, "tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
 PROMPTS = {
     ("tool_call", "5"): ("deny_message", "Tell the agent:"),
@@ -109,7 +115,7 @@ def pick(choices: Mapping[str, str]) -> str:
 
 def _choices(approval: Approval) -> Choices:
     """Return the choices that the approval offers."""
-    choices, offered = CHOICES[approval["kind"]], approval["options"]
+    choices, offered = CHOICES.get(approval["kind"], YES_OR_NO), approval["options"]
     if offered is None:
         return choices
     return {number: choice for number, choice in choices.items() if OPTIONS.get(number, "deny") in offered}

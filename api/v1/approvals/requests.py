@@ -1,6 +1,6 @@
 """Requests about approvals: decisions, deadlines, previews of grants, and the list."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
@@ -12,11 +12,14 @@ from api.v1.blocks import WrittenResult
 from models.errors import Invalid
 from models.pure.states import APPROVAL
 from models.session.approval.decision import Decision
+from models.session.approval.kinds import KINDS
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
-ApprovalKind = Literal["tool_call", "unknown_outcome", "question", "budget"]
-"""The questions: May the call run? What was the outcome of a call that began? What is the reply to a tool's question? May the
-session spend more than its budget?"""
+if TYPE_CHECKING:
+    ApprovalKind = str
+else:
+    ApprovalKind = Literal[tuple(KINDS)]
+    """A kind of approval, such as `tool_call`: may the call run?"""
 MAX_DECISIONS = 100
 """Most decisions in one request, the number of sessions that may be locked together."""
 

@@ -18,6 +18,7 @@ from models.flow.spend import budgets
 from models.people.member import Member
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.prices import dollars_of
+from models.session.approval.kinds import budget
 from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
 from models.session.spending import standing as spend_standing
@@ -96,7 +97,7 @@ def sessions_to_resume(workspace_id: str, after: str = "") -> list[str]:
     At most BATCH, in the order of their ids, those behind the id `after`.
     """
     with transaction(workspace_id) as db:
-        return spend_standing.with_room(db, TOOL, after, BATCH)
+        return spend_standing.with_room(db, f"approval.{budget.KIND.sql}", TOOL, after, BATCH)
 
 
 def resume_at_limit(workspace_id: str, session_id: str) -> None:

@@ -67,13 +67,15 @@ def of_workspace(db: Db) -> list[Standing]:
     return [Standing(limit, limit.spent_at(now), limit.reserved) for limit in limits]
 
 
-def with_room(db: Db, tool: str, after: str, most: int) -> list[str]:
+def with_room(db: Db, of_kind: str, tool: str, after: str, most: int) -> list[str]:
     """Return sessions with a pending approval of `tool` whose limits have room again for the input of the next request.
+
+    `of_kind`: an SQL condition, the kind of these approvals, so that an index finds them.
 
     At most `most`, in the order of their ids, those behind the id `after`.
     """
     values = {"tool": tool, "after": after, "most": most, **starts(clock.now(db))}
-    return [session_id for (session_id,) in db.rows(_WITH_ROOM, **values)]
+    return [session_id for (session_id,) in db.rows(_WITH_ROOM.format(of_kind=of_kind), **values)]
 
 
 _PERSON = "coalesce(session.on_behalf_of, CASE WHEN cardinality(session.speakers) = 1 THEN session.speakers[1] END)"
@@ -96,7 +98,7 @@ _WITH_ROOM = f"""
         FROM spend_limit WHERE amount IS NOT NULL
     )
     SELECT session.id FROM approval JOIN session ON session.id = approval.session_id JOIN turn ON turn.id = session.turn_id
-    WHERE approval.status = 'pending' AND approval.kind = 'budget' AND approval.tool = %(tool)s AND session.id > %(after)s
+    WHERE approval.status = 'pending' AND {{of_kind}} AND approval.tool = %(tool)s AND session.id > %(after)s
     AND NOT EXISTS (
         SELECT FROM standing WHERE spent + coalesce((turn.quote->>'input_cost')::numeric, 0) >= standing.amount AND {_OF_SESSION}
     ) ORDER BY session.id LIMIT %(most)s

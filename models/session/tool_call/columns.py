@@ -11,6 +11,8 @@ from models.database.tables import Hex
 
 BUDGET = "budget"
 """The kind of call that only asks people to raise a session's budget. No tool runs, and neither clients nor the model see it."""
+OF_TOOLS = f"kind <> '{BUDGET}'"
+"""SQL that is true for a call of a tool: not `asks_for_money`."""
 
 
 class ToolCallColumns:
