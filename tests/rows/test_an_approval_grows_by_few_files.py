@@ -4,6 +4,7 @@ A copy of the code gets one of each, and another Python process makes decisions 
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,9 @@ def decide_one_of_each() -> None:
     assert "Hand over" in card.text
     [row] = client.get("/v1/approvals?kind=handover", headers=headers).json["data"]
     assert row["id"] == of_kind.id
+    listings = re.findall(r'\[[^\]]*"unknown_outcome"[^\]]*\]', client.get("/openapi.json").text)
+    assert listings
+    assert all('"handover"' in kinds for kinds in listings)
 
     address = "/v1/approvals/{}/decision"
     answer = client.post(address.format(of_kind.id), headers=headers, json={"result": "allow"})

@@ -12,6 +12,7 @@ from models.pure.offer import GrantScope, Option, Widest
 from models.pure.quorum import Quorum
 from models.pure.times import rfc3339
 from models.session.approval.columns import ApprovalColumns
+from models.session.approval.kinds import KINDS
 from models.session.approval.vote import CastVote, Vote
 from models.session.event.fields import ApprovalId, EventId, Sha256, Time, one_of
 
@@ -61,7 +62,7 @@ class Voting(Requirements):
 
 
 class _Waiting(Voting):
-    kind: Annotated[str, one_of("tool_call", "unknown_outcome", "question", "budget")]
+    kind: Annotated[str, one_of(*KINDS)]
     expires_at: Time
     input_sha256: Sha256
     prompt: str
