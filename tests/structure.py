@@ -31,7 +31,7 @@ BOUNDS = {
     "models.session.approval": (15, 27, 0, 7),
     "models.session.approval.kinds": (5, 4, 0, 2),
     "models.session.tool_call": (10, 18, 0, 5),
-    "models.session.turn": (5, 2, 0, 3),
+    "models.session.turn": (5, 3, 0, 3),
     "models.session.spending": (4, 1, 0, 2),
     "models.notices": (12, 18, 0, 6),
     "models.operate": (10, 2, 0, 3),

@@ -19,6 +19,7 @@ from models.pure.json.storable import storable
 from models.pure.pricing.charges import Charge
 from models.pure.text import words
 from models.session.locked import Locked
+from models.session.turn.events import ContentDelta, EventDelta, EventStart
 from models.session.turn.row import Served, Turn
 from models.settings import settings
 from models.settings.providers import registry
@@ -269,7 +270,8 @@ class _Pusher:
 
     def __init__(self, session_id: str, message_id: str, lease: Lease) -> None:
         self.session_id, self.message_id, self.lease = session_id, message_id, lease
-        self.frames: list[dict[str, Any]] = [{"type": "event_start", "event": {"id": message_id, "type": "agent.message"}}]
+        start = EventStart(type="event_start", event={"id": message_id, "type": "agent.message"})
+        self.frames: list[EventStart | EventDelta] = [start]
         self.pieces: dict[int, list[str]] = {}
         self.offset = 0
         self.sent = time.monotonic()
@@ -289,8 +291,9 @@ class _Pusher:
     def _push(self) -> None:
         for index, pieces in self.pieces.items():
             text = "".join(pieces)
-            delta = {"type": "content_delta", "index": index, "content": {"type": "text", "text": text}}
-            self.frames.append({"type": "event_delta", "event_id": self.message_id, "delta": delta, "offset": self.offset})
+            delta = ContentDelta(type="content_delta", index=index, content={"type": "text", "text": text})
+            event_id, offset = self.message_id, self.offset
+            self.frames.append(EventDelta(type="event_delta", event_id=event_id, delta=delta, offset=offset))
             self.offset += len(text)
         enqueue.publish([], {self.session_id: {"frames": self.frames}})
         self.frames, self.pieces, self.sent = [], {}, time.monotonic()

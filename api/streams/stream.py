@@ -22,6 +22,8 @@ from models.database.tables import table_of
 from models.database.transactions import ERRORS, transaction
 from models.pure.times import rfc3339
 from models.session.event import OF_ASSENT, Event
+from models.session.event.fields import ShownFields
+from models.session.event.of_session import DeletedEvent
 from models.session.stream_position import streamed
 from models.settings import settings
 
@@ -158,7 +160,7 @@ class Stream:
                 now = rfc3339(clock.now(db))
         except ERRORS:
             now = None
-        return {"id": ids.new("sevt"), "type": "session.deleted", "processed_at": now}
+        return {**DeletedEvent(type="session.deleted"), **ShownFields(id=ids.new("sevt"), processed_at=now)}
 
 
 _COLUMNS = tuple(table_of(Event).columns)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from models.audit import acts
 from models.audit.acts import Audit
@@ -20,6 +20,8 @@ from models.outbox.delivery import Caused, Delivery
 from models.outbox.webhook_events import caused_by
 from models.pure import states
 from models.session.event import Event
+from models.session.event.fields import EventBody
+from models.session.event.of_session import SessionUsage, StatusIdle, StatusRunning, StopReason
 from models.session.row import ACTIVE, Session
 from models.workspace.row import Workspace
 
@@ -92,11 +94,12 @@ class Locked:
             Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, session_id)))
             ApprovalChange.cause(db, session_id, [(event.type, event.seq, event.body) for event in events])
 
-    def emit(self, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
+    def emit(self, event: EventBody, *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""
-        session = self.session
+        session, body = self.session, dict[str, Any](event)
+        kind = body.pop("type")
         session.last_seq += 1
-        event = Event(
+        row = Event(
             session_id=session.id,
             seq=session.last_seq,
             id=id or ids.new("sevt"),
@@ -106,13 +109,13 @@ class Locked:
             created_at=self.now,
             processed_at=None if queued else self.now,
         )
-        self.events.append(event)
+        self.events.append(row)
         session.unread += int(queued)
         session.updated_at = self.now
         outbox(self.db).sessions[session.id] = session.last_seq
         if kind.startswith("approval."):
             outbox(self.db).workspaces.add(session.workspace_id)
-        return event
+        return row
 
     def note(self, action: str, subject_id: str, **details: Any) -> None:
         """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased."""
@@ -138,15 +141,17 @@ class Locked:
         """Set the status `running`, with its event. No-op if the session is running already."""
         if self.session.status != "running":
             self.become("running")
-            self.emit("session.status_running", {})
+            self.emit(StatusRunning(type="session.status_running"))
 
     def rest_again(self) -> None:
         """Repeat the event of a session that still waits, because runners expect `session.status_idle` as the last event."""
-        self.emit("session.status_idle", {"stop_reason": self.session.stop_reason})
+        reason = cast("StopReason", self.session.stop_reason)
+        self.emit(StatusIdle(type="session.status_idle", stop_reason=reason))
 
     def report_usage(self) -> None:
         """Emit `session.usage`, with the usage so far and the budget."""
-        self.emit("session.usage", {"usage": self.session.spending(self.now), "budget": self.session.budget})
+        usage, budget = self.session.spending(self.now), self.session.budget
+        self.emit(SessionUsage(type="session.usage", usage=usage, budget=budget))
 
 
 def try_lock(db: Db, session_id: str, actor: Principal) -> Locked | None:

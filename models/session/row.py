@@ -1,5 +1,6 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -54,8 +55,8 @@ class Session(Base):
     status: Mapped[str] = mapped_column(default="idle")
     waits_for: Mapped[str] = mapped_column(default="none", server_default="none")
     """In the status `waiting`, for whom the calls wait: `person`, `client` (or its worker), or `both`. Lists are filtered by it."""
-    stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The stop reason of the last `session.status_idle`."""
+    stop_reason: Mapped[Mapping[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The stop reason of the last `session.status_idle`: a `StopReason` of `models.session.event.of_session`."""
     turn_id: Mapped[str | None]
     """The turn that is queued, running, or whose calls are being settled."""
     turn_number: Mapped[int] = mapped_column(default=0)

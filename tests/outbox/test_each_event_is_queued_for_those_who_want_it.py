@@ -9,6 +9,7 @@ from rows.stage import Stage, call
 from models.database.transactions import transaction
 from models.flow.begin import sessions
 from models.outbox.endpoint import Endpoint
+from models.session.event.of_session import SessionUpdated
 from models.session.locked import Locked
 
 
@@ -67,7 +68,7 @@ def test_a_transaction_that_fails_reports_nothing(stage: Stage, new_endpoint: Ma
     new_endpoint()
 
     def fail_after_emitting(locked: Locked) -> None:
-        locked.emit("session.updated", {})
+        locked.emit(SessionUpdated(type="session.updated"))
         assert locked.db.value("SELECT COUNT(*) FROM delivery") == 1
         raise ZeroDivisionError
 

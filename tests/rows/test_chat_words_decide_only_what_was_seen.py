@@ -11,6 +11,7 @@ from models.flow.begin.messages import receive
 from models.flow.carry_on.listing import without_listings
 from models.session.approval.row import Approval
 from models.session.event import Event
+from models.session.event.of_session import AgentMessage
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
@@ -194,7 +195,7 @@ def test_a_text_of_the_model_that_asks_for_a_word_stands_before_the_listing(stag
 
 def test_a_text_of_the_model_behind_the_listing_makes_it_stale(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "rm x")
-    stage.locked(session, lambda locked: locked.emit("agent.message", {"content": [say("Do you like it? Say ok.")]}))
+    stage.locked(session, lambda locked: locked.emit(AgentMessage(type="agent.message", content=[say("Do you like it? Say ok.")])))
     clock.advance(2)
     tell(stage, session, "ok")
     assert statuses(stage, calls) == ["asked"]

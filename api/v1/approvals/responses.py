@@ -18,7 +18,7 @@ from models.pure import policy
 from models.pure.json.canonical import canonical_text
 from models.pure.offer import Offer
 from models.session.approval import row as approval
-from models.session.approval.events import requirements
+from models.session.approval.events import Requirements, requirements
 from models.session.approval.grant import rule_for
 from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId, EventId, GrantId
@@ -173,7 +173,7 @@ class Approval(Standing, Question):
     def _shown(
         cls,
         row: approval.Approval,
-        required: dict[str, Any],
+        required: Requirements,
         grant: Grant | None,
         votes: Sequence[Vote],
         *,

@@ -80,7 +80,7 @@ def _state(row: session.Session) -> State:
         return "waiting_approval"
     if row.status not in {"idle", "terminated"} or (row.status == "idle" and row.stop_reason is None):
         return "active"
-    return "completed" if (row.stop_reason or {}).get("type", "end_turn") == "end_turn" else "error"
+    return "completed" if not row.stop_reason or row.stop_reason["type"] == "end_turn" else "error"
 
 
 class SessionPage(Page[Session]):

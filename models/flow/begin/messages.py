@@ -14,9 +14,10 @@ from models.session.approval import confirmation
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.event import Event
+from models.session.event.of_session import StoredInterrupt, StoredMessage
 from models.session.locked import Locked
 from models.session.tool_call.echoes import echoes_of
-from models.session.tool_call.events import RESULTS
+from models.session.tool_call.events import RESULTS, result
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult, Result
 from models.session.tool_call.row import ToolCall
@@ -61,8 +62,11 @@ def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
     if session.unread >= MAX_UNREAD:
         raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
     person = speakers.hear(locked, event.get("on_behalf_of"))
-    stored = locked.emit("user.message", {"content": event["content"], **person}, queued=True)
-    locked.note("message.received", stored.id, **person)
+    message = StoredMessage(type="user.message", content=event["content"])
+    if person:
+        message["on_behalf_of"] = person
+    stored = locked.emit(message, queued=True)
+    locked.note("message.received", stored.id, **{"on_behalf_of": person} if person else {})
     if session.status == "idle":
         session.stream_positions = {}  # of the previous run
         locked.run_again()
@@ -89,7 +93,7 @@ def _take_interrupt(locked: Locked, event: dict[str, Any]) -> Event:
     session = locked.session
     if event.get("session_thread_id") not in {None, session.thread_id}:
         raise Invalid("session_thread_id", f"session {session.id} has one thread, {session.thread_id}; leave it out.")
-    stored = locked.emit("user.interrupt", {})
+    stored = locked.emit(StoredInterrupt(type="user.interrupt"))
     locked.note("session.interrupted", session.id)
     stop(locked)
     return stored
@@ -146,7 +150,7 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     if call.status == "with_client":
         shown = echoes_of(locked.db, call).value(content)
-        stored = locked.emit(event["type"], {field: call.id, "content": shown, "is_error": is_error})
+        stored = locked.emit(result(call, shown, is_error=is_error))
         locked.note("tool_call.answered", call.id, is_error=is_error)
         call.settle(locked, "done", Result(content, is_error=is_error, from_client=True))
         carry_on(locked)

@@ -19,6 +19,7 @@ from models.flow.spend.budgets import check_budgetable
 from models.outbox import removal
 from models.outbox.delivery import Caused, Delivery
 from models.session.approval.grant import Grant
+from models.session.event.of_session import StatusTerminated
 from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
@@ -125,7 +126,7 @@ def archive(locked: Locked) -> None:
     retire_work(locked, also_held=True)
     locked.become("terminated")
     session.archived_at = locked.now
-    locked.emit("session.status_terminated", {})
+    locked.emit(StatusTerminated(type="session.status_terminated"))
     locked.note("session.archived", session.id)
 
 

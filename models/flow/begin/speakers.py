@@ -40,10 +40,10 @@ def check(locked: Locked, askers: Collection[str | None]) -> None:
         )
 
 
-def hear(locked: Locked, on_behalf_of: str | None) -> dict[str, str]:
+def hear(locked: Locked, on_behalf_of: str | None) -> str | None:
     """Add the speaker of a message to the run's speakers. If the session is idle, a new run begins, with this speaker alone.
 
-    The makers stay, as their messages do. Returns the event's fields about the speaker. Raises Invalid.
+    The makers stay, as their messages do. Returns the speaker as the event names them, or None. Raises Invalid.
     """
     session = locked.session
     speaker = named(locked.db, locked.actor, on_behalf_of)
@@ -53,4 +53,4 @@ def hear(locked: Locked, on_behalf_of: str | None) -> dict[str, str]:
     speakers = sorted({*before, *(person for person in (session.on_behalf_of, speaker) if person)})
     if (speakers, makers) != (session.speakers, session.makers):
         session.speakers, session.makers = speakers, makers
-    return {"on_behalf_of": _PREFIX + speaker} if speaker else {}
+    return _PREFIX + speaker if speaker else None

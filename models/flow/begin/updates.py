@@ -6,6 +6,7 @@ from typing import Any
 from models.errors import Conflict
 from models.flow.spend import budgets
 from models.pure.json.canonical import canonical
+from models.session.event.of_session import SessionChanges, SessionUpdated
 from models.session.locked import Locked
 from models.workspace.agent import patched
 
@@ -18,7 +19,7 @@ def update(locked: Locked, changes: Mapping[str, Any]) -> None:
     session = locked.session
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and cannot be changed.")
-    changed: dict[str, Any] = {}
+    changed: SessionChanges = {}
     if "title" in changes and changes["title"] != session.title:
         session.title = changed["title"] = changes["title"]
     if "metadata" in changes:
@@ -34,7 +35,7 @@ def update(locked: Locked, changes: Mapping[str, Any]) -> None:
     if "budget" in changes and budgets.replace(locked, changes["budget"]):
         changed["budget"] = session.budget
     if changed:
-        locked.emit("session.updated", changed)
+        locked.emit(SessionUpdated({"type": "session.updated", **changed}))
         locked.note("session.updated", session.id, fields=sorted(changed))
     if "budget" in changed:
         budgets.resume(locked)

@@ -6,7 +6,6 @@ People read it, and the model never does: it is an event alone, no part of a rep
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from models.pure import policy
 from models.pure.quorum import Quorum
@@ -16,8 +15,8 @@ from models.session.approval import sentences
 from models.session.approval.face import MESSAGE, Face
 from models.session.approval.grant import rule_for
 from models.session.approval.row import Approval
+from models.session.event.of_session import AgentMessage, OfApprovals
 from models.session.locked import Locked
-from models.session.tool_call.result import text
 
 MOST_LISTED = 10
 """Most approvals of one listing. No word decides the others."""
@@ -72,7 +71,8 @@ def list_waiting(locked: Locked, before: str = "") -> None:
         parts += [_heading(pending), *map(_entry, listed), _guide(pending, listed)]
     if parts:
         shown = {approval.id: approval.runs for approval in listed if allowed_by_words(approval)}
-        say(locked, "waiting", "\n\n".join(parts), [approval.id for approval in listed], shown_inputs=shown)
+        ids = [approval.id for approval in listed]
+        say(locked, "\n\n".join(parts), {"kind": "waiting", "approval_ids": ids, "shown_inputs": shown})
 
 
 def without_listings(written: str) -> str:
@@ -95,9 +95,9 @@ def without_listings(written: str) -> str:
     return "\n".join(kept + (listed or [])).strip()
 
 
-def say(locked: Locked, kind: str, words: str, approval_ids: list[str], **more: Any) -> None:
+def say(locked: Locked, words: str, about: OfApprovals) -> None:
     """Emit a message of the conversation that the model did not write and never gets."""
-    locked.emit("agent.message", {"content": text(words), OURS: {"kind": kind, "approval_ids": approval_ids, **more}})
+    locked.emit(AgentMessage(type="agent.message", content=[{"type": "text", "text": words}], assent=about))
 
 
 def by_words(approval: Approval) -> bool:

@@ -20,7 +20,7 @@ class Calls:
 class Finish:
     """The run ends here."""
 
-    stop_reason: str
+    stop_reason: Literal["end_turn", "refusal", "retries_exhausted"]
     """`end_turn`; `refusal` if the model declined; `retries_exhausted` if its calls cannot be read."""
     error: tuple[str, str] | None = None
     """Type and message of a `session.error`, if the model did not choose the end."""

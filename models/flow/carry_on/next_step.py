@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from models.flow.carry_on.hosted_work import retire_work
 from models.flow.carry_on.listing import is_stale, list_waiting
@@ -13,6 +13,7 @@ from models.pure.states import NEEDS_SOMEBODY
 from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.event.of_session import Ended, RequiresAction, StatusIdle, StopReason
 from models.session.locked import Locked
 from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
@@ -20,7 +21,7 @@ from models.session.turn.row import Turn
 from models.session.turn.usage import TurnUsage
 from models.session.work import Work
 
-BUDGET_REACHED = {"type": "budget_reached"}
+BUDGET_REACHED: Ended = {"type": "budget_reached"}
 
 
 def carry_on(locked: Locked) -> None:
@@ -35,12 +36,12 @@ def carry_on(locked: Locked) -> None:
     calls = ToolCall.of_turn(locked)
     if session.status == "stopping":
         if not any(call.status == "running" for call in calls):
-            rest(locked, session.stop_reason or {"type": "end_turn"})
+            rest(locked, cast("StopReason", session.stop_reason or {"type": "end_turn"}))
         return
     needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
         asks_for_budget = all(call.asks_for_money for call in needing)
-        tools = {"type": "requires_action", "event_ids": [call.id for call in needing]}
+        tools = RequiresAction(type="requires_action", event_ids=[call.id for call in needing])
         wait(locked, BUDGET_REACHED if asks_for_budget else tools)
         return
     if any(call.asks_for_money and call.status != "answered" for call in calls):
@@ -68,8 +69,11 @@ def go_on(locked: Locked) -> None:
     Work.want(locked)
 
 
-def rest(locked: Locked, stop_reason: dict[str, Any], **more: Any) -> None:
-    """End the run: the session is idle. If messages wait, they start the next run at once."""
+def rest(locked: Locked, stop_reason: StopReason, stop_details: dict[str, Any] | None = None) -> None:
+    """End the run: the session is idle. If messages wait, they start the next run at once.
+
+    `stop_details`: why the model refused.
+    """
     if locked.session.unread:
         locked.run_again()
         Turn.queue(locked, 1)
@@ -78,7 +82,10 @@ def rest(locked: Locked, stop_reason: dict[str, Any], **more: Any) -> None:
     locked.become("idle")
     retire_work(locked)
     locked.session.stop_reason = stop_reason
-    locked.emit("session.status_idle", {"stop_reason": stop_reason} | more)
+    idle = StatusIdle(type="session.status_idle", stop_reason=stop_reason)
+    if stop_details:
+        idle["stop_details"] = stop_details
+    locked.emit(idle)
 
 
 def stop(locked: Locked, why: str | None = None) -> None:
@@ -90,7 +97,10 @@ def stop(locked: Locked, why: str | None = None) -> None:
     if session.status in {"idle", "terminated"}:
         return
     locked.become("stopping")
-    session.stop_reason = {"type": "end_turn", "ended_by": str(locked.actor)} | ({"message": why} if why else {})
+    reason = Ended(type="end_turn", ended_by=str(locked.actor))
+    if why:
+        reason["message"] = why
+    session.stop_reason = reason
     turn = locked.db.get(Turn, session.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
@@ -126,7 +136,7 @@ def _stop_call(locked: Locked, call: ToolCall) -> None:
         call.cancel_requested_at = locked.now
 
 
-def wait(locked: Locked, reason: dict[str, Any]) -> None:
+def wait(locked: Locked, reason: StopReason) -> None:
     """Have the session wait for somebody, and emit the reason; with chat approvals, after a listing.
 
     Emits nothing if the session waits for the same reason already, unless its listing is stale.
@@ -142,4 +152,4 @@ def wait(locked: Locked, reason: dict[str, Any]) -> None:
     session.stop_reason = reason
     if session.chat_approvals:
         list_waiting(locked)
-    locked.emit("session.status_idle", {"stop_reason": reason})
+    locked.emit(StatusIdle(type="session.status_idle", stop_reason=reason))

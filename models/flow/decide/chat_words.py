@@ -17,6 +17,7 @@ from models.session.approval.deadline import overdue
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.event import Event
+from models.session.event.of_session import StoredMessage
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
@@ -40,7 +41,7 @@ def take_word(locked: Locked, event: dict[str, Any]) -> Event | None:
     if word is None or not pending:
         return None
     about = _about(locked, pending, event.get("seen"))
-    stored = locked.emit("user.message", {"content": event["content"]})
+    stored = locked.emit(StoredMessage(type="user.message", content=event["content"]))
     locked.note("message.received", stored.id)
     why_not = about if isinstance(about, str) else _decide(locked, word, pending, about)
     if why_not:
@@ -125,7 +126,7 @@ def _carry_out(locked: Locked, decisions: list[tuple[Approval, Decision]], words
         for approval, decision in decisions:
             decide(locked, approval, decision)
         if words:
-            say(locked, "decided", words, [approval.id for approval, _ in decisions])
+            say(locked, words, {"kind": "decided", "approval_ids": [approval.id for approval, _ in decisions]})
         before = session.last_seq
     if session.status == "waiting" and session.last_seq == before:  # for the same calls, which the client now runs
         locked.rest_again()

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from models.pure.quorum import Escalation, Quorum
-from models.pure.times import rfc3339
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
 from models.session.locked import Locked
@@ -31,8 +30,7 @@ def escalate(locked: Locked, approval: Approval) -> None:
     approval.require(locked.db, quorum)
     approval.expires_at, approval.deadline_from = locked.now + timedelta(seconds=seconds), locked.now
     approval.remind_at = locked.now + timedelta(seconds=remind) if remind and remind < seconds else None
-    facts = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": rfc3339(approval.expires_at)}
-    about = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
-    locked.emit("approval.escalated", about | facts | approval_events.voting(locked.db, approval))
-    approvers = [list(one) for one in quorum.approvers]
-    locked.note("approval.escalated", approval.id, **facts, approvers=approvers, required_approvals=quorum.required_people)
+    event = approval_events.escalated(locked.db, approval, len(escalation.seconds))
+    locked.emit(event)
+    facts = {name: event[name] for name in ("level", "levels", "expires_at", "approvers", "required_approvals")}
+    locked.note("approval.escalated", approval.id, **facts)

@@ -181,13 +181,7 @@ def _vote(locked: Locked, right: Right, approval: Approval, decision: Decision) 
 
 
 def _tell(locked: Locked, approval: Approval, vote: Vote, standing: list[Vote]) -> None:
-    facts = {
-        "approval_id": approval.id,
-        "tool_use_id": approval.tool_call_id,
-        **vote.summary,
-        **approval_events.requirements(locked.db, approval),
-    }
-    locked.emit("approval.voted", facts | {"votes": [one.summary for one in standing]}, id=vote.event_id)
+    locked.emit(approval_events.voted(locked.db, approval, vote, standing), id=vote.event_id)
     locked.note(
         "approval.voted",
         approval.id,

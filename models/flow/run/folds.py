@@ -13,6 +13,7 @@ from models.pure import folding as rules
 from models.pure.folding import Messages, Part
 from models.pure.pricing.charges import Charge
 from models.session.locked import Locked
+from models.session.turn.events import ContextCompacted
 from models.session.turn.fold import RESULTS, TURNS, Fold
 from models.session.turn.row import Served, Turn
 from models.session.turn.usage import TurnUsage
@@ -73,7 +74,7 @@ def fold(locked: Locked, turn: Turn, folding: Folding, summary: Summary) -> None
     locked.session.context_tokens = 0
     TurnUsage.record(locked, turn, summary.charges)
     turn.end_span(locked, summary.charges[-1].usage, is_error=False)
-    locked.emit("agent.thread_context_compacted", {})
+    locked.emit(ContextCompacted(type="agent.thread_context_compacted"))
     turn.note_switches(locked, summary.served)
     locked.note("turn.folded", turn.id, through=folding.through, **origin)
     turn.fold(locked)

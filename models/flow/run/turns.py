@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from models.audit.principal import system
 from models.audit.text import Text
@@ -18,12 +18,15 @@ from models.pure.pricing.usage import NOTHING
 from models.pure.text import words
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
+from models.session.event.fields import Text as TextBlock
+from models.session.event.of_session import AgentMessage, StatusRescheduled
 from models.session.hints import hint_next
 from models.session.locked import Locked, lock_alone
 from models.session.spending import standing as spend_standing
 from models.session.tool_call.proposal import Proposal
 from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
+from models.session.turn.events import AgentThinking, ServerFault, SessionError, SessionFault
 from models.session.turn.reply import Reply
 from models.session.turn.row import Served, Turn
 from models.session.turn.usage import TurnUsage
@@ -174,8 +177,7 @@ def fail_turn(locked: Locked, turn: Turn, failure: TurnFailure) -> None:
     refusals = int(turn.overlong_after is not None)
     again = failure.shorten or (failure.retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
     status = "retrying" if again else "exhausted" if failure.retryable else "terminal"
-    server = {"mcp_server_name": failure.server} if failure.server else {}
-    _emit_error(locked, failure.kind, failure.message, status, **server)
+    _emit_error(locked, failure.kind, failure.message, status, failure.server)
     locked.note("turn.failed", turn.id, attempt=turn.attempt, error=failure.kind, retry=again)
     if again:
         if failure.shorten:
@@ -183,7 +185,7 @@ def fail_turn(locked: Locked, turn: Turn, failure: TurnFailure) -> None:
         else:
             turn.retry(locked, retry_after=failure.retry_after)
         locked.become("rescheduling")
-        locked.emit("session.status_rescheduled", {})
+        locked.emit(StatusRescheduled(type="session.status_rescheduled"))
         return
     turn.fail(locked, "unacceptable" if failure.leave_out else None)
     locked.report_usage()
@@ -256,10 +258,10 @@ def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> l
 
 def _say(locked: Locked, content: list[dict[str, Any]], message_id: str) -> None:
     if any(block["type"] in {"thinking", "redacted_thinking"} for block in content):
-        locked.emit("agent.thinking", {})
-    texts = [{"type": "text", "text": block["text"]} for block in content if block["type"] == "text"]
+        locked.emit(AgentThinking(type="agent.thinking"))
+    texts = [TextBlock(type="text", text=block["text"]) for block in content if block["type"] == "text"]
     if texts:
-        locked.emit("agent.message", {"content": texts}, id=message_id)
+        locked.emit(AgentMessage(type="agent.message", content=texts), id=message_id)
 
 
 def _propose(locked: Locked, turn: Turn, position: int, proposal: Proposal, verdict: Verdict) -> None:
@@ -300,10 +302,11 @@ def _finish(locked: Locked, move: Finish, stop_details: dict[str, Any] | None) -
     if move.error:
         _emit_error(locked, *move.error, "terminal")
     locked.report_usage()
-    more = {"stop_details": stop_details} if stop_details and move.stop_reason == "refusal" else {}
-    rest(locked, {"type": move.stop_reason}, **more)
+    rest(locked, {"type": move.stop_reason}, stop_details if move.stop_reason == "refusal" else None)
 
 
-def _emit_error(locked: Locked, kind: str, message: str, retry_status: str, **more: str) -> None:
-    error = {"type": kind, "message": message, "retry_status": {"type": retry_status}, **more}
-    locked.emit("session.error", {"error": error})
+def _emit_error(locked: Locked, kind: str, message: str, retry_status: str, server: str | None = None) -> None:
+    """Emit an error. `kind` is one of those that the event's classes name; `server`: the MCP server that failed."""
+    error = {"type": kind, "message": message, "retry_status": {"type": retry_status}}
+    error |= {"mcp_server_name": server} if server else {}
+    locked.emit(SessionError(type="session.error", error=cast("SessionFault | ServerFault", error)))

@@ -21,6 +21,7 @@ from models.pure.pricing.money import monetary
 from models.pure.pricing.prices import dollars_of
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.event.of_session import SessionUpdated
 from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.columns import BUDGET
@@ -136,7 +137,7 @@ def raise_by(locked: Locked, approval: Approval, call: ToolCall, amount: dict[st
     session = locked.session
     assert session.max_list_cost is not None, "the question is withdrawn with the budget"
     session.max_list_cost += dollars_of(amount["amount"])
-    locked.emit("session.updated", {"budget": session.budget})
+    locked.emit(SessionUpdated(type="session.updated", budget=session.budget))
     locked.note("budget.raised", session.id, approval=approval.id, amount=amount["amount"])
     call.settle(locked, "answered", Result(text("The budget is raised.")))
 

@@ -1,6 +1,7 @@
 """The events `approval.*`, and the field `approval` of a call's own event."""
 
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -15,8 +16,6 @@ from models.session.approval.columns import ApprovalColumns
 from models.session.approval.kinds import KINDS
 from models.session.approval.vote import CastVote, Vote
 from models.session.event.fields import ApprovalId, EventId, Sha256, Time, one_of
-
-Body = dict[str, Any]
 
 
 class Answers(TypedDict):
@@ -61,14 +60,17 @@ class Voting(Requirements):
     """The votes that stand. An edit of the input voids the votes before it."""
 
 
-class _Waiting(Voting):
+class _Hints(TypedDict, total=False):
+    annotations: dict[str, Any]
+    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
+
+
+class _Waiting(_Hints, Voting):
     kind: Annotated[str, one_of(*KINDS)]
     expires_at: Time
     input_sha256: Sha256
     prompt: str
     rule: str
-    annotations: NotRequired[dict[str, Any]]
-    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
 
 
 class PendingApproval(_Waiting):
@@ -129,45 +131,73 @@ class ApprovalReminded(Voting, _AboutApproval):
     expires_at: Time
 
 
-def in_call_event(db: Db, approval: ApprovalColumns) -> Body:
+def in_call_event(db: Db, approval: ApprovalColumns) -> PendingApproval:
     """Return the field `approval` of the event of the call that waits."""
-    body = {
-        "id": approval.id,
-        "kind": approval.kind,
+    return {"id": approval.id, **_waiting(db, approval)}
+
+
+def requested(db: Db, approval: ApprovalColumns) -> ApprovalRequested:
+    """Return the event of a new approval."""
+    return {"type": "approval.requested", **_about(approval), **_waiting(db, approval), "tool": approval.tool}
+
+
+def voted(db: Db, approval: ApprovalColumns, vote: Vote, standing: Iterable[Vote]) -> ApprovalVoted:
+    """Return the event of a vote. `standing` are the votes that stand, this one included."""
+    votes = [one.summary for one in standing]
+    return {"type": "approval.voted", **_about(approval), **vote.summary, **requirements(db, approval), "votes": votes}
+
+
+def escalated(db: Db, approval: ApprovalColumns, levels: int) -> ApprovalEscalated:
+    """Return the event of an approval that has passed to its next of so many levels."""
+    return {
+        "type": "approval.escalated",
+        **_about(approval),
+        "tool": approval.tool,
+        "level": approval.level,
+        "levels": levels,
         "expires_at": rfc3339(approval.expires_at),
-        "input_sha256": approval.input_sha256,
-        "prompt": approval.prompt,
-        "rule": approval.rule,
-        **requirements(db, approval),
-        "votes": [],
+        **voting(db, approval),
     }
-    return body | ({"annotations": approval.annotations} if approval.annotations else {})
 
 
-def requested(db: Db, approval: ApprovalColumns) -> Body:
-    """Return the body of `approval.requested`."""
-    body = in_call_event(db, approval)
-    return {"approval_id": body.pop("id"), **body, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
+def extended(db: Db, approval: ApprovalColumns, principal: Principal) -> ApprovalExtended:
+    """Return the event of a later deadline."""
+    expires_at = rfc3339(approval.expires_at)
+    return {
+        "type": "approval.extended",
+        **_about(approval),
+        "by": str(principal),
+        "expires_at": expires_at,
+        **voting(db, approval),
+    }
 
 
-def extended(db: Db, approval: ApprovalColumns, principal: Principal) -> Body:
-    """Return the body of `approval.extended`."""
-    return _named(approval) | {"by": str(principal), "expires_at": rfc3339(approval.expires_at), **voting(db, approval)}
+def reminded(db: Db, approval: ApprovalColumns) -> ApprovalReminded:
+    """Return the event of a reminder."""
+    expires_at = rfc3339(approval.expires_at)
+    return {
+        "type": "approval.reminded",
+        **_about(approval),
+        "tool": approval.tool,
+        "expires_at": expires_at,
+        **voting(db, approval),
+    }
 
 
-def reminded(db: Db, approval: ApprovalColumns) -> Body:
-    """Return the body of `approval.reminded`."""
-    return _named(approval) | {"tool": approval.tool, "expires_at": rfc3339(approval.expires_at), **voting(db, approval)}
-
-
-def closed(db: Db, approval: ApprovalColumns, principal: Principal) -> Body:
-    """Return the body of `approval.decided`, `approval.expired` or `approval.cancelled`."""
+def closed(db: Db, approval: ApprovalColumns, principal: Principal) -> ApprovalClosed:
+    """Return the event of a closed approval, by its status."""
     may_have_votes = approval.quorum or principal.kind == "user"
-    votes = voting(db, approval) if may_have_votes else requirements(db, approval) | {"votes": []}
-    return _named(approval) | {"status": approval.status, "decided_by": str(principal), **votes}
+    votes = voting(db, approval) if may_have_votes else Voting({**requirements(db, approval), "votes": []})
+    return {
+        "type": _CLOSED.get(approval.status, "approval.decided"),
+        **_about(approval),
+        "status": approval.status,
+        "decided_by": str(principal),
+        **votes,
+    }
 
 
-def requirements(db: Db, approval: ApprovalColumns) -> Body:
+def requirements(db: Db, approval: ApprovalColumns) -> Requirements:
     """Return who may decide, how many must agree, whether they are too few, and their answers, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
@@ -181,19 +211,44 @@ def requirements(db: Db, approval: ApprovalColumns) -> Body:
     }
 
 
-def answers(approval: ApprovalColumns) -> Body:
+def answers(approval: ApprovalColumns) -> Answers:
     """Return the answers that people may give, as events and responses have them."""
     if not approval.traits.asks_to_run:
         return {"options": None, "not_offered": {}, "default_scope": None, "widest_match": None}
     offer = approval.offer
-    grants = {"default_scope": offer.scope, "widest_match": offer.widest if offer.scopes else None}
-    return {"options": [*offer.options, "deny"], "not_offered": offer.left_out, **grants}
+    return {
+        "options": [*offer.options, "deny"],
+        "not_offered": offer.left_out,
+        "default_scope": offer.scope,
+        "widest_match": offer.widest if offer.scopes else None,
+    }
 
 
-def voting(db: Db, approval: ApprovalColumns) -> Body:
+def voting(db: Db, approval: ApprovalColumns) -> Voting:
     """Return `requirements`, and the votes so far."""
-    return requirements(db, approval) | {"votes": [vote.summary for vote in Vote.of_approval(db, approval.id)]}
+    return {**requirements(db, approval), "votes": [vote.summary for vote in Vote.of_approval(db, approval.id)]}
 
 
-def _named(approval: ApprovalColumns) -> Body:
+_CLOSED: dict[str, Literal["approval.expired", "approval.cancelled"]] = {
+    "expired": "approval.expired",
+    "cancelled": "approval.cancelled",
+}
+"""The type of the event by the approval's status. Every other status is a decision's."""
+
+
+def _about(approval: ApprovalColumns) -> _AboutApproval:
     return {"approval_id": approval.id, "tool_use_id": approval.tool_call_id}
+
+
+def _waiting(db: Db, approval: ApprovalColumns) -> _Waiting:
+    hints: _Hints = {"annotations": approval.annotations} if approval.annotations else {}
+    return {
+        "kind": approval.kind,
+        "expires_at": rfc3339(approval.expires_at),
+        "input_sha256": approval.input_sha256,
+        "prompt": approval.prompt,
+        "rule": approval.rule,
+        **requirements(db, approval),
+        "votes": [],
+        **hints,
+    }

@@ -131,8 +131,8 @@ class Grant(Base):
             uses=0,
         )
         locked.db.insert(grant)
-        locked.emit("grant.given", grant.facts | {"approval_id": approval.id})
-        locked.note("grant.given", grant.id, **grant.facts | {"covers": Text(grant.covers)})
+        locked.emit(GrantGiven({"type": "grant.given", "approval_id": approval.id, **grant.facts}))
+        locked.note("grant.given", grant.id, **{**grant.facts, "covers": Text(grant.covers)})
         outbox(locked.db).hints.append(grant.hint)
         return grant
 
@@ -223,7 +223,7 @@ class Grant(Base):
         return Hint("sweep.release_granted", (self.id, self.workspace_id))
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> GrantFacts:
         """The grant in events and in the audit."""
         return {
             "grant_id": self.id,

@@ -167,7 +167,7 @@ class Approval(ApprovalColumns, Base):
         db.insert(self)
         if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
-        locked.emit("approval.requested", approval_events.requested(db, self))
+        locked.emit(approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
         locked.note("approval.requested", self.id, rule=Text(self.rule), **facts)
 
@@ -183,8 +183,7 @@ class Approval(ApprovalColumns, Base):
         shown = (self.shown_fields or {}).get("decision", decision.stored)
         event_id = ids.new("sevt")
         if self.traits.is_confirmed and not (goes_on and confirmation.is_withheld(db, self, decision)):
-            body = confirmation.body(self, shown, str(principal), goes_on=goes_on)
-            locked.emit(confirmation.CONFIRMATION, body, id=event_id)
+            locked.emit(confirmation.event_of(self, shown, str(principal), goes_on=goes_on), id=event_id)
         db.move(
             self,
             status,
@@ -193,10 +192,10 @@ class Approval(ApprovalColumns, Base):
             decided_at=locked.now,
             event_id=event_id,
         )
-        kind = status if status in {"expired", "cancelled"} else "decided"
-        locked.emit(f"approval.{kind}", approval_events.closed(db, self, principal))
+        closed = approval_events.closed(db, self, principal)
+        locked.emit(closed)
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
-        locked.note(f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
+        locked.note(closed["type"], self.id, status=status, **hashes, **echoes.value(decision.noted))
         return event_id
 
 

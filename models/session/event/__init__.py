@@ -1,7 +1,7 @@
 """Events: past facts, numbered within their session under its lock, so that they are committed in the order of their numbers."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -12,7 +12,7 @@ from models.database.tables import Base
 from models.pure.times import rfc3339
 from models.session.event.fields import ShownFields
 
-SHOWN = "shown_input"
+SHOWN: Final = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
 OF_ASSENT = ("approval.", "grant.", "model.")
 """The prefixes of Assent's own types, which clients see only with `include=approvals`."""

@@ -1,13 +1,13 @@
 """Types of the fields of events: their JSON, and the schema that the API's document gives for it.
 
-An event is a typed dict: the dict that `Session.emit` stores. mypy checks it where it is emitted, and nothing checks it again.
+An event is a typed dict: the dict that `Locked.emit` stores. mypy checks it where it is emitted, and nothing checks it again.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.json_schema import WithJsonSchema
-from typing_extensions import TypedDict
+from typing_extensions import ReadOnly, TypedDict
 
 from models.database import ids
 
@@ -24,8 +24,14 @@ def one_of(*values: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(values)})
 
 
+class EventBody(TypedDict):
+    """What the class of an event has at least: its one type, or its few types. `Locked.emit` takes no plain dict."""
+
+    type: ReadOnly[str]
+
+
 class ShownFields(TypedDict):
-    """The fields that an event has beside its body: `Session.emit` chooses them, and `Event.shown` adds them."""
+    """The fields that an event has beside its body: `Locked.emit` chooses them, and `Event.shown` adds them."""
 
     id: EventId
     processed_at: Time | None

@@ -90,14 +90,19 @@ class StatusTerminated(TypedDict):
     type: Literal["session.status_terminated"]
 
 
-class SessionUpdated(TypedDict):
+class SessionChanges(TypedDict, total=False):
+    """New values of fields of the session."""
+
+    title: str | None
+    metadata: dict[str, str]
+    budget: Json | None
+    agent: Json
+
+
+class SessionUpdated(SessionChanges):
     """The changed fields of the session."""
 
     type: Literal["session.updated"]
-    title: NotRequired[str | None]
-    metadata: NotRequired[dict[str, str]]
-    budget: NotRequired[Json | None]
-    agent: NotRequired[Json]
 
 
 class SessionUsage(TypedDict):

@@ -1,16 +1,16 @@
 """The events of a tool call and of its result, by the kind of call."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
-from models.pure.masking import Echoes
 from models.session.event import SHOWN
 from models.session.event.fields import EventId, Time, one_of
 from models.session.tool_call.columns import ToolCallColumns
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.result import CallResult
 
 RESULTS = {
     "builtin": ("agent.tool_result", "tool_use_id"),
@@ -46,14 +46,21 @@ class AutoEvaluation(TypedDict):
 
 
 class _Use(TypedDict):
+    """The fields of every call's event."""
+
     name: str
     input: Json
     approval: NotRequired[Json]
+    shown_input: NotRequired[Annotated[Json, SkipJsonSchema()]]
+    """SHOWN, for a call that the client runs."""
 
 
-class _UseOfServer(_Use):
+class _Evaluated(TypedDict, total=False):
+    evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")]
+
+
+class _UseOfServer(_Evaluated, _Use):
     evaluated_permission: Permission
-    evaluation: NotRequired[Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")]]
 
 
 class AgentToolUse(_UseOfServer):
@@ -69,11 +76,14 @@ class AgentMcpToolUse(_UseOfServer):
     mcp_server_name: str
 
 
-class AgentCustomToolUse(_Use):
+class _Denied(TypedDict, total=False):
+    evaluated_permission: Permission
+
+
+class AgentCustomToolUse(_Denied, _Use):
     """A call of a tool that the client runs."""
 
     type: Literal["agent.custom_tool_use"]
-    evaluated_permission: NotRequired[Permission]
 
 
 class Cached(TypedDict):
@@ -88,22 +98,27 @@ class _Result(TypedDict):
     is_error: bool
 
 
-class AgentToolResult(_Result):
+class _Reused(TypedDict, total=False):
+    cached: Cached
+
+
+class AgentToolResult(_Reused, _Result):
     """The result of a call."""
 
     type: Literal["agent.tool_result"]
     tool_use_id: EventId
-    cached: NotRequired[Cached]
 
 
-class AgentMcpToolResult(_Result):
+class _Structured(TypedDict, total=False):
+    structured_content: Json
+    """The result as data, if the tool returned data."""
+
+
+class AgentMcpToolResult(_Structured, _Reused, _Result):
     """The result of a call of a tool of an MCP server."""
 
     type: Literal["agent.mcp_tool_result"]
     mcp_tool_use_id: EventId
-    structured_content: NotRequired[Json]
-    """The result as data, if the tool returned data."""
-    cached: NotRequired[Cached]
 
 
 class StoredToolResult(_Result):
@@ -120,45 +135,54 @@ class StoredResult(_Result):
     custom_tool_use_id: EventId
 
 
-_USES = {"custom": "agent.custom_tool_use", "mcp": "agent.mcp_tool_use"}
-USES = frozenset({"agent.tool_use", *_USES.values()})
+USES = frozenset({"agent.tool_use", "agent.custom_tool_use", "agent.mcp_tool_use"})
 """The types of calls' own events."""
 _NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 
 
-def use(call: ToolCallColumns, call_input: CallInput, edited: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Return type and body of the call's own event. `edited` is a person's input with its secrets masked, or None.
+def use(
+    call: ToolCallColumns, call_input: CallInput, edited: Json | None, approval: Mapping[str, Any] | None
+) -> AgentToolUse | AgentMcpToolUse | AgentCustomToolUse:
+    """Return the call's own event. `edited` is a person's input with its secrets masked, or None. `approval` is what it waits for.
 
     Runners run the calls that they own and that are not denied, so a call that will never run says `deny`. If our workers run a
     call, its event has the masked input. If the client runs it, the event has the whole input, and SHOWN for all other readers.
     """
     effect = "deny" if call.status in _NEVER_RUN else call.permission
     shown = edited if edited is not None else call_input.shown_input
-    body: dict[str, Any] = {
-        "name": call.tool or call.name,
-        "input": call_input.input if shown is None or call.kind in OF_CLIENT else shown,
-    }
-    if shown is not None and call.kind in OF_CLIENT:
-        body[SHOWN] = shown
-    if call.kind != "custom":
-        body |= {"evaluated_permission": effect} | _evaluation(call.permission, call.status)
-    elif effect == "deny":
-        body["evaluated_permission"] = effect
-    if call.server:
-        body["mcp_server_name"] = call.server
-    return _USES.get(call.kind, "agent.tool_use"), body
+    is_of_client = call.kind in OF_CLIENT
+    fields: _Use = {"name": call.tool or call.name, "input": call_input.input if shown is None or is_of_client else shown}
+    if shown is not None and is_of_client:
+        fields[SHOWN] = shown
+    if approval:
+        fields["approval"] = dict(approval)
+    if call.kind == "custom":
+        denial: _Denied = {"evaluated_permission": effect} if effect == "deny" else {}
+        return AgentCustomToolUse({"type": "agent.custom_tool_use", **fields, **denial})
+    evaluation: _Evaluated = {} if call.status == "refused" else {"evaluation": _evaluation(call.permission)}
+    of_server: _UseOfServer = {**fields, "evaluated_permission": effect, **evaluation}
+    if call.kind == "mcp":
+        return AgentMcpToolUse({"type": "agent.mcp_tool_use", "mcp_server_name": call.server or "", **of_server})
+    return AgentToolUse({"type": "agent.tool_use", **of_server})
 
 
-def result(call: ToolCallColumns, stored: CallResult, echoes: Echoes) -> tuple[str, dict[str, Any]]:
-    """Return type and body of the event of the call's result, in which `echoes` are masked."""
-    kind, ref = RESULTS[call.kind]
-    body: dict[str, Any] = {ref: call.id, "content": echoes.value(stored.content), "is_error": call.is_error}
-    return kind, body | ({"structured_content": echoes.value(stored.structured)} if stored.structured is not None else {})
+def result(
+    call: ToolCallColumns, content: list[Json], *, is_error: bool, structured: Json | None = None, cached: Cached | None = None
+) -> AgentToolResult | AgentMcpToolResult | StoredToolResult | StoredResult:
+    """Return the event of the call's result, whose secrets are masked. `structured` is the result as data."""
+    fields: _Result = {"content": content, "is_error": is_error}
+    if call.kind == "custom":
+        return StoredResult({"type": "user.custom_tool_result", "custom_tool_use_id": call.id, **fields})
+    if call.kind == "self_hosted":
+        return StoredToolResult({"type": "user.tool_result", "tool_use_id": call.id, **fields})
+    reused: _Reused = {"cached": cached} if cached else {}
+    if call.kind != "mcp":
+        return AgentToolResult({"type": "agent.tool_result", "tool_use_id": call.id, **fields, **reused})
+    data: _Structured = {"structured_content": structured} if structured is not None else {}
+    return AgentMcpToolResult({"type": "agent.mcp_tool_result", "mcp_tool_use_id": call.id, **fields, **reused, **data})
 
 
-def _evaluation(permission: str, status: str) -> dict[str, Any]:
-    if status == "refused":
-        return {}
+def _evaluation(permission: str) -> AlwaysEvaluation | AutoEvaluation:
     if permission == "deny":
-        return {"evaluation": {"type": "auto", "evaluated_permission": {"type": "deny", "reason_code": "high_risk"}}}
-    return {"evaluation": {"type": f"always_{permission}"}}
+        return {"type": "auto", "evaluated_permission": {"type": "deny", "reason_code": "high_risk"}}
+    return {"type": "always_ask" if permission == "ask" else "always_allow"}

@@ -1,5 +1,6 @@
 """Tool calls: effects that the model proposes. A call's id is also its event's id and its idempotency key."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -71,13 +72,12 @@ class ToolCall(ToolCallColumns, Leased, Base):
         """Return the client's deadline if the client gets the call now; None for no deadline."""
         return now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
 
-    def announce(self, locked: Locked, approval: dict[str, Any] | None = None, shown: dict[str, Any] | None = None) -> None:
+    def announce(self, locked: Locked, approval: Mapping[str, Any] | None = None, shown: dict[str, Any] | None = None) -> None:
         """Emit the call's event, once. `shown`: the input with its secrets masked if a person edited it, else None."""
         if self.announced:
             return
         self.announced = True
-        kind, body = call_events.use(self, CallInput.of(locked.db, self.id), shown)
-        locked.emit(kind, body | ({"approval": approval} if approval else {}), id=self.id)
+        locked.emit(call_events.use(self, CallInput.of(locked.db, self.id), shown, approval), id=self.id)
 
     def release(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
@@ -173,12 +173,14 @@ class ToolCall(ToolCallColumns, Leased, Base):
     def _emit_result(self, locked: Locked, result: CallResult, echoes: masking.Echoes) -> None:
         if self.asks_for_money:
             return
-        kind, body = call_events.result(self, result, echoes)
+        cached: call_events.Cached | None = None
         if self.cached_from:
             before = locked.db.get_one(ToolCall, self.cached_from)
             assert before.settled_at, "a cached result is settled"
-            body["cached"] = {"tool_use_id": before.id, "at": rfc3339(before.settled_at)}
-        locked.emit(kind, body)
+            cached = {"tool_use_id": before.id, "at": rfc3339(before.settled_at)}
+        content, structured = echoes.value(result.content), echoes.value(result.structured)
+        is_error = bool(self.is_error)
+        locked.emit(call_events.result(self, content, is_error=is_error, structured=structured, cached=cached))
 
 
 _OF_TURN = "WHERE session_id = %(session)s AND turn_id = %(turn)s ORDER BY position"

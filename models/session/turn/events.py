@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from models.session.event.fields import EventId, Text, one_of
@@ -137,3 +138,5 @@ class EventDelta(TypedDict):
     type: Literal["event_delta"]
     event_id: EventId
     delta: ContentDelta
+    offset: Annotated[int, SkipJsonSchema()]
+    """The number of characters before this delta. Streams leave it out."""

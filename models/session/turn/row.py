@@ -23,6 +23,7 @@ from models.session.event import Event
 from models.session.hints import QUEUED, hint_of, hint_queued
 from models.session.locked import Locked
 from models.session.spending import sums as spend_sums
+from models.session.turn.events import ModelAt, ModelFallback, RequestEnd, RequestStart, Tokens
 from models.session.turn.reply import Reply
 from models.settings import settings
 
@@ -48,11 +49,16 @@ class Switch:
     """The alternatives between the two models."""
 
     @property
-    def body(self) -> dict[str, Any]:
-        """The event's body."""
-        skipped = [_named(skip.place) | {"message": skip.message} for skip in self.skipped]
-        places = {"from": _named(self.source), "to": _named(self.target)}
-        return {**places, "reason": self.reason, "message": self.message, "skipped": skipped}
+    def event(self) -> ModelFallback:
+        """The event."""
+        return {
+            "type": "model.fallback",
+            "from": _named(self.source),
+            "to": _named(self.target),
+            "reason": self.reason,
+            "message": self.message,
+            "skipped": [{**_named(skip.place), "message": skip.message} for skip in self.skipped],
+        }
 
     @property
     def details(self) -> dict[str, Any]:
@@ -62,7 +68,7 @@ class Switch:
         return {"reason": self.reason, **places, **(skipped if self.skipped else {})}
 
 
-def _named(place: tuple[str, str]) -> dict[str, str]:
+def _named(place: tuple[str, str]) -> ModelAt:
     provider, model = place
     return {"provider": provider, "model": model}
 
@@ -164,7 +170,7 @@ class Turn(Leased, Base):
             worker=worker,
             started_at=locked.now,
             quote=quote.as_json | ({"person": person} if person else {}),
-            span_id=locked.emit("span.model_request_start", {}).id,
+            span_id=locked.emit(RequestStart(type="span.model_request_start")).id,
         )
 
     @staticmethod
@@ -183,8 +189,16 @@ class Turn(Leased, Base):
 
     def end_span(self, locked: Locked, usage: Usage, *, is_error: bool) -> None:
         """Emit the event that closes the attempt's model request."""
-        body = {"model_request_start_id": self.span_id, "model_usage": usage.span, "is_error": is_error}
-        locked.emit("span.model_request_end", body)
+        tokens = Tokens(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_input_tokens=usage.cache_read_input_tokens,
+            cache_creation_input_tokens=usage.cache_creation_input_tokens,
+        )
+        request = self.span_id or ""
+        locked.emit(
+            RequestEnd(type="span.model_request_end", model_request_start_id=request, model_usage=tokens, is_error=is_error)
+        )
 
     @property
     def kept(self) -> tuple[str, str] | None:
@@ -199,7 +213,7 @@ class Turn(Leased, Base):
     def note_switches(self, locked: Locked, served: Served) -> None:
         """Emit an event and record an act for each switch to another model."""
         for switch in served.switches:
-            locked.emit("model.fallback", switch.body)
+            locked.emit(switch.event)
             locked.note("turn.fell_back", self.id, **switch.details)
 
     def checkpoint(self, locked: Locked, reply: list[dict[str, Any]], stop_reason: str) -> None:
