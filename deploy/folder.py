@@ -19,12 +19,12 @@ MARK = "ASSENT_UP"
 """Environment variable of every process that `assent up` starts; its value is the data folder."""
 
 
-class Refused(Exception):
+class CannotStart(Exception):
     """Assent cannot start. The message is one line with the remedy."""
 
 
 class Folder:
-    """A data folder, locked for this process. Entering it raises Refused if another process holds the lock."""
+    """A data folder, locked for this process. Entering it raises CannotStart if another process holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -36,14 +36,16 @@ class Folder:
             self.path = self.path.resolve()
             lock = (self.path / "lock").open("a+", encoding="ascii")
         except OSError as error:
-            raise Refused(f"the data folder {self.path} cannot be used: {error.strerror}") from error
+            raise CannotStart(f"the data folder {self.path} cannot be used: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             with lock:
                 lock.seek(0)
                 pid = lock.read().strip() or "unknown"
-            raise Refused(f"the data folder {self.path} is in use by process {pid}: stop it, or name another --data-dir") from None
+            raise CannotStart(
+                f"the data folder {self.path} is in use by process {pid}: stop it, or name another --data-dir"
+            ) from None
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -87,7 +89,7 @@ class Folder:
         """Return a free loopback port for `name`: the port of the previous start if it is free, else `wish`, else any."""
         ports = self._json("ports.json")
         candidates = [ports.get(name), wish]
-        port = next((p for p in candidates if p and is_free(p)), None) or free_port(taken=ports.values())
+        port = next((p for p in candidates if p and is_free(p)), None) or free_port(ports_in_use=ports.values())
         if ports.get(name) != port:
             self.write("ports.json", json.dumps({**ports, name: port}, indent=1))
         return port
@@ -113,12 +115,12 @@ def why_taken(port: int) -> OSError | None:
     return None
 
 
-def free_port(taken: Iterable[int] = ()) -> int:
+def free_port(ports_in_use: Iterable[int] = ()) -> int:
     """Return a free port below the range of outgoing connections, so that it is probably free at the next start as well."""
-    taken = set(taken)
+    ports_in_use = set(ports_in_use)
     while True:
         port = random.randint(20_000, 32_000)  # noqa: S311 - not a secret
-        if port not in taken and is_free(port):
+        if port not in ports_in_use and is_free(port):
             return port
 
 
@@ -134,12 +136,12 @@ def end_leftovers(path: Path, seconds: float = 5) -> int:
 
 def end(processes: Iterable[psutil.Process], how: signal.Signals, seconds: float) -> None:
     """Send the signal, wait for `seconds`, then kill the remaining processes. Returns once all have ended."""
-    left = [p for p in processes if _send(p, how)]
-    _, left = psutil.wait_procs(left, timeout=seconds)
-    for process in left:
+    survivors = [p for p in processes if _send(p, how)]
+    _, survivors = psutil.wait_procs(survivors, timeout=seconds)
+    for process in survivors:
         _send(process, signal.SIGKILL)
     deadline = time.monotonic() + 5
-    while any(_alive(p) for p in left) and time.monotonic() < deadline:
+    while any(_alive(p) for p in survivors) and time.monotonic() < deadline:
         time.sleep(0.02)
 
 

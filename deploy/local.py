@@ -18,14 +18,14 @@ from deploy import welcome
 from deploy.checks import check_owner, check_running_role
 from deploy.embedded_postgres import Postgres
 from deploy.embedded_redis import Redis
-from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
+from deploy.folder import MARK, CannotStart, Folder, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
 from deploy.procfile import PROCFILE, ROOT, lines, with_absolute_paths, with_own_interpreter
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
 from models.database import encryption
 from models.settings import settings
-from models.settings.providers import Misconfigured, registry
+from models.settings.providers import ProvidersMisconfigured, registry
 from models.settings.variables import environment_of
 
 UP = "up.json"
@@ -42,7 +42,7 @@ def up(port: int, path: Path, procfile: Path = PROCFILE) -> int:
         with Folder(path) as folder:
             end_leftovers(folder.path)
             return Local(folder, port, procfile).run()
-    except Refused as refused:
+    except CannotStart as refused:
         print(f"assent: {refused}", file=sys.stderr)
         return 1
 
@@ -54,7 +54,7 @@ class Local:
         error = why_taken(port)
         if error:
             reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-            raise Refused(f"port {port} {reason}: stop the program that listens there, or name another --port")
+            raise CannotStart(f"port {port} {reason}: stop the program that listens there, or name another --port")
         self.folder = folder
         self.started_in = Path.cwd()
         self.port = port
@@ -132,7 +132,7 @@ class Local:
     def _start_database(self) -> None:
         if not self.embedded:
             if not self.env.get("DATABASE_SYSTEM_URL"):
-                raise Refused("DATABASE_URL is set but DATABASE_SYSTEM_URL is not: set the role assent_system's URL as well")
+                raise CannotStart("DATABASE_URL is set but DATABASE_SYSTEM_URL is not: set the role assent_system's URL as well")
             return
         postgres = self.postgres
         postgres.prepare()
@@ -152,7 +152,7 @@ class Local:
             check_running_role(variable, self.env[variable])
         problem = check_current(self.env["DATABASE_URL"])
         if problem:
-            raise Refused(problem)
+            raise CannotStart(problem)
 
     def _start_redis(self) -> None:
         if self.env.get("REDIS_URL"):
@@ -206,9 +206,9 @@ class Local:
         settings.cache_clear()
         # Only the sweeps hold the private key; the other processes verify by the public key.
         try:
-            self.env["ASSENT_AUDIT_PUBLIC_KEYS"] = " ".join(key.text for key in seal_key.known())
+            self.env["ASSENT_AUDIT_PUBLIC_KEYS"] = " ".join(key.text for key in seal_key.trusted_keys())
         except (OSError, ValueError) as error:
-            raise Refused(f"the audit's keys (ASSENT_AUDIT_KEY, _KEY_FILE, _PUBLIC_KEYS) cannot be read: {error}") from None
+            raise CannotStart(f"the audit's keys (ASSENT_AUDIT_KEY, _KEY_FILE, _PUBLIC_KEYS) cannot be read: {error}") from None
 
     def _start_processes(self) -> None:
         for name, line in lines(self.procfile).items():
@@ -255,8 +255,8 @@ class Local:
 def _check_providers() -> None:
     try:
         registry()
-    except Misconfigured as error:
-        raise Refused(str(error)) from None
+    except ProvidersMisconfigured as error:
+        raise CannotStart(str(error)) from None
 
 
 def assent_command() -> str:

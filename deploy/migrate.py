@@ -7,7 +7,7 @@ from alembic.config import Config
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from deploy.folder import Refused
+from deploy.folder import CannotStart
 from models.database import revisions
 from models.database.revisions import Schema
 
@@ -26,7 +26,7 @@ def configuration(url: str) -> Config:
 def migrate(owner_url: str) -> None:
     """Migrate the schema to this release, as the owner. Idempotent. A newer schema that serves this release stays as it is.
 
-    Raises Refused if the schema has a revision that this release does not know, or if the database refuses a statement.
+    Raises CannotStart if the schema has a revision that this release does not know, or if the database refuses a statement.
     """
     engine = sa.create_engine(_address(owner_url), poolclass=NullPool)
     try:
@@ -38,9 +38,9 @@ def migrate(owner_url: str) -> None:
             if not schema.is_unknown:
                 command.upgrade(configuration(owner_url), "head")
             elif schema.fault:
-                raise Refused(schema.fault)
+                raise CannotStart(schema.fault)
     except DBAPIError as error:
-        raise Refused(f"the migration failed, and the schema is as before: {_line(error.orig)}") from error
+        raise CannotStart(f"the migration failed, and the schema is as before: {_line(error.orig)}") from error
 
 
 def check_current(url: str) -> str | None:

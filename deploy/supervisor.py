@@ -23,7 +23,7 @@ import psutil
 from honcho.colour import get_colours
 from honcho.printer import Message, Printer
 
-from deploy.folder import Refused, end
+from deploy.folder import CannotStart, end
 
 TETHER = Path(__file__).with_name("tether.py")
 QUICK_SECONDS = 30
@@ -57,11 +57,11 @@ class Stopped(Exception):
 
 
 class Supervisor:
-    """Starts children, prints their output, restarts them, ends them. Calls `changed` after each start of a child."""
+    """Starts children, prints their output, restarts them, ends them. Calls `on_change` after each start of a child."""
 
-    def __init__(self, cwd: Path, changed: Callable[[], None] = lambda: None, output: Any = sys.stdout) -> None:
+    def __init__(self, cwd: Path, on_change: Callable[[], None] = lambda: None, output: Any = sys.stdout) -> None:
         self.cwd = cwd
-        self.changed = changed
+        self.on_change = on_change
         self.ending = threading.Event()
         self.hurry = threading.Event()
         self.is_ready = False
@@ -97,16 +97,16 @@ class Supervisor:
             self._printer.write(Message("line", text, datetime.now(), name, colour))  # noqa: DTZ005 - shown to a person
 
     def wait_for(self, name: str, ready: Callable[[], bool], seconds: float) -> None:
-        """Wait until `ready()`. Raises Refused after `seconds` or if a child keeps ending, Stopped after a signal."""
+        """Wait until `ready()`. Raises CannotStart after `seconds` or if a child keeps ending, Stopped after a signal."""
         deadline = time.monotonic() + seconds
         while not ready():
             if self.ending.wait(0.05):
                 raise Stopped
             hopeless = [k.child.name for k in self._keepers.values() if k.ends >= HOPELESS]
             if hopeless:
-                raise Refused(f"{hopeless[0]} keeps ending: see its output above")
+                raise CannotStart(f"{hopeless[0]} keeps ending: see its output above")
             if time.monotonic() > deadline:
-                raise Refused(f"{name} is not ready after {seconds:.0f} s: see the output above")
+                raise CannotStart(f"{name} is not ready after {seconds:.0f} s: see the output above")
 
     def wait(self) -> None:
         """Wait for a signal to stop."""
@@ -185,7 +185,7 @@ class _Keeper(threading.Thread):
             start_new_session=True,
         )
         threading.Thread(target=self._listen, args=(process,), daemon=True).start()
-        self.supervisor.changed()
+        self.supervisor.on_change()
         code = process.wait()
         self._process = None
         # Remaining processes of the group would keep the port and the output.

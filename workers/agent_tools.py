@@ -14,7 +14,7 @@ from models.pure.masking import mask
 from models.pure.text import words
 from models.session.tool_call.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.settings import settings
-from models.workspace.toolset import Listed
+from models.workspace.toolset import ToolListing
 from workers.tools.builtin.agent_toolset import AGENT_TOOLSET, HOSTED_TOOLSET
 from workers.tools.kinds import Tool
 
@@ -30,19 +30,19 @@ class AgentTools:
 
     @classmethod
     def of(
-        cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed], *, self_hosted: bool = False
+        cls, agent: dict[str, Any], policies: dict[str, Any], listings: Mapping[str, ToolListing], *, self_hosted: bool = False
     ) -> "AgentTools":
         """Return the tools of a session's `agent`, with its workspace's `policies` and its servers' listings.
 
         `self_hosted`: True if the client's own worker runs the built-in tools.
         """
-        tools = {tool.name: tool for tool in effective_tools(agent, listed)}
+        tools = {tool.name: tool for tool in effective_tools(agent, listings)}
         builtin = HOSTED_TOOLSET if self_hosted else AGENT_TOOLSET
-        return cls(tools, SessionPolicies.of(agent, policies, listed), builtin)
+        return cls(tools, SessionPolicies.of(agent, policies, listings), builtin)
 
-    def offered(self) -> list[dict[str, Any]]:
+    def for_model(self) -> list[dict[str, Any]]:
         """Return the tools for the model, in the Messages API's shape, without those that are always denied."""
-        return [self._described(tool) for tool in self.tools.values() if not self.policies.never(tool.name)]
+        return [self._tool_for_model(tool) for tool in self.tools.values() if not self.policies.is_always_denied(tool.name)]
 
     @property
     def asks(self) -> bool:
@@ -63,7 +63,7 @@ class AgentTools:
             problem = words.unknown_tool(name)
         elif fault := misfit(self._entry(tool)["input_schema"], arguments):
             problem = words.invalid_input(fault)
-        masked = mask(arguments, self._entry(tool)["input_schema"] if tool else None)
+        masked_input = mask(arguments, self._entry(tool)["input_schema"] if tool else None)
         return Proposal(
             id=ids.new("sevt"),
             provider_id=storable(block["id"]),
@@ -72,8 +72,8 @@ class AgentTools:
             input=arguments,
             problem=problem,
             idempotent=bool(tool and self._entry(tool).get("idempotent")),
-            asking=self.policies.asking(name, masked.arguments, self._entry(tool)) if tool else None,
-            masked=masked,
+            asking=self.policies.asking(name, masked_input.arguments, self._entry(tool)) if tool else None,
+            masked=masked_input,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,
         )
@@ -91,7 +91,7 @@ class AgentTools:
             cache={**cache, "identity": self.policies.identity(tool.name, self_hosted=False)} if cache else None,
         )
 
-    def _described(self, tool: EffectiveTool) -> dict[str, Any]:
+    def _tool_for_model(self, tool: EffectiveTool) -> dict[str, Any]:
         entry = self._entry(tool)
         return {"name": tool.name, "description": entry["description"] or "", "input_schema": entry["input_schema"]}
 
@@ -103,7 +103,7 @@ class AgentTools:
             return tool.entry
         builtin = self.builtin.get(tool.name)
         assert builtin is not None, "an agent's built-in tools are those of the agent toolset"
-        return builtin.described
+        return builtin.as_entry
 
 
 def _unusable(arguments: Any) -> str | None:

@@ -36,7 +36,7 @@ def announce(instance: Any, **_: Any) -> None:
         return
     if warning := exposure():
         log.warning("%s", warning)
-    for problem in sources.described()[1]:
+    for problem in sources.python_toolsets()[1]:
         log.error("%s", problem)
     for name in sources.queues():
         queues.select_add(name)
@@ -54,16 +54,16 @@ def _keep_announcing() -> None:
 
 def main() -> None:
     """Announce until standard input ends. Each round asks MCP servers for their tools again, as these may have changed."""
-    announced: dict[str, list[dict[str, Any]]] = {}
+    former: dict[str, list[dict[str, Any]]] = {}
     while True:
         try:
             current: dict[str, list[dict[str, Any]]] = {}
             for source in (sources.local_toolsets, sources.mcp_toolsets):  # a slow MCP server must not hold up the other toolsets
                 toolsets = source()
-                toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) != tools})
-                toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) == tools}, only_seen=True)
+                toolset.announce({name: tools for name, tools in toolsets.items() if former.get(name) != tools})
+                toolset.announce({name: tools for name, tools in toolsets.items() if former.get(name) == tools}, only_seen=True)
                 current |= toolsets
-            announced = current
+            former = current
         except Exception as error:  # noqa: BLE001 - the database may be away: the next round announces
             log.warning("toolsets could not be announced (%s); the next round tries again", type(error).__name__)
         if select.select([0], [], [], settings().announce_seconds)[0] and not os.read(0, 1):

@@ -114,7 +114,7 @@ def check_patched_early(**_: Any) -> None:
 
 @celeryd_init.connect
 def pause_garbage_collection(**_: Any) -> None:
-    """Collect no garbage while the worker loads its tasks. `started` ends the pause."""
+    """Collect no garbage while the worker loads its tasks. `freeze_imports` ends the pause."""
     garbage_collection.pause()
 
 
@@ -130,6 +130,6 @@ def takes_work(**_: Any) -> None:
 
 @worker_ready.connect
 @worker_process_init.connect
-def started(**_: Any) -> None:
+def freeze_imports(**_: Any) -> None:
     """Freeze the imported objects, in the main process and in each process of the pool."""
     garbage_collection.freeze()

@@ -15,14 +15,14 @@ from models.pure.pricing.usage import Usage, estimated_tokens
 from models.session.locked import Locked
 from models.settings import settings
 from models.settings.providers import registry
-from workers.providers import Spent
-from workers.providers.choosing import Answer, Candidate
+from workers.providers import Consumption
+from workers.providers.choosing import Candidate, ServedReply
 
 CACHED_FOR = timedelta(minutes=5)
 """The shortest life of a prompt cache. Within this time, the next request probably reads the previous one from the cache."""
 
 
-def quoted(
+def quote_for(
     locked: Locked, agent: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], order: Sequence[Candidate]
 ) -> Charge | None:
     """Return the most that the next request may cost: its input and the longest reply, at the most expensive candidate of `order`.
@@ -42,30 +42,30 @@ def quoted(
         cache_read_input_tokens=previous_tokens if is_cached else 0,
         cache_creation_input_tokens=added_tokens if is_cached else previous_tokens + added_tokens,
     )
-    charges = [_priced(candidate.place, usage, locked.now, estimated=True) for candidate in order]
+    charges = [_charge(candidate.place, usage, locked.now, estimated=True) for candidate in order]
     return max(charges, key=lambda charge: charge.cost or Decimal(-1), default=None)
 
 
-def charged(quote: Charge, answer: Answer, at: datetime) -> list[Charge]:
+def charges_of_reply(quote: Charge, served_reply: ServedReply, at: datetime) -> list[Charge]:
     """Return the charges of an attempt with a reply. `quote` is the attempt's estimate, `at` its start."""
-    reply, place = answer.reply, (answer.served.provider, answer.served.model)
+    reply, place = served_reply.reply, (served_reply.served.provider, served_reply.served.model)
     if reply.usage.context_tokens or reply.usage.output_tokens:
-        charge = _priced(place, reply.usage, at, answered=reply.model)
+        charge = _charge(place, reply.usage, at, reported_model=reply.model)
     else:
         usage = replace(quote.usage, output_tokens=estimated_tokens(len(encode(reply.content))))
-        charge = _priced(place, usage, at, answered=reply.model, estimated=True)
-    return [*spent(quote, answer.spent, at), charge]
+        charge = _charge(place, usage, at, reported_model=reply.model, estimated=True)
+    return [*charges_without_reply(quote, served_reply.consumptions, at), charge]
 
 
-def spent(quote: Charge, requests: Sequence[Spent], at: datetime) -> list[Charge]:
+def charges_without_reply(quote: Charge, requests: Sequence[Consumption], at: datetime) -> list[Charge]:
     """Return the charges of requests without a whole reply."""
-    return [_priced(request.place, quote.for_early_end(request.usage).usage, at, estimated=True) for request in requests]
+    return [_charge(request.place, quote.for_early_end(request.usage).usage, at, estimated=True) for request in requests]
 
 
-def _priced(place: tuple[str, str], usage: Usage, at: datetime, *, answered: str = "", estimated: bool = False) -> Charge:
+def _charge(place: tuple[str, str], usage: Usage, at: datetime, *, reported_model: str = "", estimated: bool = False) -> Charge:
     provider, model = place
-    price = price_of(provider, model, at, context_tokens=usage.context_tokens, listed_as=answered)
-    return Charge(provider, answered or model, price, usage, estimated)
+    price = price_of(provider, model, at, context_tokens=usage.context_tokens, listed_as=reported_model)
+    return Charge(provider, reported_model or model, price, usage, estimated)
 
 
 def load() -> None:

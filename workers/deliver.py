@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Request:
+class DeliveryRequest:
     """The signed request of one attempt. `payload` is JSON."""
 
     url: str
@@ -43,7 +43,7 @@ class Request:
 
 SLOW_AT_ONCE = 10
 """Threads that send to endpoints which are new, slow or failing. The others stay free for endpoints that answer soon."""
-_places = threading.BoundedSemaphore(SLOW_AT_ONCE)
+_slots = threading.BoundedSemaphore(SLOW_AT_ONCE)
 HOLD_SECONDS = 1.0
 """How long a thread continues with one endpoint's deliveries before it turns to others."""
 
@@ -61,30 +61,30 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
     """Return the end of each attempt, with the event's type, the response's status or the reason."""
     ends: Ends = []
     until = time.monotonic() + HOLD_SECONDS
-    with ExitStack() as place:
-        work: tuple[Delivery, Request] | None = None
+    with ExitStack() as slot:
+        work: tuple[Delivery, DeliveryRequest] | None = None
         with bounded("deliver.send", Row(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
-            work = _claim(db, claims.due(db, delivery_id), place, ends)
+            work = _claim(db, claims.due(db, delivery_id), slot, ends)
         while work is not None:
             delivery, request = work
-            started = time.monotonic()
+            start_time = time.monotonic()
             status, error = asyncio.run(_post(request))
-            ended = time.monotonic()
-            place.close()
+            end_time = time.monotonic()
+            slot.close()
             try:
                 with transaction(workspace_id) as db:
-                    held = Delivery.held(db, delivery.id, delivery.fence, lock=True)
-                    held.finish(db, status=status, error=error, seconds=ended - started)
-                    end = _end(held, str(status or "no response"))
+                    row = Delivery.get_held(db, delivery.id, delivery.fence, lock=True)
+                    row.finish(db, status=status, error=error, seconds=end_time - start_time)
+                    end = _end(row, str(status or "no response"))
                     if request.is_probe and error is None:
                         claims.hint_next(db, delivery.endpoint_id, AT_ONCE)
-                    elif ended >= until:
+                    elif end_time >= until:
                         claims.hint_next(db, delivery.endpoint_id)
             except (Stale, NotFound):
                 # Another attempt has the delivery, as this one took longer than its lease; or the endpoint was deleted.
                 return [*ends, (LOST, "")]
             ends.append(end)
-            work = _claim_next(delivery, place, ends) if ended < until else None
+            work = _claim_next(delivery, slot, ends) if end_time < until else None
     return ends
 
 
@@ -95,43 +95,43 @@ def _end(delivery: Delivery, reason: str) -> tuple[str, str]:
     return TRIES_AGAIN if delivery.status == "queued" else FAILED, reason
 
 
-def _claim_next(delivery: Delivery, place: ExitStack, ends: Ends) -> tuple[Delivery, Request] | None:
+def _claim_next(delivery: Delivery, slot: ExitStack, ends: Ends) -> tuple[Delivery, DeliveryRequest] | None:
     """Return the next delivery of the same endpoint with its request, or None. In a transaction of its own, because a delivery that
     cannot be claimed must not undo the end of the one before it: its own hint counts that failure.
     """
     try:
         with transaction(delivery.workspace_id) as db:
-            return _claim(db, claims.next_due(db, delivery.endpoint_id), place, ends)
+            return _claim(db, claims.next_due(db, delivery.endpoint_id), slot, ends)
     except Exception as error:  # noqa: BLE001 - whatever raises, the endpoint's next hint goes on
         log.error("endpoint %s: no next delivery could be claimed (%s)", delivery.endpoint_id, type(error).__name__)
         return None
 
 
-def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
+def _take_slot(slot: ExitStack, endpoint: Endpoint) -> bool:
     """Return True if the endpoint is quick, or fewer than `SLOW_AT_ONCE` threads send to other endpoints.
 
-    Closing `place` gives the thread's place back.
+    Closing `slot` gives the thread's slot back.
     """
     if endpoint.is_quick:
         return True
-    if not _places.acquire(blocking=False):
+    if not _slots.acquire(blocking=False):
         return False
-    place.callback(_places.release)
+    slot.callback(_slots.release)
     return True
 
 
-def _claim(db: Db, due: DueDelivery | None, place: ExitStack, ends: Ends) -> tuple[Delivery, Request] | None:
+def _claim(db: Db, due: DueDelivery | None, slot: ExitStack, ends: Ends) -> tuple[Delivery, DeliveryRequest] | None:
     """Claim a delivery, and return it with its request.
 
-    None without a delivery or a place for this thread, or if there can be no request: this ends the attempt.
+    None without a delivery or a slot for this thread, or if there can be no request: this ends the attempt.
     """
-    if due is None or not _take_place(place, due.endpoint):
+    if due is None or not _take_slot(slot, due.endpoint):
         return None
     due.claim(db, task())
     delivery, endpoint, _, is_probe = due
     now, organization_id = clock.now(db), Organization.id_of(db)
     try:
-        return delivery, signed(delivery, endpoint.url, endpoint.secrets(now), organization_id, now, is_probe=is_probe)
+        return delivery, signed_request(delivery, endpoint.url, endpoint.secrets(now), organization_id, now, is_probe=is_probe)
     except Undecryptable as error:
         problem = f"The signing secret cannot be read. {error}"
     except Exception as error:  # noqa: BLE001 - whatever the row holds, the attempt ends
@@ -141,7 +141,9 @@ def _claim(db: Db, due: DueDelivery | None, place: ExitStack, ends: Ends) -> tup
     return None
 
 
-def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime, *, is_probe: bool) -> Request:
+def signed_request(
+    delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime, *, is_probe: bool
+) -> DeliveryRequest:
     """Return the request of an attempt, signed by Standard Webhooks with each of the secrets. `now` is the database's time."""
     payload = delivery.payload(organization_id)
     signatures = [Webhook(secret).sign(delivery.event_id, now, payload) for secret in secrets]
@@ -152,10 +154,10 @@ def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: st
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(signatures),
     }
-    return Request(url, payload, headers, is_probe)
+    return DeliveryRequest(url, payload, headers, is_probe)
 
 
-async def _post(request: Request) -> tuple[int | None, str | None]:
+async def _post(request: DeliveryRequest) -> tuple[int | None, str | None]:
     """Send the request. Returns the response's status, and the error unless the status is a 2xx. Reads nothing of the body."""
     transport = GuardedTransport(private=False, max_bytes=0)
     try:

@@ -63,14 +63,14 @@ def is_public(address: str) -> bool:
 def check_url(url: httpx2.URL | str, *, http: bool = False) -> None:
     """Check a URL without resolving its host. `http`: allow http:// too. Raises Refused."""
     try:
-        parsed = httpx2.URL(url)
+        address = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError) as error:
         raise Refused(f"not a URL: {error}") from None
-    if parsed.scheme not in ({"https", "http"} if http or settings().private_hosts.have(parsed.host) else {"https"}):
+    if address.scheme not in ({"https", "http"} if http or settings().private_hosts.have(address.host) else {"https"}):
         raise Refused("the URL must begin with https://")
-    if not parsed.host:
+    if not address.host:
         raise Refused("the URL has no host")
-    if parsed.userinfo:
+    if address.userinfo:
         raise Refused("the URL must not hold a user or a password")
 
 
@@ -124,8 +124,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def _resolve(self, name: str, port: int | None, seconds: float) -> list[str]:
         """Return the addresses of a name. Raises Refused, ConnectError, ConnectTimeout.
 
-        Refused if an address is not public, and, in the same words, without an address: the error says of no name in the operator's
-        network whether the name exists.
+        Refused if an address is not public, and, in the same words, without an address: the error says of no name in the
+        operator's network whether the name exists.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -158,12 +158,12 @@ class _Body(httpx2.AsyncByteStream):
 
     def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
         self._inner = inner
-        self._left = limit
+        self._room = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            self._left -= len(part)
-            if self._left < 0:
+            self._room -= len(part)
+            if self._room < 0:
                 raise TooLong("the response is longer than the limit")
             yield part
 

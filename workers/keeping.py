@@ -20,24 +20,24 @@ from workers.leases import Lease
 log = logging.getLogger(__name__)
 
 
-def keep(
+def commit_with_retry(
     row: Turn | ToolCall,
     lease: Lease,
     verb: Callable[[Locked], None],
     *rows: Query[Any],
-    even_late: bool = False,
+    after_lease: bool = False,
 ) -> bool:
     """Run `verb` on the locked session of a row, and repeat it after a transient database error. True if the last run wrote.
 
     Each run is a transaction. A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function
-    also ends when the lease is lost, because another worker may have the row; `even_late` is for a verb that handles this case.
+    also ends when the lease is lost, because another worker may have the row; `after_lease` is for a verb that handles this case.
     The rows of the queries `rows` are read in the lock's round trip; `Db.get` then finds them. Raises database errors that are not
     transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds
     actor = system(row.TASK, row.workspace_id)
-    while not lease.lost.is_set() or (even_late and time.monotonic() < until):
+    while not lease.lost.is_set() or (after_lease and time.monotonic() < until):
         try:
             transact(row.workspace_id, lambda db: verb(lock_and_read(db, row.session_id, actor, *rows)[0]))
         except (Stale, NotFound):

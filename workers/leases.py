@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from models.database import leases as lease
+from models.database import renewals
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
@@ -50,7 +50,7 @@ class _Heartbeat:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.settings = settings()  # read here, because an error would end the thread
-        self.held: dict[tuple[str, int], Lease] = {}
+        self.leases: dict[tuple[str, int], Lease] = {}
         self.reports: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
         self.woke = time.monotonic()
@@ -62,7 +62,7 @@ class _Heartbeat:
             self.woke = time.monotonic()
             time.sleep(self.settings.watch_seconds)
             self.lag = time.monotonic() - self.woke - self.settings.watch_seconds
-            if self.held:
+            if self.leases:
                 self._tick()
             else:
                 self._renew(leash.now())
@@ -78,20 +78,20 @@ class _Heartbeat:
         return max(self.lag, time.monotonic() - self.woke - self.settings.watch_seconds)
 
     def _tick(self) -> None:
-        held = dict(self.held)
-        started = leash.now()  # before the statement: this process must never think that a lease lasts longer than it does
-        due = started - self.renewed >= self.settings.heartbeat_seconds
+        leases = dict(self.leases)
+        start_time = leash.now()  # before the statement: this process must never think that a lease lasts longer than it does
+        due = start_time - self.renewed >= self.settings.heartbeat_seconds
         try:
-            cancelled = (lease.renew if due else lease.look)(held)
+            cancelled = (renewals.renew if due else renewals.look)(leases)
         except Exception as error:  # noqa: BLE001 - the next tick tries again: without this thread all leases end
             log.warning("leases: not renewed (%s)", type(error).__name__)
-            if started - self.renewed > self.settings.lease_seconds:
-                for held_lease in held.values():
+            if start_time - self.renewed > self.settings.lease_seconds:
+                for held_lease in leases.values():
                     held_lease.lose()
             return
         if due:
-            self._renew(started)
-        for (row_id, _), held_lease in held.items():
+            self._renew(start_time)
+        for (row_id, _), held_lease in leases.items():
             if row_id not in cancelled:
                 held_lease.lose()
             elif cancelled[row_id]:
@@ -121,30 +121,30 @@ def worker() -> str:
 def hold(row_id: str, fence: int) -> Iterator[Lease]:
     """Keep the lease on a claimed row until the block ends."""
     new = Lease(row_id, fence)
-    held = _here().held
-    held[(row_id, fence)] = new
+    leases = _here().leases
+    leases[(row_id, fence)] = new
     try:
         yield new
     finally:
-        del held[(row_id, fence)]
+        del leases[(row_id, fence)]
 
 
 @contextmanager
 def reporting(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
     """Store a call's output so far with every heartbeat until the block ends, so that people see it if the worker dies."""
-    stored = ""
+    last_text = ""
 
     def report() -> None:
-        nonlocal stored
+        nonlocal last_text
         text = "".join(output.texts().values())
-        if text in ("", stored):
+        if text in ("", last_text):
             return
         try:
             Attempt.say(call.workspace_id, call.id, call.attempt, text[-KEPT_CHARACTERS:])
         except Exception as error:  # noqa: BLE001 - the leases are more important
             log.warning("call %s: its output so far was not stored (%s)", call.id, type(error).__name__)
             return
-        stored = text
+        last_text = text
 
     reports = _here().reports
     reports[call.id] = report
@@ -169,4 +169,4 @@ def ready(patience: float = 5) -> bool:
 
 def _busy() -> bool:
     heartbeat = _here()
-    return heartbeat.late > settings().max_lag_seconds or len(heartbeat.held) >= settings().turns_in_flight
+    return heartbeat.late > settings().max_lag_seconds or len(heartbeat.leases) >= settings().turns_in_flight

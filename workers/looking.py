@@ -37,8 +37,8 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> str:
         body = {"problem": _SECRETS}
     else:
         body = preview(call.name, workdir.session_root(session_id), json.loads(approval.input))
-    shown = Echoes(call_input.secrets or ()).value(body)
+    evidence = Echoes(call_input.secrets or ()).value(body)
     with transaction(workspace_id) as db:
         if db.get(Approval, approval_id) is not None:
-            Evidence.keep(db, approval_id, session_id, shown)
+            Evidence.keep(db, approval_id, session_id, evidence)
     return f"{call.name}: its preview shows " + ("why it would fail now" if "problem" in body else "its place and change")

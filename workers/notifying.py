@@ -8,7 +8,7 @@ from collections import defaultdict
 from models.database import encryption
 from models.database.rows import Stale
 from models.database.transactions import outbox, transaction
-from models.notices import recipients as notifying
+from models.notices import recipients
 from models.notices.channel import Channel
 from models.notices.notification import Notification, Receipt
 from models.operate.failing import LeftForLater, Row, bounded
@@ -23,7 +23,7 @@ AT_ONCE = 5
 """Most notifications of one kind that this process sends at a time, so that a slow mail server leaves threads for other kinds."""
 HOLD_SECONDS = 5.0
 """How long a thread continues with the notifications of one workspace."""
-_rooms: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: threading.BoundedSemaphore(AT_ONCE))
+_slots: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: threading.BoundedSemaphore(AT_ONCE))
 
 
 @app.task(name="deliver.fan_out", throws=FAILURES)
@@ -31,7 +31,7 @@ def fan_out(change_id: str, workspace_id: str) -> str:
     """Queue, edit or cancel the notifications of an approval that has changed. Returns the outcome."""
     messages = 0
     with bounded("deliver.fan_out", Row(ApprovalChange, change_id, workspace_id)), transaction(workspace_id) as db:
-        messages = notifying.fan_out(db, change_id)
+        messages = recipients.fan_out(db, change_id)
     return did("notifications:", messages) or NOT_CLAIMED
 
 
@@ -49,10 +49,10 @@ def _notify(notification_id: str, workspace_id: str) -> Ends:
     ends: Ends = []
     until = time.monotonic() + HOLD_SECONDS
     with transaction(workspace_id) as db:
-        kind = notifying.kind_of(db, notification_id)
-    room = _rooms[kind]
-    if not kind or not room.acquire(blocking=False):
-        return []  # the threads that have the room continue with due notifications
+        kind = recipients.kind_of(db, notification_id)
+    slot = _slots[kind]
+    if not kind or not slot.acquire(blocking=False):
+        return []  # the threads that have the slot continue with due notifications
     try:
         next_id: str | None = notification_id
         while next_id is not None:
@@ -62,24 +62,24 @@ def _notify(notification_id: str, workspace_id: str) -> Ends:
             except LeftForLater as error:
                 ends.append((FAILED, str(error)))
             with transaction(workspace_id) as db:
-                next_id = notifying.next_due(db, kind)
+                next_id = recipients.next_due(db, kind)
                 if next_id is not None and time.monotonic() >= until:
                     outbox(db).hints.append(Notification.hint_of(next_id, workspace_id))
                     next_id = None
     finally:
-        room.release()
+        slot.release()
     return ends
 
 
 def attempt(notification_id: str, workspace_id: str) -> str:
     """Claim a notification and send it. Returns the attempt's end, which is empty without a claim. Raises LeftForLater."""
-    message: notifying.Message | None = None
+    message: recipients.Message | None = None
     with bounded("deliver.notify", Row(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
-        message = notifying.prepare(db, notification_id, task())
+        message = recipients.prepare(db, notification_id, task())
     return send(message) if message is not None else ""
 
 
-def send(message: notifying.Message) -> str:
+def send(message: recipients.Message) -> str:
     """Send a notification whose lease the caller has, and record the receipt or the error. Returns the attempt's end."""
     notification_id, workspace_id = message.notification.id, message.notification.workspace_id
     outcome = _call(message)
@@ -88,9 +88,9 @@ def send(message: notifying.Message) -> str:
             if message.notice.stage == "test":
                 outbox(db).workspaces.add(workspace_id)  # refreshes the page on which somebody waits for the result
             if not isinstance(outcome, Exception):
-                notifying.finish(db, message, outcome)
+                recipients.finish(db, message, outcome)
                 return SENT
-            row = Notification.held(db, notification_id, message.notification.fence, lock=True)
+            row = Notification.get_held(db, notification_id, message.notification.fence, lock=True)
             if isinstance(outcome, Gone):
                 row.refuse(db, str(outcome))
             else:
@@ -98,11 +98,11 @@ def send(message: notifying.Message) -> str:
             return TRIES_AGAIN if row.status == "queued" else FAILED
     except Stale:  # the attempt took longer than its lease: another attempt has the notification
         with transaction(workspace_id) as db:
-            notifying.resolve_again(db, message)
+            recipients.resolve_again(db, message)
         return LOST
 
 
-def _call(message: notifying.Message) -> Receipt | Gone | Retry:
+def _call(message: recipients.Message) -> Receipt | Gone | Retry:
     """Call the notifier, and return its receipt or its error."""
     channel = message.channel
     try:

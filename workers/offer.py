@@ -15,9 +15,9 @@ from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
 from models.pure.text import words
 from models.settings import settings
+from models.workspace import provider_key
 from models.workspace.provider_key import ProviderKey
-from models.workspace.provider_key import of_workspace as provider_keys
-from models.workspace.toolset import Listed, listed
+from models.workspace.toolset import ToolListing, listings_of
 from workers import charging
 from workers.agent_tools import AgentTools
 from workers.providers import ModelError, ModelRequest, choosing
@@ -30,7 +30,7 @@ class Offer:
 
     agent: dict[str, Any]
     policies: dict[str, Any]
-    listed: dict[str, Listed]
+    listings: dict[str, ToolListing]
     keys: dict[str, ProviderKey]
     """The workspace's own keys by provider."""
     messages: list[dict[str, Any]]
@@ -44,20 +44,20 @@ class Offer:
     """True if the client's own worker runs the built-in tools."""
 
     @classmethod
-    def of(cls, queued: QueuedTurn) -> "Offer":
+    def of(cls, queued_turn: QueuedTurn) -> "Offer":
         """Read the request of a queued turn."""
-        locked, turn = queued.locked, queued.turn
+        locked, turn = queued_turn.locked, queued_turn.turn
         db, session = locked.db, locked.session
         agent, policies = session.agent(db), locked.policies
-        *rows, keys = db.read(*history_reads(session.id), provider_keys())
-        tools, parts = listed(db, agent), history.parts(db, rows)
+        *rows, keys = db.read(*history_reads(session.id), provider_key.of_workspace())
+        tools, parts = listings_of(db, agent), history.parts(db, rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
         by_provider = {key.provider: key for key in keys}
         offer = cls(agent, policies, tools, by_provider, joined(parts), charge, self_hosted=session.self_hosted)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(agent["model"], policies.get("model"), turn.kept)
-            charge = charging.quoted(locked, agent, offer.messages, order) or charge
-            return _fitted(replace(offer, charge=charge), queued, parts, order[0])
+            charge = charging.quote_for(locked, agent, offer.messages, order) or charge
+            return _fitted(replace(offer, charge=charge), queued_turn, parts, order[0])
         return offer
 
     def request(self, tools: AgentTools) -> ModelRequest:
@@ -67,7 +67,7 @@ class Offer:
             model=self.agent["model"]["id"],
             system=self.agent["system"] if parallel else _guided(self.agent["system"]),
             messages=self.folding.messages if self.folding else self.messages,
-            tools=tools.offered(),
+            tools=tools.for_model(),
             max_tokens=settings().max_tokens,
             folds=self.folding is not None,
             tokens=self.tokens,
@@ -77,11 +77,11 @@ class Offer:
         )
 
 
-def _fitted(offer: Offer, queued: QueuedTurn, parts: Sequence[Part], first: Candidate) -> Offer:
+def _fitted(offer: Offer, queued_turn: QueuedTurn, parts: Sequence[Part], first: Candidate) -> Offer:
     """Return the offer, shortened or with `folding` if it would not fit into the window of the model that is tried first."""
-    locked, tokens = queued.locked, offer.charge.usage.context_tokens
+    locked, tokens = queued_turn.locked, offer.charge.usage.context_tokens
     window = window_of(first.entry, first.model, locked.now)
-    fitting, folding = fit(locked, queued.turn, parts, tokens=tokens, window=window)
+    fitting, folding = fit(locked, queued_turn.turn, parts, tokens=tokens, window=window)
     if fitting is parts and not folding:
         return replace(offer, tokens=tokens)
     messages = joined(fitting)

@@ -63,13 +63,13 @@ def plain(text: object) -> str:
     return text if isinstance(text, str) and _PLAIN.fullmatch(text) else "other"
 
 
-def counted(pairs: Iterable[tuple[str, str]]) -> str:
+def counts_in_words(pairs: Iterable[tuple[str, str]]) -> str:
     """Return statuses and names as one text: `asked 2: bash, edit; queued 1: read`. An empty name is only counted."""
     texts = []
     for status, group in groupby(sorted(pairs), key=lambda pair: pair[0]):
         names = [name for _, name in group]
-        shown = ", ".join(dict.fromkeys(filter(None, names)))
-        texts.append(f"{status} {len(names)}" + (f": {shown}" if shown else ""))
+        names_in_words = ", ".join(dict.fromkeys(filter(None, names)))
+        texts.append(f"{status} {len(names)}" + (f": {names_in_words}" if names_in_words else ""))
     return "; ".join(texts)
 
 
@@ -81,7 +81,7 @@ SENT, TRIES_AGAIN, FAILED = "sent", "tries again", "failed"
 
 def of_several(ends: Ends) -> Outcome:
     """Return the outcome of a task with several rows: a failure if a row failed for good, else a retry if one is queued again."""
-    words, kinds = counted(ends)[:LONGEST], {end for end, _ in ends}
+    words, kinds = counts_in_words(ends)[:LONGEST], {end for end, _ in ends}
     if FAILED in kinds:
         return Failed(words)
     return Retry(words, exc=Failed(words)) if TRIES_AGAIN in kinds else words or NOT_CLAIMED
@@ -104,7 +104,7 @@ def tell_lost(lost: str) -> None:
         with current_task.app.events.default_dispatcher(hostname=worker) as events:
             events.send("task-failed", uuid=lost_id, exception=repr(Failed("lost: its worker died, or was cut off")))
     except Exception as error:  # noqa: BLE001 - the row is taken back: only Flower's line is wrong
-        log.warning("task %s: its loss was not sent (%s)", lost_id, type(error).__name__)
+        log.warning("task %s: the event of its loss was not sent (%s)", lost_id, type(error).__name__)
 
 
 def did(verb: str, count: int) -> str:
@@ -161,10 +161,10 @@ class Sweep(Task):
         self._send("task-failed", exception=type(exc).__name__, traceback="")
 
     def _send(self, end: str, **fields: Any) -> None:
-        began, ended = self.request.began, time.time()
+        began, end_time = self.request.began, time.time()
         first = {"name": self.name, "args": self.request.argsrepr or "()", "kwargs": self.request.kwargsrepr or "{}"}
         try:
-            for kind, at, more in (("task-received", began, first), ("task-started", began, {}), (end, ended, fields)):
+            for kind, at, more in (("task-received", began, first), ("task-started", began, {}), (end, end_time, fields)):
                 self.send_event(kind, retry=False, timestamp=at, **more)
         except Exception as error:  # noqa: BLE001 - the sweep has done its work: only its line is missing
             log.warning("%s: its events were not sent (%s)", self.name, type(error).__name__)

@@ -8,7 +8,7 @@ from models.database.transactions import transaction
 from models.pure.naming import OURS
 from models.settings import settings
 from models.workspace import toolset
-from models.workspace.toolset import Listed
+from models.workspace.toolset import ToolListing
 
 log = logging.getLogger(__name__)
 
@@ -28,29 +28,29 @@ class ServerAway(Exception):
         """True if a retry may help. Missing credentials need an operator."""
 
 
-def looked_up(workspace_id: str, agent: Mapping[str, Any], known: Mapping[str, Listed]) -> dict[str, Listed]:
+def current_listings(workspace_id: str, agent: Mapping[str, Any], listings: Mapping[str, ToolListing]) -> dict[str, ToolListing]:
     """Return the listings of the agent's MCP servers. Asks servers whose listing is missing or old. Raises ServerAway.
 
     If a server does not answer, its old listing stays in use: the server may be back when a tool is called.
     """
     addresses = {server["name"]: server["url"] for server in agent.get("mcp_servers") or ()}
     for name, address in addresses.items():
-        if address.startswith(OURS) and name not in known:
+        if address.startswith(OURS) and name not in listings:
             raise ServerAway(name, "connection", f"No worker has announced the toolset {address.removeprefix(OURS)}.")
-    old = [name for name, address in addresses.items() if not address.startswith(OURS) and _is_old(known.get(name))]
+    old = [name for name, address in addresses.items() if not address.startswith(OURS) and _is_old(listings.get(name))]
     if not old:
-        return dict(known)
+        return dict(listings)
     for name in old:
-        _refresh(workspace_id, name, addresses[name], known.get(name))
+        _refresh(workspace_id, name, addresses[name], listings.get(name))
     with transaction(workspace_id) as db:
-        return toolset.listed(db, agent)
+        return toolset.listings_of(db, agent)
 
 
-def _is_old(listed: Listed | None) -> bool:
-    return listed is None or listed.age is None or listed.age > settings().mcp_listing_seconds
+def _is_old(listing: ToolListing | None) -> bool:
+    return listing is None or listing.age is None or listing.age > settings().mcp_listing_seconds
 
 
-def _refresh(workspace_id: str, name: str, url: str, old: Listed | None) -> None:
+def _refresh(workspace_id: str, name: str, url: str, old: ToolListing | None) -> None:
     from workers.tools.mcp import servers  # imports take half a second, and most processes have no MCP servers
     from workers.tools.mcp.calling import Unreachable
     from workers.tools.mcp.listing import listing

@@ -82,18 +82,18 @@ def dispatch() -> str:
         _fill("deliver", queued.change_hints),
         _fill("deliver", partial(queued.hints, Notification)),
     ]  # their workers go on alone
-    sent, more = sum(batch.sent for batch in (*first, *once)), any(batch.more for batch in first)
+    hints, more = sum(batch.hints for batch in (*first, *once)), any(batch.more for batch in first)
     while more and time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
         batches = _send_hints()
-        sent, more = sent + sum(batch.sent for batch in batches), any(batch.more for batch in batches)
-    return did("sent hints again:", sent)
+        hints, more = hints + sum(batch.hints for batch in batches), any(batch.more for batch in batches)
+    return did("sent hints again:", hints)
 
 
 class _Batch(NamedTuple):
     """The hints that a queue got."""
 
-    sent: int
+    hints: int
     more: bool
     """True if more may wait."""
 
@@ -197,10 +197,10 @@ def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> str
     total = 0
     for session_id, workspace_id in failure.to_retry(_OF_SESSION, due.BATCH):
         with isolated(_OF_SESSION, session_id, workspace_id):
-            released = release_waiting(workspace_id, session_id)
-            if released is not None:
+            calls = release_waiting(workspace_id, session_id)
+            if calls is not None:
                 failure.recovered(_OF_SESSION, session_id, workspace_id)
-                total += released
+                total += calls
     for grant in due.new_grants(grant_id):
         with isolated("release_granted", grant.id, grant.workspace_id):
             total += _release_for(grant)
@@ -268,7 +268,7 @@ def report() -> str:
     return tally.report()
 
 
-_seals = seal_sweep.Sweep()
+_seals = seal_sweep.SealSweep()
 
 
 @app.task(name="sweep.seal_audit", base=Sweep)

@@ -26,7 +26,7 @@ from models.settings import settings
 from models.workspace import toolset
 from workers import leases
 from workers.celery import app
-from workers.keeping import keep
+from workers.keeping import commit_with_retry
 from workers.leases import Lease
 from workers.outcome import BUSY, FAILURES, LONGEST, LOST, NOT_CLAIMED, Sweep, did, task
 from workers.tools import execution, sources
@@ -48,20 +48,20 @@ def run(call_id: str, session_id: str, workspace_id: str) -> str:
     """Make one attempt at one call. A late, repeated or wrong message claims nothing. Returns the outcome."""
     outcome = NOT_CLAIMED
     with bounded("tool.run", Row(ToolCall, call_id, workspace_id, session_id)):
-        claimed = _claim(call_id, session_id, workspace_id)
-        outcome = claimed if isinstance(claimed, str) else f"{claimed.call.name}: {_attempt(claimed)}"
+        claim = _claim(call_id, session_id, workspace_id)
+        outcome = claim if isinstance(claim, str) else f"{claim.call.name}: {_attempt(claim)}"
     return outcome[:LONGEST]
 
 
-def _attempt(claimed: ClaimedCall) -> str:
+def _attempt(claimed_call: ClaimedCall) -> str:
     """Run a claimed call, and record its end. If the call cannot begin, it is queued again, and the error goes on.
 
     Returns the outcome.
     """
-    call = claimed.call
+    call = claimed_call.call
     with leases.hold(call.id, call.fence) as lease:
         try:
-            ready = _prepare(claimed, _context(claimed, lease))
+            ready = _prepare(claimed_call, _context(claimed_call, lease))
         except Exception:
             _put_back(call, lease)
             raise
@@ -69,7 +69,7 @@ def _attempt(claimed: ClaimedCall) -> str:
             return _finish(call, lease, ready)
         with leases.reporting(call, ready.context.output):
             try:
-                outcome = _execute(ready, claimed.input.input)
+                outcome = _execute(ready, claimed_call.input.input)
             except OutcomeUnknown as unknown:
                 return _lose(call, lease, str(unknown))
             return _finish(call, lease, outcome)
@@ -78,12 +78,12 @@ def _attempt(claimed: ClaimedCall) -> str:
 @app.task(name="tool.tidy", base=Sweep)
 def tidy() -> str:
     """Remove the files of deleted sessions. Runs on tools workers, which mount the workdirs."""
-    removed = 0
+    count = 0
     for some in workdir.sessions(_LOOKED_UP_AT_ONCE):
         for session_id in sessions.gone(some):
             workdir.remove(session_id)
-            removed += 1
-    return did("removed files of", removed)
+            count += 1
+    return did("removed files of", count)
 
 
 def list_changed(address: str) -> None:
@@ -105,15 +105,15 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> ClaimedCall | st
     storage_id = workdir.storage_id(settings().workdir_root)
 
     def claim(db: Db, files: Files) -> ClaimedCall | Unresolved | None:
-        queued = queued_call(db, session_id, call_id)
-        return queued.claim(_worker_for(queued.call, storage_id), files) if queued else None
+        queued_row = queued_call(db, session_id, call_id)
+        return queued_row.claim(_worker_for(queued_row.call, storage_id), files) if queued_row else None
 
-    claimed = transact(workspace_id, lambda db: claim(db, UNSEEN))
-    if isinstance(claimed, Unresolved):
-        files = _look(session_id, claimed)  # without an open transaction: the files may be on a slow disk
-        claimed = transact(workspace_id, lambda db: claim(db, files))
-    if isinstance(claimed, ClaimedCall):
-        return claimed
+    result = transact(workspace_id, lambda db: claim(db, UNSEEN))
+    if isinstance(result, Unresolved):
+        files = _look(session_id, result)  # without an open transaction: the files may be on a slow disk
+        result = transact(workspace_id, lambda db: claim(db, files))
+    if isinstance(result, ClaimedCall):
+        return result
     return NOT_CLAIMED  # also if the rules changed while this worker looked: a later hint claims the call
 
 
@@ -131,10 +131,10 @@ def _worker_for(call: ToolCall, storage_id: str) -> Worker:
 def _look(session_id: str, unresolved: Unresolved) -> Files:
     """Look at the session's files for a claim."""
     files, git_line = workdir.session_root(session_id) / "files", unresolved.git_line
-    return Files(_resolved(files, unresolved.paths), git_look.may_run_programs(files, git_line) if git_line else None)
+    return Files(_resolve_paths(files, unresolved.paths), git_look.may_run_programs(files, git_line) if git_line else None)
 
 
-def _resolved(files: Path, texts: Iterable[str]) -> dict[str, str | ToolError]:
+def _resolve_paths(files: Path, texts: Iterable[str]) -> dict[str, str | ToolError]:
     """Return the place in the session's files, or the error, for each path."""
     places: dict[str, str | ToolError] = {}
     for path in texts:
@@ -145,19 +145,19 @@ def _resolved(files: Path, texts: Iterable[str]) -> dict[str, str | ToolError]:
     return places
 
 
-def _context(claimed: ClaimedCall, lease: Lease) -> ToolContext:
-    call, question, answers = claimed.call, claimed.input.question or {}, claimed.input.answers
+def _context(claimed_call: ClaimedCall, lease: Lease) -> ToolContext:
+    call, question, answers = claimed_call.call, claimed_call.input.question or {}, claimed_call.input.answers
     return ToolContext(
         call_id=call.id,
         session_id=call.session_id,
         workspace_id=call.workspace_id,
-        principal=claimed.by,
+        principal=claimed_call.by,
         root=workdir.session_root(call.session_id),
         seconds=settings().tool_seconds,
         attempt=call.attempt,
         answers=Answers(answers, question.get("state")) if answers else None,
-        judged=claimed.places,
-        stored=partial(StoredResult.read, call.workspace_id, call.session_id),
+        path_targets=claimed_call.places,
+        stored_result=partial(StoredResult.read, call.workspace_id, call.session_id),
         cancelled=lease.cancelled,
     )
 
@@ -169,21 +169,21 @@ class _Ready(NamedTuple):
     context: ToolContext
 
 
-def _prepare(claimed: ClaimedCall, context: ToolContext) -> _Ready | Outcome:
+def _prepare(claimed_call: ClaimedCall, context: ToolContext) -> _Ready | Outcome:
     """Return the tool that can begin, or the result of a call that must not. The input must have the hash that was judged, shown
     and decided.
 
     Nothing here has an effect, so a call that fails here did not begin.
     """
-    call = claimed.call
+    call = claimed_call.call
     serves = sources.serves(call.address, call.workspace_id)
-    tool = sources.find(call.name, call.address, call.tool, claimed.entry) if serves else None
-    if tool is None or not is_digest(claimed.input.input, call.input_sha256):
+    tool = sources.find(call.name, call.address, call.tool, claimed_call.entry) if serves else None
+    if tool is None or not is_digest(claimed_call.input.input, call.input_sha256):
         problem = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return Outcome(text(problem), is_error=True)
     # A toolset's function may follow the paths by itself, so they are resolved once more right before the call.
-    places = {path: place for path, place in context.judged.items() if isinstance(place, str)}
-    if call.address and _resolved(context.workdir, places) != places:
+    places = {path: place for path, place in context.path_targets.items() if isinstance(place, str)}
+    if call.address and _resolve_paths(context.workdir, places) != places:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
     return _Ready(tool, context)
@@ -209,15 +209,15 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
     def verb(locked: Locked) -> None:
         nonlocal words
         try:
-            held = ToolCall.held(locked.db, call.id, call.fence)
+            row = ToolCall.get_held(locked.db, call.id, call.fence)
         except Stale:
             late_result(locked, call.id, call.attempt, outcome)
             return
-        finish_call(locked, held, outcome)
-        words = f"{held.status}, with an error" if held.is_error else held.status
+        finish_call(locked, row, outcome)
+        words = f"{row.status}, with an error" if row.is_error else row.status
 
     try:
-        keep(call, lease, verb, CallInput.about(call.id), even_late=True)
+        commit_with_retry(call, lease, verb, CallInput.about(call.id), after_lease=True)
     except Exception as error:
         # The effect has happened, so at least the call's end is stored.
         log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)
@@ -229,9 +229,9 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
 
 def _put_back(call: ToolCall, lease: Lease) -> None:
     def verb(locked: Locked) -> None:
-        put_back_call(locked, ToolCall.held(locked.db, call.id, call.fence))
+        put_back_call(locked, ToolCall.get_held(locked.db, call.id, call.fence))
 
-    keep(call, lease, verb)
+    commit_with_retry(call, lease, verb)
 
 
 def _lose(call: ToolCall, lease: Lease, why: str) -> str:
@@ -240,9 +240,9 @@ def _lose(call: ToolCall, lease: Lease, why: str) -> str:
 
     def verb(locked: Locked) -> None:
         nonlocal words
-        held = ToolCall.held(locked.db, call.id, call.fence)
-        lose_call(locked, held, why)
-        words = f"{held.status}: nobody knows how it ended"
+        row = ToolCall.get_held(locked.db, call.id, call.fence)
+        lose_call(locked, row, why)
+        words = f"{row.status}: nobody knows how it ended"
 
-    keep(call, lease, verb)
+    commit_with_retry(call, lease, verb)
     return words

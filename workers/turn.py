@@ -26,7 +26,7 @@ from models.settings.providers import registry
 from workers import charging, enqueue, leases, server_tools
 from workers.agent_tools import AgentTools
 from workers.celery import app
-from workers.keeping import keep
+from workers.keeping import commit_with_retry
 from workers.leases import Lease
 from workers.offer import Offer
 from workers.outcome import (
@@ -36,14 +36,14 @@ from workers.outcome import (
     NOT_CLAIMED,
     Outcome,
     conclude,
-    counted,
+    counts_in_words,
     failed,
     plain,
     task,
     tries_again,
 )
-from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
-from workers.providers.choosing import Answer, Unanswered
+from workers.providers import Consumption, ModelError, ModelRequest, Unwanted, choosing, provider_for
+from workers.providers.choosing import NoReply, ServedReply
 
 log = logging.getLogger(__name__)
 
@@ -97,10 +97,10 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> str:
 
 def attempt(turn_id: str, session_id: str, workspace_id: str) -> Outcome:
     """Make one model call, from claim to checkpoint. A late, repeated or wrong message claims nothing. Returns the outcome."""
-    claimed = _claim(turn_id, session_id, workspace_id)
-    if not isinstance(claimed, _Claimed):
-        return claimed
-    turn, offer = claimed.turn, claimed.offer
+    claim = _claim(turn_id, session_id, workspace_id)
+    if not isinstance(claim, _Claimed):
+        return claim
+    turn, offer = claim.turn, claim.offer
     with leases.hold(turn.id, turn.fence) as lease:
         ours = _Attempt(turn, offer, lease)
         if offer.folding and turn.folds >= MOST_FOLDS:
@@ -114,71 +114,71 @@ def _work(attempt: _Attempt) -> Outcome:
     turn, offer = attempt.turn, attempt.offer
     began = turn.started_at or datetime.now(UTC)
     try:
-        listed = server_tools.looked_up(turn.workspace_id, offer.agent, offer.listed)
-        tools = AgentTools.of(offer.agent, offer.policies, listed, self_hosted=offer.self_hosted)
-        answer = _ask(attempt, offer.request(tools))
+        listings = server_tools.current_listings(turn.workspace_id, offer.agent, offer.listings)
+        tools = AgentTools.of(offer.agent, offer.policies, listings, self_hosted=offer.self_hosted)
+        served_reply = _ask(attempt, offer.request(tools))
     except Unwanted as end:
-        _correct(turn, charging.spent(offer.charge, end.spent, began))
+        _correct(turn, charging.charges_without_reply(offer.charge, end.consumptions, began))
         return LOST
     except server_tools.ServerAway as away:
         return _fail(attempt, TurnFailure(away.type, str(away), retryable=away.passes, server=away.server)) or LOST
-    except Unanswered as unanswered:
-        charges = charging.spent(offer.charge, unanswered.spent, began)
-        return _fail_by_model(attempt, unanswered.error, charges, None if offer.folding else unanswered.served)
-    charges = charging.charged(offer.charge, answer, began)
+    except NoReply as no_reply:
+        charges = charging.charges_without_reply(offer.charge, no_reply.consumptions, began)
+        return _fail_by_model(attempt, no_reply.error, charges, None if offer.folding else no_reply.served)
+    charges = charging.charges_of_reply(offer.charge, served_reply, began)
     if offer.folding:
-        return _fold(attempt, offer.folding, answer, charges)
-    return _checkpoint(attempt, tools, answer, charges)
+        return _fold(attempt, offer.folding, served_reply, charges)
+    return _checkpoint(attempt, tools, served_reply, charges)
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outcome:
     if not leases.ready():
         return BUSY
-    claimed: _Claimed | Outcome = NOT_CLAIMED
+    claim: _Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
-        if queued := queued_turn(db, session_id, turn_id):
-            offer = Offer.of(queued)
-            if turn := queued.claim(leases.worker(), offer.charge, task()):
-                claimed = _Claimed(turn, offer)
-    return claimed
+        if queued_row := queued_turn(db, session_id, turn_id):
+            offer = Offer.of(queued_row)
+            if turn := queued_row.claim(leases.worker(), offer.charge, task()):
+                claim = _Claimed(turn, offer)
+    return claim
 
 
-def _ask(attempt: _Attempt, request: ModelRequest) -> Answer:
+def _ask(attempt: _Attempt, request: ModelRequest) -> ServedReply:
     """Return the reply of the agent's model, or of an alternative. The session's readers get the text while the model writes."""
     turn, offer = attempt.turn, attempt.offer
     pusher = _Pusher(turn.session_id, attempt.message_id, attempt.lease)
     try:
         order = choosing.candidates(offer.agent["model"], offer.policies.get("model"), turn.kept)
-        answer = choosing.ask(order, request, offer.keys, pusher.check if request.folds else pusher.on_text)
-        _check_answerable(answer)
-        return answer
+        served_reply = choosing.ask(order, request, offer.keys, pusher.check if request.folds else pusher.on_text)
+        _check_calls(served_reply)
+        return served_reply
     except ModelError as error:
-        raise Unanswered(error, None) from error
-    except (Unanswered, Unwanted):
+        raise NoReply(error, None) from error
+    except (NoReply, Unwanted):
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
         log.exception("turn %s: the provider failed", turn.id)
-        raise Unanswered(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
+        raise NoReply(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
 
 
-def _check_answerable(answer: Answer) -> None:
-    """Check that each call of the reply has an id and a name that are strings. Raises Unanswered."""
-    for block in answer.reply.content:
+def _check_calls(served_reply: ServedReply) -> None:
+    """Check that each call of the reply has an id and a name that are strings. Raises NoReply."""
+    for block in served_reply.reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
             error = ModelError("failed", "The model's reply holds a tool call without an id or a name.")
-            place = answer.served.provider, answer.served.model
-            raise Unanswered(error, None, [*answer.spent, Spent(place, answer.reply.usage)])
+            place = served_reply.served.provider, served_reply.served.model
+            raise NoReply(error, None, [*served_reply.consumptions, Consumption(place, served_reply.reply.usage)])
 
 
-def _checkpoint(attempt: _Attempt, tools: AgentTools, answer: Answer, charges: list[Charge]) -> Outcome:
-    turn, reply = attempt.turn, answer.reply
+def _checkpoint(attempt: _Attempt, tools: AgentTools, served_reply: ServedReply, charges: list[Charge]) -> Outcome:
+    turn, reply = attempt.turn, served_reply.reply
     outcome: Outcome = LOST
 
     def verb(locked: Locked) -> None:
         nonlocal outcome
-        step = checkpoint(locked, Turn.held(locked.db, turn.id, turn.fence), to_store)
-        calls = counted((call.status, "" if call.status == "refused" else call.name) for call in step.calls)
+        step = checkpoint(locked, Turn.get_held(locked.db, turn.id, turn.fence), to_store)
+        calls = counts_in_words((call.status, "" if call.status == "refused" else call.name) for call in step.calls)
         outcome = failed(step.error) if step.error else calls or f"replied: {plain(reply.stop_reason)}"
 
     try:
@@ -189,9 +189,9 @@ def _checkpoint(attempt: _Attempt, tools: AgentTools, answer: Answer, charges: l
             charges=charges,
             proposals=tools.proposals(reply.content),
             message_id=attempt.message_id,
-            served=answer.served,
+            served=served_reply.served,
         )
-        if keep(turn, attempt.lease, verb):
+        if commit_with_retry(turn, attempt.lease, verb):
             return outcome
         _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
@@ -201,14 +201,14 @@ def _checkpoint(attempt: _Attempt, tools: AgentTools, answer: Answer, charges: l
     return LOST
 
 
-def _fold(attempt: _Attempt, folding: Folding, answer: Answer, charges: list[Charge]) -> Outcome:
-    turn, content = attempt.turn, storable(answer.reply.content[0])
+def _fold(attempt: _Attempt, folding: Folding, served_reply: ServedReply, charges: list[Charge]) -> Outcome:
+    turn, content = attempt.turn, storable(served_reply.reply.content[0])
 
     def fold(locked: Locked) -> None:
-        held = Turn.held(locked.db, turn.id, turn.fence)
-        folds.fold(locked, held, folding, Summary(content, charges, answer.served))
+        row = Turn.get_held(locked.db, turn.id, turn.fence)
+        folds.fold(locked, row, folding, Summary(content, charges, served_reply.served))
 
-    if keep(turn, attempt.lease, fold):
+    if commit_with_retry(turn, attempt.lease, fold):
         return "folded older turns"
     _correct(turn, charges)
     return LOST
@@ -245,22 +245,22 @@ def _fail(attempt: _Attempt, failure: TurnFailure, code: str = "") -> Outcome | 
 
     def verb(locked: Locked) -> None:
         nonlocal outcome
-        held = Turn.held(locked.db, turn.id, turn.fence)
-        fail_turn(locked, held, failure)
+        row = Turn.get_held(locked.db, turn.id, turn.fence)
+        fail_turn(locked, row, failure)
         name = code or failure.kind
-        outcome = tries_again(name) if held.status == "queued" else failed(name)
+        outcome = tries_again(name) if row.status == "queued" else failed(name)
 
-    return outcome if keep(turn, attempt.lease, verb) else None
+    return outcome if commit_with_retry(turn, attempt.lease, verb) else None
 
 
 def _correct(turn: Turn, charges: list[Charge]) -> None:
-    """Replace the estimated usage of an attempt that ended, or was taken back, while the model answered."""
+    """Replace the estimated usage of an attempt that ended, or was taken back, while the model wrote."""
 
     def correct_usage(locked: Locked) -> None:
         turns.correct_usage(locked, turn, charges)
 
     try:
-        keep(turn, Lease(turn.id, turn.fence), correct_usage)
+        commit_with_retry(turn, Lease(turn.id, turn.fence), correct_usage)
     except Exception as error:  # noqa: BLE001 - the estimate stays
         log.warning("turn %s: its usage stays an estimate (%s)", turn.id, type(error).__name__)
 
@@ -274,7 +274,7 @@ class _Pusher:
         self.frames: list[EventStart | EventDelta] = [start]
         self.pieces: dict[int, list[str]] = {}
         self.offset = 0
-        self.sent = time.monotonic()
+        self.last_push = time.monotonic()
 
     def check(self, _index: int, _piece: str) -> None:
         """Ignore a piece of text. Raises Unwanted if nobody waits for the reply any more."""
@@ -285,7 +285,7 @@ class _Pusher:
         """Add a piece of the text block `index`, and send all pieces when it is time. Raises Unwanted as `check` does."""
         self.check(index, piece)
         self.pieces.setdefault(index, []).append(piece)
-        if time.monotonic() - self.sent >= settings().delta_seconds:
+        if time.monotonic() - self.last_push >= settings().delta_seconds:
             self._push()
 
     def _push(self) -> None:
@@ -296,4 +296,4 @@ class _Pusher:
             self.frames.append(EventDelta(type="event_delta", event_id=event_id, delta=delta, offset=offset))
             self.offset += len(text)
         enqueue.publish([], {self.session_id: {"frames": self.frames}})
-        self.frames, self.pieces, self.sent = [], {}, time.monotonic()
+        self.frames, self.pieces, self.last_push = [], {}, time.monotonic()

@@ -15,7 +15,7 @@ from api.cli.main import as_json, data_dir
 
 if TYPE_CHECKING:
     from models.audit.seal_key import PublicKey, SealKey
-    from models.audit.verifying import Head, Report
+    from models.audit.verifying import AuditReport, Head
 
 a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 public_key = click.option(
@@ -54,7 +54,7 @@ def audit_verify(
     from models.audit import verifying
 
     keys = _keys(public_keys, own=file is None)
-    expected: Expected = {"kept": _kept(kept) if kept else None, "signed_since": _time(signed_since) if signed_since else None}
+    expected: Expected = {"kept_head": _kept(kept) if kept else None, "signed_since": _time(signed_since) if signed_since else None}
     if file is None:
         with database_errors():
             workspace_id = find_workspace(workspace)
@@ -134,7 +134,7 @@ def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
             head = SignedHead.newest(db, workspace_id)
     if head is None:
         raise click.ClickException("no seal is signed yet: set ASSENT_AUDIT_KEY_FILE, and have beat and the workers run")
-    keys = [key.text for key in seal_key.known() if key.id == head.key_id]
+    keys = [key.text for key in seal_key.trusted_keys() if key.id == head.key_id]
     fields = asdict(head) | {"public_key": keys[0] if keys else None}
     click.echo(
         json.dumps(fields, default=str, indent=1) if as_json else "\n".join(f"{name:12}  {value}" for name, value in fields.items())
@@ -182,7 +182,7 @@ def audit_adopt(reason: str, workspace: str | None, yes: bool, data_dir: Path) -
             click.echo(f"The sealer will sign the present audit of {len(workspace_ids)} workspace(s). Its heads are in {file}.")
             if not yes:
                 click.confirm("Have you verified that audit?", abort=True)
-            with signed_heads.opened(file, make_anew=True, seconds=10) as heads:
+            with signed_heads.open_file(file, make_anew=True, seconds=10) as heads:
                 for workspace_id in workspace_ids:
                     before, now = adoption.adopt(caller(workspace_id), text, key, heads)
                     was = f"act {before[0]}, {before[1]}" if before else "none"
@@ -196,7 +196,7 @@ def audit_adopt(reason: str, workspace: str | None, yes: bool, data_dir: Path) -
 class Expected(TypedDict):
     """Facts that the auditor knows from another source."""
 
-    kept: "Head | None"
+    kept_head: "Head | None"
     signed_since: datetime | None
 
 
@@ -237,7 +237,7 @@ def _keys(options: tuple[str, ...], *, own: bool) -> "list[PublicKey]":
     try:
         if options or not own:
             return [seal_key.read_public(Path(key).read_text("ascii") if Path(key).is_file() else key) for key in options]
-        return seal_key.known()
+        return seal_key.trusted_keys()
     except (OSError, ValueError) as error:
         raise click.ClickException(f"the key: {error}") from None
 
@@ -252,7 +252,7 @@ def _kept(file: Path) -> "Head":
         raise click.ClickException(f"{file} is not an output of `assent audit head --json`") from None
 
 
-def _lines(report: "Report") -> Iterator[str]:
+def _lines(report: "AuditReport") -> Iterator[str]:
     """Yield the report's lines, for people."""
     yield f"{report.acts} acts in {report.chains} chains of workspace {report.workspace_id}, {report.seals} seals."
     for problem in report.problems:

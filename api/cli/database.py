@@ -115,7 +115,7 @@ def roles() -> None:
 def migrate(data_dir: Path) -> None:
     """Migrate the database's schema to this release. Opens the database itself (DATABASE_OWNER_URL)."""
     from deploy.checks import check_owner
-    from deploy.folder import Refused
+    from deploy.folder import CannotStart
     from deploy.migrate import migrate as run
 
     use(data_dir)
@@ -125,7 +125,7 @@ def migrate(data_dir: Path) -> None:
     try:
         check_owner("DATABASE_OWNER_URL", url)
         run(url)
-    except Refused as refused:
+    except CannotStart as refused:
         raise click.ClickException(str(refused)) from refused
     click.echo("The schema is that of this release, or a newer one that serves it.")
 

@@ -69,7 +69,7 @@ def _person() -> PersonPrincipal:
 
 def _known(key: str, address: str | None) -> Principal | None:
     """Return the principal of this key. Raises TooMany, without a look-up, after too many unknown keys from this address."""
-    if key_lookup.seen(key) or not well_formed(key):
+    if key_lookup.was_accepted(key) or not well_formed(key):
         return key_lookup.authenticate(key, address)
     limits.take_guess(address)
     principal = key_lookup.authenticate(key, address)

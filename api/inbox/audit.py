@@ -10,7 +10,7 @@ from api.inbox.blueprint import inbox, page
 from api.v1.audit.requests import AuditList, AuditVerify
 from api.v1.audit.routes import JSON_LINES, listed, verified
 from models.audit import text, verifying
-from models.audit.verifying import Report
+from models.audit.verifying import AuditReport
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -48,7 +48,7 @@ def export() -> Response:
     return Response(verifying.export(person.workspace_id, now, texts=True), mimetype=JSON_LINES, headers=headers)
 
 
-def _drawn(db: Db, report: Report | None = None, refusal: str = "") -> Page:
+def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Page:
     filters = {name: value for name in (*_FILTERS, "page") if (value := request.args.get(name))}
     dates = {name: f"{value}T00:00:00Z" for name, value in filters.items() if name.startswith("created_at") and "T" not in value}
     try:

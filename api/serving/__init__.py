@@ -158,7 +158,7 @@ def on_starting(arbiter: Any) -> None:
     refuse_needless("web")
     try:
         issuer.check()
-    except issuer.Misconfigured as error:
+    except issuer.IssuersMisconfigured as error:
         raise SystemExit(f"assent: {error}") from None
 
 

@@ -20,7 +20,7 @@ def install(app: Flask) -> None:
 
     try:
         issuer.check()
-    except issuer.Misconfigured as error:
+    except issuer.IssuersMisconfigured as error:
         raise SystemExit(f"assent: {error}") from None
     for pages in (account, connecting, oidc, passkeys, passwords, routes, slack):
         assert pages, "its import adds its routes"

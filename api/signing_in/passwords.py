@@ -11,7 +11,7 @@ from api.door.errors import Denied
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.routes import sign_in_page
 from models.people import password
-from models.people.person import MAX_EMAIL, spelled
+from models.people.person import MAX_EMAIL, spelling_of
 from models.people.principal import PersonPrincipal
 from models.settings import settings
 
@@ -28,7 +28,7 @@ def sign_in_by_password() -> Response:
     """
     check_allowed()
     pages.check_form()
-    email = spelled(request.form.get("email", "")[:MAX_EMAIL])
+    email = spelling_of(request.form.get("email", "")[:MAX_EMAIL])
     place = pages.local(request.form.get("next"))
     limits.take_attempt(email)
     begun = time.monotonic()

@@ -19,7 +19,7 @@ def _unrepeated(names: list[str]) -> list[str]:
 
 
 def _known_provider(name: str) -> str:
-    if providers.named(name) is None:
+    if providers.provider_named(name) is None:
         known = ", ".join(entry.name for entry in providers.registry())
         raise ValueError(f"there is no provider {name[:80]!r} on this server: use {known}.")
     return name

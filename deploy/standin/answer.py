@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from deploy.standin.script import Block, Fault, Reply, read
+from deploy.standin.script import Block, Fault, ScriptedReply, read
 
 RUN_LIKE = re.compile(r"\b(run|execute|command|shell|bash|terminal|list|files?|tools?|try|check)\b", re.IGNORECASE)
 DEMO_CALL = '{"command": "echo \'Hello from a tool call.\'"}'
@@ -20,7 +20,7 @@ GREETING = (
 
 
 @dataclass(frozen=True)
-class Place:
+class ScriptPlace:
     """A conversation's state: the prompt, the number of replies since, and the last results."""
 
     prompt: str
@@ -28,7 +28,7 @@ class Place:
     results: list[dict[str, Any]]
 
 
-def next_reply(body: dict[str, Any]) -> Reply:
+def next_reply(body: dict[str, Any]) -> ScriptedReply:
     """Return the reply to a valid request. Raises `script.UnreadableError`."""
     place = _place(body["messages"])
     replies = read(place.prompt)
@@ -40,7 +40,7 @@ def next_reply(body: dict[str, Any]) -> Reply:
     return _after(place)
 
 
-def fault_due(reply: Reply, tries: int) -> Fault | None:
+def fault_due(reply: ScriptedReply, tries: int) -> Fault | None:
     """Return the fault of attempt number `tries` (from 0) at this reply, or None."""
     for fault in reply.faults:
         if tries < fault.times:
@@ -62,7 +62,7 @@ def texts(content: Any) -> list[str]:
     return [block["text"] for block in content or [] if block["type"] == "text"]
 
 
-def _place(messages: list[dict[str, Any]]) -> Place:
+def _place(messages: list[dict[str, Any]]) -> ScriptPlace:
     prompt, replies = "", 0
     for message in reversed(messages):
         if message["role"] == "assistant":
@@ -72,24 +72,24 @@ def _place(messages: list[dict[str, Any]]) -> Place:
             break
     last = messages[-1]["content"]
     results = [block for block in last if block["type"] == "tool_result"] if isinstance(last, list) else []
-    return Place(prompt, replies, results)
+    return ScriptPlace(prompt, replies, results)
 
 
-def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> Reply:
+def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> ScriptedReply:
     if RUN_LIKE.search(prompt) and any(tool["name"] == "bash" for tool in tools):
         say = Block("text", "I would like to run one harmless command.")
-        return Reply([say, Block("tool_use", DEMO_CALL, "bash")], stop_reason="tool_use")
-    return Reply([Block("text", GREETING)])
+        return ScriptedReply([say, Block("tool_use", DEMO_CALL, "bash")], stop_reason="tool_use")
+    return ScriptedReply([Block("text", GREETING)])
 
 
-def _after(place: Place) -> Reply:
+def _after(place: ScriptPlace) -> ScriptedReply:
     """Return the reply after the script's end. It repeats the last results, if there are any."""
     failed = [result for result in place.results if result.get("is_error")]
-    seen = "\n".join(text for result in failed or place.results for text in texts(result.get("content")))[:2000]
+    results = "\n".join(text for result in failed or place.results for text in texts(result.get("content")))[:2000]
     if failed:
-        say = f"The call was refused or failed, so I stop here and do not try it again. I was told:\n\n{seen}"
+        say = f"The call was refused or failed, so I stop here and do not try it again. I was told:\n\n{results}"
     elif place.results:
-        say = f"Done. The answer was:\n\n{seen}" if seen.strip() else "Done. There was no output."
+        say = f"Done. The answer was:\n\n{results}" if results.strip() else "Done. There was no output."
     else:
         say = "My script is over."
-    return Reply([Block("text", say)])
+    return ScriptedReply([Block("text", say)])

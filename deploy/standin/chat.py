@@ -123,8 +123,8 @@ def _call(call: Any, at: int) -> dict[str, Any]:
     except ValueError:
         raise RefusedError(f"messages[{at}]: the arguments of {call_id} are not JSON") from None
     if call_id.startswith("call_"):
-        signed = call.get("extra_content") == extra_content(function["name"])
-        need(signed, f"Function call is missing a thought_signature in functionCall parts: {function['name']}.")
+        has_signature = call.get("extra_content") == extra_content(function["name"])
+        need(has_signature, f"Function call is missing a thought_signature in functionCall parts: {function['name']}.")
     else:
         need(FOREIGN_ID.fullmatch(call_id), f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.")
         need("extra_content" not in call, "Corrupted thought signature.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from deploy.standin.chat import extra_content
 from deploy.standin.script import Fault
-from deploy.standin.writing import Page, Written, paced
+from deploy.standin.writing import BlockPart, Page, paced
 
 FINISH_REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "stop"}
 
@@ -17,11 +17,11 @@ def stream(page: Page, model: str, usage: dict[str, Any] | None, fault: Fault | 
     head = _head(model, "chat.completion.chunk")
     yield _chunk(head, {"role": "assistant", "content": ""})
     calls = 0
-    for written in page.written:
-        yield written.block.pause
-        yield from _deltas(head, written, calls)
-        calls += written.block.kind == "tool_use"
-        if fault and written is page.written[-1]:
+    for part in page.parts:
+        yield part.block.pause
+        yield from _deltas(head, part, calls)
+        calls += part.block.kind == "tool_use"
+        if fault and part is page.parts[-1]:
             return
     yield page.pause
     if fault:
@@ -30,21 +30,21 @@ def stream(page: Page, model: str, usage: dict[str, Any] | None, fault: Fault | 
         yield _chunk(head, {"refusal": page.explanation})
     yield _chunk(head, {}, FINISH_REASONS[page.stop_reason])
     if usage:
-        yield _event({**head, "choices": [], "usage": counted(page, usage)})
+        yield _event({**head, "choices": [], "usage": usage_of(page, usage)})
     yield b"data: [DONE]\n\n"
 
 
 def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the reply as one completion."""
-    text = "".join("".join(written.pieces) for written in page.written if written.block.kind == "text")
-    calls = [_call(written) for written in page.written if written.block.kind == "tool_use"]
+    text = "".join("".join(part.pieces) for part in page.parts if part.block.kind == "text")
+    calls = [_call(part) for part in page.parts if part.block.kind == "tool_use"]
     reply: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": page.explanation}
     choice = {"index": 0, "message": reply | ({"tool_calls": calls} if calls else {}), "logprobs": None}
     choice["finish_reason"] = FINISH_REASONS[page.stop_reason]
-    return {**_head(model, "chat.completion"), "choices": [choice], "usage": counted(page, usage)}
+    return {**_head(model, "chat.completion"), "choices": [choice], "usage": usage_of(page, usage)}
 
 
-def counted(page: Page, usage: dict[str, Any]) -> dict[str, Any]:
+def usage_of(page: Page, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a Messages request in this wire's terms."""
     read = usage["cache_read_input_tokens"]
     prompt = usage["input_tokens"] + usage["cache_creation_input_tokens"] + read
@@ -61,13 +61,13 @@ def error_event(kind: str, status: int, text: str) -> bytes:
     return _event({"error": {"message": text, "type": kind, "param": None, "code": status}})
 
 
-def _deltas(head: dict[str, Any], written: Written, index: int) -> Iterator[bytes | float]:
-    kind = written.block.kind
+def _deltas(head: dict[str, Any], part: BlockPart, index: int) -> Iterator[bytes | float]:
+    kind = part.block.kind
     if kind == "tool_use":
-        whole = _call(written)
-        opening = {**whole, "index": index, "function": {"name": written.block.name, "arguments": ""}}
+        whole = _call(part)
+        opening = {**whole, "index": index, "function": {"name": part.block.name, "arguments": ""}}
         yield _chunk(head, {"tool_calls": [opening]})
-    yield from paced(written, lambda piece: _chunk(head, _delta(kind, index, piece)))
+    yield from paced(part, lambda piece: _chunk(head, _delta(kind, index, piece)))
 
 
 def _delta(kind: str, index: int, piece: str) -> dict[str, Any]:
@@ -76,10 +76,10 @@ def _delta(kind: str, index: int, piece: str) -> dict[str, Any]:
     return {"reasoning_content" if kind == "thinking" else "content": piece}
 
 
-def _call(written: Written) -> dict[str, Any]:
-    function = {"name": written.block.name, "arguments": "".join(written.pieces)}
-    call_id = "call_" + written.id.partition("_")[2]
-    return {"id": call_id, "type": "function", "function": function, "extra_content": extra_content(written.block.name)}
+def _call(part: BlockPart) -> dict[str, Any]:
+    function = {"name": part.block.name, "arguments": "".join(part.pieces)}
+    call_id = "call_" + part.id.partition("_")[2]
+    return {"id": call_id, "type": "function", "function": function, "extra_content": extra_content(part.block.name)}
 
 
 def _head(model: str, kind: str) -> dict[str, Any]:

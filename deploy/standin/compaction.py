@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from deploy.standin.rules import need
-from deploy.standin.script import Block, Reply
+from deploy.standin.script import Block, ScriptedReply
 from deploy.standin.writing import signature
 
 BETA = "compact-2026-09-04"
@@ -34,14 +34,14 @@ def check(body: dict[str, Any], betas: str) -> None:
     )
 
 
-def reply_to(body: dict[str, Any]) -> Reply | None:
+def reply_to(body: dict[str, Any]) -> ScriptedReply | None:
     """Return the summary, if the request asks for one by the API's parameter or in words; else None."""
     messages = body["messages"]
     if "compaction" in body:
-        return Reply([Block("compaction", _summary(messages))], stop_reason="compaction")
+        return ScriptedReply([Block("compaction", _summary(messages))], stop_reason="compaction")
     last = _texts(messages[-1]["content"])
     if messages[-1]["role"] == "user" and last and _ASKS.match(last[-1]):
-        return Reply([Block("text", _summary(messages[:-1]))])
+        return ScriptedReply([Block("text", _summary(messages[:-1]))])
     return None
 
 

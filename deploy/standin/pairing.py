@@ -8,7 +8,7 @@ from deploy.standin.rules import need
 def check_pairs(messages: list[dict[str, Any]]) -> None:
     """Raise `RefusedError` if a result is missing. Adjacent messages of one role count as one, as in the real API."""
     calls: dict[str, None] = {}
-    seen: set[str] = set()
+    call_ids: set[str] = set()
     for at, role, blocks in _merged(messages):
         if role == "user":
             _check_results(at, blocks, calls)
@@ -17,13 +17,13 @@ def check_pairs(messages: list[dict[str, Any]]) -> None:
             need(False, _unanswered(at - 1, list(calls)))
         for block in blocks:
             if block["type"] == "tool_use":
-                need(block["id"] not in seen, "messages: `tool_use` ids must be unique")
-                seen.add(block["id"])
+                need(block["id"] not in call_ids, "messages: `tool_use` ids must be unique")
+                call_ids.add(block["id"])
                 calls[block["id"]] = None
 
 
 def _check_results(at: int, blocks: list[dict[str, Any]], calls: dict[str, None]) -> None:
-    answered: set[str] = set()
+    with_result: set[str] = set()
     leading = True
     for position, block in enumerate(blocks):
         if block["type"] != "tool_result":
@@ -36,12 +36,12 @@ def _check_results(at: int, blocks: list[dict[str, Any]], calls: dict[str, None]
             "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
         )
         need(
-            call not in answered,
+            call not in with_result,
             f"each tool_use must have a single result. Found multiple `tool_result` blocks with id: {call}",
         )
         if leading:
-            answered.add(call)
-    missing = [call for call in calls if call not in answered]
+            with_result.add(call)
+    missing = [call for call in calls if call not in with_result]
     need(not missing, _unanswered(at - 1, missing))
 
 

@@ -85,13 +85,13 @@ def check_tools(tools: Any, choice: Any) -> None:
         names.add(name)
         if tool.get("type", "custom") in (None, "custom"):
             check_input_schema(tool.get("input_schema"), f"tools.{at}.custom.input_schema")
-            described = tool.get("description", "")
-            need(isinstance(described, str), f"tools.{at}.custom.description: Input should be a valid string")
+            description = tool.get("description", "")
+            need(isinstance(description, str), f"tools.{at}.custom.description: Input should be a valid string")
     if choice is not None:
         need(isinstance(choice, dict), "tool_choice: Input should be a valid dictionary")
         need(tools, "tool_choice: tool_choice may only be specified while providing tools")
-        known = choice.get("type") in ("auto", "any", "tool", "none")
-        need(known, "tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'")
+        is_known = choice.get("type") in ("auto", "any", "tool", "none")
+        need(is_known, "tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'")
         provided = choice["type"] != "tool" or str(choice.get("name")) in names
         need(provided, "tool_choice.name: Tool not found in provided tools")
 
@@ -122,8 +122,8 @@ def check_messages(messages: Any, *, compacts: bool) -> None:
             need(name in message, f"messages.{at}.{name}: Field required")
         for name in message.keys() - {"role", "content"}:
             raise RefusedError(f"messages.{at}.{name}: Extra inputs are not permitted")
-        known = isinstance(message["role"], str) and message["role"] in ROLES
-        need(known, f"messages.{at}.role: Input should be 'user', 'assistant' or 'system'")
+        is_known = isinstance(message["role"], str) and message["role"] in ROLES
+        need(is_known, f"messages.{at}.role: Input should be 'user', 'assistant' or 'system'")
         check_content(message["content"], f"messages.{at}", ROLES[message["role"]])
     first = messages[0]["content"][0]
     is_summary = isinstance(first, dict) and first["type"] == "compaction"

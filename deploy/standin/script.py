@@ -35,7 +35,7 @@ class Fault:
 
 
 @dataclass
-class Reply:
+class ScriptedReply:
     """One scripted reply. `cut`: its last block stops half-way. `pause`, in seconds, follows the last block."""
 
     blocks: list[Block] = field(default_factory=list)
@@ -51,12 +51,12 @@ class Reply:
         self.pause = 0
 
 
-def read(prompt: str) -> list[Reply]:
+def read(prompt: str) -> list[ScriptedReply]:
     """Return the replies that a prompt describes; none if it has no directive.
 
     Raises `UnreadableError` for a call whose input is not a JSON object.
     """
-    replies, any_directive = [Reply()], False
+    replies, any_directive = [ScriptedReply()], False
     for number, line in enumerate(prompt.splitlines(), 1):
         for pattern, act in DIRECTIVES:
             if match := pattern.fullmatch(line.strip()):
@@ -66,39 +66,39 @@ def read(prompt: str) -> list[Reply]:
                 except ValueError as error:
                     raise UnreadableError(f"stand-in script, line {number}: {error}") from None
                 if ends:
-                    replies.append(Reply())
+                    replies.append(ScriptedReply())
                 break
     if not any_directive:
         return []
-    scripted = [reply for reply in replies if reply != Reply()]
+    scripted = [reply for reply in replies if reply != ScriptedReply()]
     for reply in scripted:
         if reply.stop_reason == "end_turn" and all(block.kind == "thinking" for block in reply.blocks):
             reply.add(Block("text", "Here I am."))
     return scripted
 
 
-def _then(_: Reply, __: re.Match[str]) -> bool:
+def _then(_: ScriptedReply, __: re.Match[str]) -> bool:
     return True
 
 
-def _say(reply: Reply, match: re.Match[str]) -> bool:
+def _say(reply: ScriptedReply, match: re.Match[str]) -> bool:
     reply.add(Block("text", match["text"].replace("\\n", "\n")))
     return False
 
 
-def _say_tokens(reply: Reply, match: re.Match[str]) -> bool:
+def _say_tokens(reply: ScriptedReply, match: re.Match[str]) -> bool:
     count = min(int(match["count"]), 100_000)
     text = "".join(WORDS[n % len(WORDS)] for n in range(count))
     reply.add(Block("text", text, tokens_per_second=float(match["pace"]) if match["pace"] else None))
     return False
 
 
-def _think(reply: Reply, match: re.Match[str]) -> bool:
+def _think(reply: ScriptedReply, match: re.Match[str]) -> bool:
     reply.add(Block("thinking", match["text"]))
     return False
 
 
-def _call(reply: Reply, match: re.Match[str]) -> bool:
+def _call(reply: ScriptedReply, match: re.Match[str]) -> bool:
     text = match["input"] or "{}"
     try:
         is_object = isinstance(json.loads(text), dict)
@@ -113,28 +113,28 @@ def _call(reply: Reply, match: re.Match[str]) -> bool:
     return reply.cut
 
 
-def _broken_call(reply: Reply, match: re.Match[str]) -> bool:
+def _broken_call(reply: ScriptedReply, match: re.Match[str]) -> bool:
     reply.add(Block("tool_use", match["text"], match["name"]))
     reply.stop_reason, reply.loops = "tool_use", bool(match["loop"])
     return False
 
 
-def _max_tokens(reply: Reply, _: re.Match[str]) -> bool:
+def _max_tokens(reply: ScriptedReply, _: re.Match[str]) -> bool:
     reply.stop_reason = "max_tokens"
     return True
 
 
-def _refuse(reply: Reply, match: re.Match[str]) -> bool:
+def _refuse(reply: ScriptedReply, match: re.Match[str]) -> bool:
     reply.stop_reason, reply.explanation = "refusal", match["text"] or "The stand-in model was asked to refuse."
     return True
 
 
-def _delay(reply: Reply, match: re.Match[str]) -> bool:
+def _delay(reply: ScriptedReply, match: re.Match[str]) -> bool:
     reply.pause += float(match["seconds"])
     return False
 
 
-def _fault(reply: Reply, match: re.Match[str]) -> bool:
+def _fault(reply: ScriptedReply, match: re.Match[str]) -> bool:
     groups: dict[str, Any] = match.groupdict()
     status, retry_after = groups.get("status"), groups.get("retry_after")
     if status and not 400 <= int(status) <= 599:

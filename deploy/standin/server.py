@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 from deploy.standin import answer, chat, chat_writing, compaction, window, writing
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import RefusedError, check
-from deploy.standin.script import Fault, Reply, UnreadableError
+from deploy.standin.script import Fault, ScriptedReply, UnreadableError
 from deploy.standin.usage import PrefixMemory
 from deploy.standin.writing import Page
 
@@ -100,15 +100,15 @@ class StandIn:
         compaction.check(body, environ.get("HTTP_ANTHROPIC_BETA", ""))
         check_pairs(body["messages"])
         window.check(body, is_chat=False)
-        return self._answered(writing, body, body, start, request_id)
+        return self._respond(writing, body, body, start, request_id)
 
     def chat(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
         body = self._read(environ)
         request = chat.translated(body)
         window.check(request, is_chat=True)
-        return self._answered(chat_writing, request | {"cache_control": {"type": "ephemeral"}}, body, start, request_id)
+        return self._respond(chat_writing, request | {"cache_control": {"type": "ephemeral"}}, body, start, request_id)
 
-    def _answered(
+    def _respond(
         self, wire: ModuleType, request: dict[str, Any], body: dict[str, Any], start: StartResponse, request_id: str
     ) -> Iterable[bytes]:
         """Return the response of a wire. `request` has the form of the Messages API; `body` is the client's."""
@@ -123,7 +123,7 @@ class StandIn:
         return _json(start, wire.message(page, body["model"], usage), request_id)
 
     def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[Page, Fault | None]:
-        """Return the reply, and a fault in its middle, if the script has one. Raises RefusedError. Arguments as in `_answered`."""
+        """Return the reply, and a fault in its middle, if the script has one. Raises RefusedError. Arguments as in `_respond`."""
         try:
             reply = compaction.reply_to(request) or answer.next_reply(request)
         except UnreadableError as error:
@@ -163,7 +163,7 @@ class StandIn:
         if fault and fault.status is None:
             _drop()
 
-    def _fault_due(self, reply: Reply, body: dict[str, Any]) -> Fault | None:
+    def _fault_due(self, reply: ScriptedReply, body: dict[str, Any]) -> Fault | None:
         if not reply.faults:
             return None
         key = answer.fingerprint(body)

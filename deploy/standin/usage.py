@@ -29,18 +29,18 @@ class PrefixMemory:
                 points.append((number, lifetime))
         now = time.monotonic()
         read_to = self._longest_known(ends, points, now)
-        written = dict.fromkeys(LIFETIME, 0)
+        cache_writes = dict.fromkeys(LIFETIME, 0)
         start = read_to
         for number, lifetime in points:
             if number > start:
-                written[lifetime] += ends[number][1] - ends[start][1]
+                cache_writes[lifetime] += ends[number][1] - ends[start][1]
                 start = number
             self._remember(ends[number][0], now + LIFETIME[lifetime])
         return {
             "input_tokens": ends[-1][1] - ends[start][1],
-            "cache_creation_input_tokens": sum(written.values()),
+            "cache_creation_input_tokens": sum(cache_writes.values()),
             "cache_read_input_tokens": ends[read_to][1],
-            "cache_creation": {f"ephemeral_{lifetime}_input_tokens": count for lifetime, count in written.items()},
+            "cache_creation": {f"ephemeral_{lifetime}_input_tokens": count for lifetime, count in cache_writes.items()},
         }
 
     def _longest_known(self, ends: list[tuple[bytes, int]], points: list[tuple[int, str]], now: float) -> int:

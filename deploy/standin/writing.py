@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from deploy.standin.script import Block, Fault, Reply
+from deploy.standin.script import Block, Fault, ScriptedReply
 
 SIGNING_KEY = b"stand-in"
 MAX_PACE = 0.01
@@ -19,7 +19,7 @@ MAX_PACE = 0.01
 
 
 @dataclass
-class Written:
+class BlockPart:
     """The part of a block that is sent: pieces of four characters, a token each."""
 
     block: Block
@@ -31,14 +31,14 @@ class Written:
 class Page:
     """A whole reply, with the reason for its end."""
 
-    written: list[Written]
+    parts: list[BlockPart]
     stop_reason: str
     explanation: str | None
     pause: float
 
     @property
     def output_tokens(self) -> int:
-        return sum(len(written.pieces) for written in self.written)
+        return sum(len(part.pieces) for part in self.parts)
 
 
 def signature(thinking: str) -> str:
@@ -46,18 +46,18 @@ def signature(thinking: str) -> str:
     return base64.b64encode(hmac.digest(SIGNING_KEY, thinking.encode(errors="surrogatepass"), hashlib.sha256)).decode()
 
 
-def write(reply: Reply, max_tokens: int, fault: Fault | None) -> Page:
+def write(reply: ScriptedReply, max_tokens: int, fault: Fault | None) -> Page:
     """Return the reply, cut by the script, by `max_tokens`, or half-way by a fault in mid-stream."""
-    page, left = Page([], reply.stop_reason, reply.explanation, reply.pause), max_tokens
+    page, tokens = Page([], reply.stop_reason, reply.explanation, reply.pause), max_tokens
     for block in reply.blocks:
         pieces = [block.text[at : at + 4] for at in range(0, len(block.text), 4)]
-        page.written.append(Written(block, pieces[:left], f"toolu_{secrets.token_hex(12)}"))
-        if len(pieces) > left:
+        page.parts.append(BlockPart(block, pieces[:tokens], f"toolu_{secrets.token_hex(12)}"))
+        if len(pieces) > tokens:
             page.stop_reason = "max_tokens"
             return page
-        left -= len(pieces)
-    if page.written and (reply.cut or fault):
-        last = page.written[-1]
+        tokens -= len(pieces)
+    if page.parts and (reply.cut or fault):
+        last = page.parts[-1]
         last.pieces = last.pieces[: len(last.pieces) // 2]
     return page
 
@@ -66,7 +66,7 @@ def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the reply as one message. A cut call has an empty input, as in the real API."""
     return {
         **_envelope(model, usage | {"output_tokens": page.output_tokens}),
-        "content": [_whole(written) for written in page.written],
+        "content": [_whole(part) for part in page.parts],
         **_ending(page),
     }
 
@@ -75,13 +75,13 @@ def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -
     """Yield server-sent events, and between them pauses in seconds. Ends at the place of a fault."""
     opening = {"type": "message_start", "message": _envelope(model, usage | {"output_tokens": 1})}
     yield _event(opening) + _event({"type": "ping"})
-    for index, written in enumerate(page.written):
-        yield written.block.pause
-        yield _event({"type": "content_block_start", "index": index, "content_block": _empty(written)})
-        yield from _deltas(index, written)
-        if fault and written is page.written[-1]:
+    for index, part in enumerate(page.parts):
+        yield part.block.pause
+        yield _event({"type": "content_block_start", "index": index, "content_block": _empty(part)})
+        yield from _deltas(index, part)
+        if fault and part is page.parts[-1]:
             return
-        yield _closing(index, written)
+        yield _closing(index, part)
     yield page.pause
     if not fault:
         ending = {"type": "message_delta", "delta": _ending(page), "usage": usage | {"output_tokens": page.output_tokens}}
@@ -90,8 +90,8 @@ def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -
 
 def duration(page: Page) -> float:
     """Return the seconds that the whole reply takes."""
-    paces = [len(written.pieces) / (written.block.tokens_per_second or math.inf) for written in page.written]
-    return page.pause + sum(written.block.pause for written in page.written) + sum(paces)
+    paces = [len(part.pieces) / (part.block.tokens_per_second or math.inf) for part in page.parts]
+    return page.pause + sum(part.block.pause for part in page.parts) + sum(paces)
 
 
 def error_event(kind: str, _status: int, text: str) -> bytes:
@@ -99,21 +99,21 @@ def error_event(kind: str, _status: int, text: str) -> bytes:
     return _event({"type": "error", "error": {"type": kind, "message": text}})
 
 
-def _deltas(index: int, written: Written) -> Iterator[bytes | float]:
-    kind = written.block.kind
+def _deltas(index: int, part: BlockPart) -> Iterator[bytes | float]:
+    kind = part.block.kind
     if kind == "compaction":
-        delta = {"type": "compaction_delta", "content": "".join(written.pieces), "encrypted_content": None}
+        delta = {"type": "compaction_delta", "content": "".join(part.pieces), "encrypted_content": None}
         yield _event({"type": "content_block_delta", "index": index, "delta": delta})
         return
-    yield from paced(written, partial(_delta, kind, index))
+    yield from paced(part, partial(_delta, kind, index))
 
 
-def paced(written: Written, delta: Callable[[str], bytes]) -> Iterator[bytes | float]:
+def paced(part: BlockPart, delta: Callable[[str], bytes]) -> Iterator[bytes | float]:
     """Yield the block's pieces, each as a `delta`, at the block's pace, and between them pauses in seconds."""
-    pace = written.block.tokens_per_second
-    at_a_time = max(1, round(MAX_PACE * pace)) if pace else max(1, len(written.pieces))
-    for start in range(0, len(written.pieces), at_a_time):
-        yield b"".join([delta(piece) for piece in written.pieces[start : start + at_a_time]])
+    pace = part.block.tokens_per_second
+    at_a_time = max(1, round(MAX_PACE * pace)) if pace else max(1, len(part.pieces))
+    for start in range(0, len(part.pieces), at_a_time):
+        yield b"".join([delta(piece) for piece in part.pieces[start : start + at_a_time]])
         yield at_a_time / pace if pace else 0.0
 
 
@@ -127,33 +127,33 @@ def _delta(kind: str, index: int, piece: str) -> bytes:
     return _event({"type": "content_block_delta", "index": index, "delta": deltas[kind]})
 
 
-def _closing(index: int, written: Written) -> bytes:
+def _closing(index: int, part: BlockPart) -> bytes:
     stop = _event({"type": "content_block_stop", "index": index})
-    if written.block.kind != "thinking":
+    if part.block.kind != "thinking":
         return stop
-    delta = {"type": "signature_delta", "signature": signature("".join(written.pieces))}
+    delta = {"type": "signature_delta", "signature": signature("".join(part.pieces))}
     return _event({"type": "content_block_delta", "index": index, "delta": delta}) + stop
 
 
-def _empty(written: Written) -> dict[str, Any]:
-    if written.block.kind == "tool_use":
-        return {"type": "tool_use", "id": written.id, "name": written.block.name, "input": {}}
-    if written.block.kind == "thinking":
+def _empty(part: BlockPart) -> dict[str, Any]:
+    if part.block.kind == "tool_use":
+        return {"type": "tool_use", "id": part.id, "name": part.block.name, "input": {}}
+    if part.block.kind == "thinking":
         return {"type": "thinking", "thinking": "", "signature": ""}
-    if written.block.kind == "compaction":
-        signed = signature("".join(written.pieces))
-        return {"type": "compaction", "content": None, "encrypted_content": None, "signature": signed, "tool_changes": []}
+    if part.block.kind == "compaction":
+        own_signature = signature("".join(part.pieces))
+        return {"type": "compaction", "content": None, "encrypted_content": None, "signature": own_signature, "tool_changes": []}
     return {"type": "text", "text": ""}
 
 
-def _whole(written: Written) -> dict[str, Any]:
-    text = "".join(written.pieces)
-    if written.block.kind == "tool_use":
-        return _empty(written) | {"input": _readable(text) if text == written.block.text else {}}
-    if written.block.kind == "thinking":
+def _whole(part: BlockPart) -> dict[str, Any]:
+    text = "".join(part.pieces)
+    if part.block.kind == "tool_use":
+        return _empty(part) | {"input": _readable(text) if text == part.block.text else {}}
+    if part.block.kind == "thinking":
         return {"type": "thinking", "thinking": text, "signature": signature(text)}
-    if written.block.kind == "compaction":
-        return _empty(written) | {"content": text}
+    if part.block.kind == "compaction":
+        return _empty(part) | {"content": text}
     return {"type": "text", "text": text}
 
 
@@ -179,8 +179,8 @@ def _envelope(model: str, usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ending(page: Page) -> dict[str, Any]:
-    refused = page.stop_reason == "refusal"
-    details = {"type": "refusal", "category": None, "explanation": page.explanation} if refused else None
+    is_refusal = page.stop_reason == "refusal"
+    details = {"type": "refusal", "category": None, "explanation": page.explanation} if is_refusal else None
     return {"stop_reason": page.stop_reason, "stop_sequence": None, "stop_details": details}
 
 

@@ -139,10 +139,10 @@ def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | 
 def link(before: str, act: Audit | dict[str, Any]) -> str:
     """Return the hash of an act, a row or its columns, that follows the act with hash `before`."""
     columns = {key: act[key] if isinstance(act, dict) else getattr(act, key) for key in _HASHED}
-    return hashlib.sha256(before.encode() + canonical(columns | {"at": spelled(columns["at"])})).hexdigest()
+    return hashlib.sha256(before.encode() + canonical(columns | {"at": time_text(columns["at"])})).hexdigest()
 
 
-def spelled(at: datetime) -> str:
+def time_text(at: datetime) -> str:
     """Return an act's time in the form that is hashed: UTC, whatever the connection's time zone."""
     return at.astimezone(UTC).isoformat()
 

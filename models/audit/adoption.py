@@ -35,12 +35,12 @@ def adopt(principal: Principal, reason: Text, key: SealKey, heads: SignedHeads) 
     workspace_id = principal.workspace_id
     with transaction(workspace_id) as db:
         head = WorkspaceChain.lock(db, workspace_id)
-        kept, present = heads.of(workspace_id), (head.audit_seq, head.audit_head)
-        details = {"kept": kept, "adopted": present, "reason": reason}
+        former_head, chain_head = heads.of(workspace_id), (head.audit_seq, head.audit_head)
+        details = {"kept": former_head, "adopted": chain_head, "reason": reason}
         act = seals.write(db, principal, seals.ADOPTED, key, details)
         db.write("UPDATE workspace SET seal_alarm = NULL, seal_stopped = NULL WHERE id = %(id)s", id=workspace_id)
     heads.begin(act["at"])
     heads.keep(workspace_id, (act["seq"], act["hash"]))
     heads.reach(None)
     heads.save()
-    return kept, present
+    return former_head, chain_head

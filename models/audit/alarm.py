@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from models.audit.acts import spelled
+from models.audit.acts import time_text
 from models.audit.seals import LATE_SECONDS, SignedHead
 from models.database import clock
 from models.database.transactions import transaction
@@ -36,7 +36,7 @@ def stop(workspace_id: str, at: datetime, reason: str) -> str | None:
         newest = SignedHead.newest(db, workspace_id)
         if newest and newest.at >= at:
             return None  # another process seals
-        since = f"since {spelled(newest.at)}" if newest else "yet"
+        since = f"since {time_text(newest.at)}" if newest else "yet"
         problem = f"nothing is sealed {since}: {reason}"
         db.write(_STOPPED, id=workspace_id, problem=problem)
         return problem

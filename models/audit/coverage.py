@@ -28,7 +28,7 @@ class Coverage:
     workspace_id: str
     keys: list[PublicKey] | None
     """The keys whose seals count. None: every seal counts, since this installation has no key."""
-    kept: Head | None = None
+    kept_head: Head | None = None
     """The head that was signed last. The chain must go through it."""
     seq: int = 0
     hash: str = GENESIS
@@ -36,16 +36,16 @@ class Coverage:
     """Sessions' chains: the length that is sealed, and the time of the seal. In the order of the seals."""
     is_open: bool = False
     """True if an act other than a seal follows the last seal that counts."""
-    signed: Head | None = None
+    signed_head: Head | None = None
     """The last act that was read with a good signature."""
     began_at: datetime | None = None
     """The time of the chain's first act, if that was read."""
 
     @classmethod
-    def since(cls, db: Db, workspace_id: str, keys: list[PublicKey] | None, kept: Head | None, at: datetime) -> "Coverage":
+    def since(cls, db: Db, workspace_id: str, keys: list[PublicKey] | None, kept_head: Head | None, at: datetime) -> "Coverage":
         """Return a coverage that reads the acts after the time `at` and after the kept head, whichever is earlier."""
-        coverage = cls(workspace_id, keys, kept)
-        most = kept[0] if kept else 0 if keys is not None else _ALL
+        coverage = cls(workspace_id, keys, kept_head)
+        most = kept_head[0] if kept_head else 0 if keys is not None else _ALL
         rows = db.rows(_START, chain=workspace_id, at=at, most=most)
         if rows:
             coverage.seq, coverage.hash = rows[0]
@@ -66,7 +66,7 @@ class Coverage:
                 self._take(dict(zip(COLUMNS, columns, strict=True)), (key_id, signature) if key_id else None)
         if head and (self.seq, self.hash) != head:
             raise self._forked(f"act {self.seq} is not its last one by the workspace's row")
-        if self.kept and self.kept[0] > self.seq:
+        if self.kept_head and self.kept_head[0] > self.seq:
             raise self._forked("")
 
     def extend(self, act: dict[str, Any], heads: dict[str, Head]) -> None:
@@ -92,7 +92,7 @@ class Coverage:
             self.is_open = True
         elif self.keys is None or is_signed(act, signature, self.keys):
             self._count(act["at"], heads_of(act["details"]))
-            self.signed = (self.seq, self.hash) if signature else self.signed
+            self.signed_head = (self.seq, self.hash) if signature else self.signed_head
 
     def _count(self, at: datetime, heads: dict[str, Head]) -> None:
         self.is_open = False
@@ -101,12 +101,12 @@ class Coverage:
             self.sealed[chain] = (seq, at)
 
     def _pass_kept(self) -> None:
-        if self.kept and self.kept[0] == self.seq and self.kept[1] != self.hash:
+        if self.kept_head and self.kept_head[0] == self.seq and self.kept_head[1] != self.hash:
             raise self._forked("")
 
     def _forked(self, otherwise: str) -> Forked:
-        if self.kept:
-            seq, hash_ = self.kept
+        if self.kept_head:
+            seq, hash_ = self.kept_head
             return Forked(f"the chain does not go through act {seq} with hash {hash_}, the last one that was signed")
         return Forked(f"the chain is broken: {otherwise}")
 

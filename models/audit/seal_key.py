@@ -33,7 +33,7 @@ class PublicKey:
         """The key in base64."""
         return base64.b64encode(self.raw).decode()
 
-    def signed(self, content: bytes, signature: str) -> bool:
+    def has_signed(self, content: bytes, signature: str) -> bool:
         """True if `signature`, in base64, is this key's signature of `content`."""
         try:
             Ed25519PublicKey.from_public_bytes(self.raw).verify(base64.b64decode(signature, validate=True), content)
@@ -96,7 +96,7 @@ def own() -> SealKey | None:
     return _own(s.audit_key_file.read_text("ascii")) if s.audit_key_file else None
 
 
-def known() -> list[PublicKey]:
+def trusted_keys() -> list[PublicKey]:
     """Return the keys that this installation trusts: the present one, and former ones from `audit_public_keys`."""
     mine = own()
     return [*([mine.public] if mine else []), *(read_public(text) for text in settings().audit_public_keys.split())]

@@ -19,7 +19,7 @@ COMPARE_SECONDS = 3600
 """Pause between two looks at older acts and at all signed heads. A look goes back by twice this time."""
 
 
-class Sweep:
+class SealSweep:
     """Seals every chain that grew, at each `run`. Its memory only makes the next run cheaper.
 
     Each run reads the acts since the last run. The first run begins where the file of heads says, or compares all chains with their
@@ -37,7 +37,7 @@ class Sweep:
         self.coverage: dict[str, Coverage] = {}
         self.coverage_since = BEGINNING
         """The time from which on `coverage` knows the seals."""
-        self.watch = Watch()
+        self.watch = SealWatch()
         self._running = threading.Lock()
 
     def run(self) -> int:
@@ -68,7 +68,7 @@ class Sweep:
         by.to_check = self.behind.keys() | set(by.heads.workspace_ids if by.heads and compares else ())
         chains: dict[str, dict[str, int]] = {workspace_id: {} for workspace_id in by.to_check} | growth.chains
         locked = [workspace_id for workspace_id, grew in chains.items() if not self._seal_one(workspace_id, grew, by, growth.until)]
-        for workspace_id, reason in by.refused.items():
+        for workspace_id, reason in by.refusals.items():
             if compares or workspace_id not in self.behind:
                 log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, reason)
         self._end(by, growth, locked)
@@ -101,11 +101,11 @@ class Sweep:
 
     def _end(self, by: Signer, growth: Growth, locked: list[str]) -> None:
         """Remember how far the acts are sealed now."""
-        left = by.refused.keys() | by.aside.keys()
-        recovered = self.behind.keys() - left - set(locked)
+        unsealed_ids = by.refusals.keys() | by.aside.keys()
+        recovered = self.behind.keys() - unsealed_ids - set(locked)
         if recovered:
             self.recovered = min(self.behind.pop(workspace_id) for workspace_id in recovered)
-        for workspace_id in left:
+        for workspace_id in unsealed_ids:
             self.behind.setdefault(workspace_id, by.since)
         if locked or not growth.complete:
             return
@@ -116,7 +116,7 @@ class Sweep:
             by.heads.reach(min([self.since, *self.behind.values(), *([self.recovered] if self.recovered else [])]))
 
 
-class Watch:
+class SealWatch:
     """Raises the alarm for workspaces that this process leaves unsealed and that no other process seals."""
 
     def __init__(self) -> None:

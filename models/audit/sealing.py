@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from models.audit import seals
-from models.audit.acts import spelled
+from models.audit.acts import time_text
 from models.audit.coverage import Coverage
 from models.audit.principal import system
 from models.audit.seals import LATE_SECONDS, SEALED, Head
@@ -111,11 +111,11 @@ def _seal(workspace_id: str, chains: list[str], by: Signer, until: datetime | No
         heads = _heads(db, chains, coverage)
         if heads or coverage.is_open:
             by.before_signing(coverage)
-            details = {"heads": heads} | ({"until": spelled(until)} if until else {})
+            details = {"heads": heads} | ({"until": time_text(until)} if until else {})
             act = seals.write(db, system(ACTOR, workspace_id), SEALED, by.key, details)
     if act:
         coverage.extend(act, heads)
-        by.signed(coverage, (act["seq"], act["hash"]))
+        by.keep_head(coverage, (act["seq"], act["hash"]))
     return True
 
 

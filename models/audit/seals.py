@@ -109,6 +109,6 @@ def until_of(details: Any) -> datetime | None:
 def is_signed(act: dict[str, Any], signature: tuple[str, str] | None, keys: Iterable[PublicKey]) -> bool:
     """True if one of the keys signed this seal, and the seal names that key. `signature` is a key's id and the signature."""
     key_id, text = signature or ("", "")
-    named = act["details"].get("key_id") if isinstance(act["details"], dict) else None
+    named_key = act["details"].get("key_id") if isinstance(act["details"], dict) else None
     words = seal_key.signed_words(act["chain"], act["seq"], act["hash"])
-    return any(key.id == key_id == named and key.signed(words, text) for key in keys)
+    return any(key.id == key_id == named_key and key.has_signed(words, text) for key in keys)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from models.audit.acts import spelled
+from models.audit.acts import time_text
 from models.audit.seals import Head
 from models.settings import settings
 
@@ -48,7 +48,7 @@ class SignedHeads:
         self.sealed_until = sealed_until
         """The time up to which this sealer has seen all acts of all workspaces sealed. None: compare all chains."""
         self._heads = heads
-        self._changed = False
+        self._is_changed = False
 
     @property
     def workspace_ids(self) -> list[str]:
@@ -63,25 +63,25 @@ class SignedHeads:
         """Remember a head, from the next `save` on."""
         if self._heads.get(workspace_id) != head:
             self._heads[workspace_id] = head
-            self._changed = True
+            self._is_changed = True
 
     def begin(self, at: datetime) -> None:
         """Remember the time of the first use, unless it is known."""
         if self.began is None:
-            self.began, self._changed = at, True
+            self.began, self._is_changed = at, True
 
     def reach(self, until: datetime | None) -> None:
         """Remember the time up to which all acts are sealed. Without new heads, a short step is not worth a write of the file."""
         before = self.sealed_until
-        self._changed |= until is None or before is None or (until - before).total_seconds() > SAVE_SECONDS
-        if self._changed:
+        self._is_changed |= until is None or before is None or (until - before).total_seconds() > SAVE_SECONDS
+        if self._is_changed:
             self.sealed_until = until
 
     def save(self) -> None:
         """Write the file if anything changed. A crash leaves the old file or the new one."""
-        if self._changed:
+        if self._is_changed:
             _write(self.path, self._heads, self.began, self.sealed_until)
-            self._changed = False
+            self._is_changed = False
 
 
 def path() -> Path:
@@ -110,7 +110,7 @@ def make(file: Path) -> None:
 
 
 @contextmanager
-def opened(file: Path, *, make_anew: bool = False, seconds: float = 0) -> Iterator[SignedHeads]:
+def open_file(file: Path, *, make_anew: bool = False, seconds: float = 0) -> Iterator[SignedHeads]:
     """Open and lock the file; save it at the end. Raises InUse, or NoHeads for a missing or damaged file.
 
     `make_anew` replaces such a file by one without heads, for an operator who confirms it. `seconds` limits the wait for the lock.
@@ -121,7 +121,7 @@ def opened(file: Path, *, make_anew: bool = False, seconds: float = 0) -> Iterat
         raise NoHeads(f"{file}: {error.strerror}: set ASSENT_AUDIT_HEADS_FILE to a file that the sealer can write") from None
     try:
         _lock(lock, time.monotonic() + seconds)
-        heads = _begun(file) if make_anew else _read(file)
+        heads = _read_or_make(file) if make_anew else _read(file)
         try:
             yield heads
         finally:
@@ -140,7 +140,7 @@ def _lock(descriptor: int, until: float) -> None:
             time.sleep(0.02)
 
 
-def _begun(file: Path) -> SignedHeads:
+def _read_or_make(file: Path) -> SignedHeads:
     try:
         return _read(file)
     except NoHeads:
@@ -167,7 +167,7 @@ def _read(file: Path) -> SignedHeads:
 
 def _write(file: Path, heads: dict[str, Head], began: datetime | None, sealed_until: datetime | None) -> None:
     new = file.with_name(file.name + ".new")
-    times = {name: spelled(at) if at else None for name, at in (("began", began), ("sealed_until", sealed_until))}
+    times = {name: time_text(at) if at else None for name, at in (("began", began), ("sealed_until", sealed_until))}
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
         json.dump({"assent_signed_heads": 1, **times, "heads": heads}, output)
         output.flush()

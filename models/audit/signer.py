@@ -38,7 +38,7 @@ class Signer:
     to_check: Set[str] = frozenset()
     """Workspaces whose chain is checked even if it has not grown, and whose alarm may be this sealer's own. The alarm of another
     sealer stands until that sealer withdraws it."""
-    refused: dict[str, str] = field(default_factory=dict)
+    refusals: dict[str, str] = field(default_factory=dict)
     """Workspaces whose chains may have been rewritten, with the reason."""
     aside: dict[str, str] = field(default_factory=dict)
     """Workspaces that this sealer leaves to others, with the reason."""
@@ -57,14 +57,14 @@ class Signer:
         if reason := self._lacks(db, coverage):
             self.aside[workspace_id] = reason
             return None
-        if coverage.signed and coverage.signed[0] > (coverage.kept or (0,))[0]:
-            self.signed(coverage, coverage.signed)
+        if coverage.signed_head and coverage.signed_head[0] > (coverage.kept_head or (0,))[0]:
+            self.keep_head(coverage, coverage.signed_head)
         return coverage
 
     def refuse(self, db: Db, workspace_id: str, reason: str) -> None:
         """Leave the workspace unsealed, and record the reason."""
         self.coverage.pop(workspace_id, None)
-        self.refused[workspace_id] = reason
+        self.refusals[workspace_id] = reason
         db.write(_REFUSED, id=workspace_id, reason=reason)
 
     def withdraw(self, db: Db, workspace_id: str) -> None:
@@ -73,36 +73,36 @@ class Signer:
 
     def before_signing(self, coverage: Coverage) -> None:
         """Keep the chain's head before its first signature, so that every signed chain has a kept head."""
-        if self.heads and not coverage.kept:
-            self.signed(coverage, (coverage.seq, coverage.hash))
+        if self.heads and not coverage.kept_head:
+            self.keep_head(coverage, (coverage.seq, coverage.hash))
             self.heads.save()
 
-    def signed(self, coverage: Coverage, head: Head) -> None:
+    def keep_head(self, coverage: Coverage, head: Head) -> None:
         """Keep a head of the chain that is signed."""
         if self.heads:
-            coverage.kept = head
+            coverage.kept_head = head
             self.heads.keep(coverage.workspace_id, head)
 
     def _coverage(self, db: Db, workspace_id: str) -> Coverage:
         """Return what was read of the workspace's chain. Begins anew if another sealer has kept a head that was read before it."""
-        kept = self.heads.of(workspace_id) if self.heads else None
+        kept_head = self.heads.of(workspace_id) if self.heads else None
         coverage = self.coverage.get(workspace_id)
-        if coverage and kept != coverage.kept and kept and kept[0] > coverage.seq:
-            coverage.kept = kept
-        if coverage is None or coverage.kept != kept:
-            keys = seal_key.known() if self.key else None
-            coverage = Coverage.since(db, workspace_id, keys, kept, self.since - timedelta(seconds=LATE_SECONDS))
+        if coverage and kept_head != coverage.kept_head and kept_head and kept_head[0] > coverage.seq:
+            coverage.kept_head = kept_head
+        if coverage is None or coverage.kept_head != kept_head:
+            keys = seal_key.trusted_keys() if self.key else None
+            coverage = Coverage.since(db, workspace_id, keys, kept_head, self.since - timedelta(seconds=LATE_SECONDS))
             self.coverage[workspace_id] = coverage
         return coverage
 
     def _lacks(self, db: Db, coverage: Coverage) -> str | None:
         """Return why this sealer cannot sign a chain on which nothing is wrong, or None."""
-        if coverage.kept or not db.rows(_HAS_SIGNATURES, workspace=coverage.workspace_id):
+        if coverage.kept_head or not db.rows(_HAS_SIGNATURES, workspace=coverage.workspace_id):
             return None
         if self.heads is None:
             return f"the chain was signed before, and {_NO_KEY}"
         began = self.heads.began
-        if coverage.signed and coverage.began_at and began and coverage.began_at > began:
+        if coverage.signed_head and coverage.began_at and began and coverage.began_at > began:
             return None  # another sealer signed a workspace that is younger than this sealer's file
         return f"the chain was signed before, and {self.heads.path} has no head of it: verify it, then run `assent audit adopt`"
 
@@ -111,10 +111,10 @@ class Signer:
 def signer() -> Iterator[Signer]:
     """Open this installation's signer. Raises InUse while another process signs with the same file of heads."""
     with ExitStack() as stack:
-        yield _opened(stack)
+        yield _make_signer(stack)
 
 
-def _opened(stack: ExitStack) -> Signer:
+def _make_signer(stack: ExitStack) -> Signer:
     try:
         key = seal_key.own()
     except (OSError, ValueError) as error:
@@ -126,7 +126,7 @@ def _opened(stack: ExitStack) -> Signer:
         file = signed_heads.path()
         if not file.exists() and _audit_is_empty():
             signed_heads.make(file)
-        return Signer(key, stack.enter_context(signed_heads.opened(file)))
+        return Signer(key, stack.enter_context(signed_heads.open_file(file)))
     except NoHeads as error:
         return Signer(key, problem=str(error))
 

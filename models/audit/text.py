@@ -87,11 +87,11 @@ def remove(db: Db, chain: str | None, seq: int | None, principal: str | None) ->
     select = f"SELECT DISTINCT chain, seq FROM audit_text WHERE {conditions} ORDER BY chain, seq LIMIT %(limit)s"  # noqa: S608
     acts = db.rows(select, **values, limit=ACTS + 1)
     delete = f"DELETE FROM audit_text WHERE {_OF_ACTS} RETURNING chain, seq"  # noqa: S608 - names of our own
-    removed = db.rows(delete, **_of(acts[:ACTS])) if acts else []
+    rows = db.rows(delete, **_of(acts[:ACTS])) if acts else []
     by_chain: dict[str, set[int]] = {}
-    for of_chain, number in removed:
+    for of_chain, number in rows:
         by_chain.setdefault(of_chain, set()).add(number)
-    return Erasure(len(removed), {chain: sorted(seqs) for chain, seqs in by_chain.items()}, len(acts) > ACTS)
+    return Erasure(len(rows), {chain: sorted(seqs) for chain, seqs in by_chain.items()}, len(acts) > ACTS)
 
 
 def _of(acts: Sequence[tuple[Any, ...]]) -> dict[str, Any]:

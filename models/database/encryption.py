@@ -75,11 +75,11 @@ def _public_key(reader: Reader) -> bytes:
 
 def _private_keys(reader: Reader) -> dict[str, X25519PrivateKey]:
     texts: SecretStr | None = getattr(settings(), f"{reader}_private_keys")
-    return _parsed(texts.get_secret_value() if texts else "")
+    return _read_keys(texts.get_secret_value() if texts else "")
 
 
 @cache
-def _parsed(texts: str) -> dict[str, X25519PrivateKey]:
+def _read_keys(texts: str) -> dict[str, X25519PrivateKey]:
     keys = [X25519PrivateKey.from_private_bytes(raw_key(text)) for text in texts.split()]
     return {_key_id(key.public_key().public_bytes_raw()): key for key in keys}
 

@@ -75,10 +75,10 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         Raises psycopg's errors. The connection is closed after an interrupt, a time-out of the network, and a statement that must
         be prepared again; the last raises OperationalError, since another connection can run it.
         """
-        bound = [self._bind(statement.sql, statement.values) for statement in statements]
+        bound_statements = [self._bind(statement.sql, statement.values) for statement in statements]
         try:
             self.pgconn.enter_pipeline_mode()
-            sent = [part for statement in bound for part in self._send(statement)]
+            preparations = [part for statement in bound_statements for part in self._send(statement)]
             self.pgconn.pipeline_sync()
             results = self._receive()
             if not self.closed:
@@ -86,15 +86,15 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         except BaseException:
             self.pgconn.finish()
             raise
-        for preparation, result in zip_longest(sent, results):
+        for preparation, result in zip_longest(preparations, results):
             if preparation is not None and (result is None or result.status not in _DONE):
                 self.names.pop(preparation, None)
         failed = next((result for result in results if result.status not in _DONE), None)
         if failed is not None:
             raise self._failure(failed)
-        if len(results) < len(sent):
+        if len(results) < len(preparations):
             raise psycopg.OperationalError("the server closed the connection")
-        return [self._rows(result) for preparation, result in zip(sent, results, strict=True) if preparation is None]
+        return [self._rows(result) for preparation, result in zip(preparations, results, strict=True) if preparation is None]
 
     def hung_up(self) -> bool:
         """True if the server has closed this idle connection. Reads what has arrived; sends nothing."""

@@ -83,7 +83,7 @@ def to_retry(task: str, limit: int) -> list[tuple[str, str]]:
         return [(subject_id, workspace_id) for subject_id, workspace_id in db.rows(due, task=task, limit=limit)]
 
 
-def counted(db: Db) -> list[tuple[str, str, int]]:
+def failure_counts(db: Db) -> list[tuple[str, str, int]]:
     """Return the workspace's failures as `(task, class of the error, number of subjects)`, the most frequent first."""
     return [(task, error, subjects) for task, error, subjects in db.rows(_COUNTED)]
 

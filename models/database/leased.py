@@ -38,7 +38,7 @@ class Leased(Lapsing):
     hinted_at: Mapped[datetime | None]
 
     @classmethod
-    def held(cls, db: Db, row_id: str, fence: int, *, lock: bool = False) -> Self:
+    def get_held(cls, db: Db, row_id: str, fence: int, *, lock: bool = False) -> Self:
         """Return the row that this fence still holds. Raises Stale if another worker claimed it, or its work has ended."""
         row = db.get(cls, row_id, lock=lock)
         if row is None or row.status != "running" or row.fence != fence:

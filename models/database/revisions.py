@@ -36,12 +36,12 @@ class Schema:
     @property
     def is_unknown(self) -> bool:
         """True if this release has no migration to the schema's revision: a newer release wrote it, or one of another line."""
-        return bool(self.revision) and self.revision not in _known(SCRIPTS)
+        return bool(self.revision) and self.revision not in _own_revisions(SCRIPTS)
 
     @property
     def fault(self) -> str | None:
         """The reason why this release does not work with the schema, in one line with the remedy; None if it works."""
-        newest = max(_known(SCRIPTS))
+        newest = max(_own_revisions(SCRIPTS))
         if not self.revision:
             return "the database has no schema yet: run `assent migrate` with DATABASE_OWNER_URL"
         if self.revision == newest or (self.is_unknown and newest in self.serves):
@@ -58,6 +58,6 @@ NONE = Schema("", frozenset())
 
 
 @cache
-def _known(scripts: Path) -> frozenset[str]:
+def _own_revisions(scripts: Path) -> frozenset[str]:
     """Return this release's migrations, from their file names. Alembic would add 0.3 s to each start."""
     return frozenset(file.name[:4] for file in scripts.glob("versions/[0-9]*.py"))

@@ -36,7 +36,7 @@ class Stale(Exception):
     """A compare-and-swap failed, because another transaction has moved the row. Leave the row alone."""
 
 
-class Gone(LookupError):
+class RowGone(LookupError):
     """A row that must exist is missing."""
 
 
@@ -49,11 +49,11 @@ class Appends(Protocol):
 
 
 @dataclass
-class _Known:
+class _RowState:
     """A row of this transaction, and its values in the database."""
 
     row: Any
-    stored: dict[str, Any]
+    database_values: dict[str, Any]
     insert: Statement | None = None
     """The row's INSERT, while it is queued: a change of the row then changes the values that it inserts."""
 
@@ -71,7 +71,7 @@ class Db:
     """The last statements before COMMIT, sent in the order of their keys. They change rows that many transactions share: so their
     locks are short, and every transaction takes them in the same order. A key names a row, or a set of rows locked in order."""
     _waiting: list[Statement] = field(default_factory=list)
-    _known: dict[tuple[type, tuple[Any, ...]], _Known] = field(default_factory=dict)
+    _states: dict[tuple[type, tuple[Any, ...]], _RowState] = field(default_factory=dict)
 
     def read(self, *queries: "Query[Any] | Statement") -> list[list[Any]]:
         """Return the rows of each query, in one round trip: objects for a Query, tuples for a Statement.
@@ -97,18 +97,18 @@ class Db:
 
     def get(self, table: type[T], *key: Any, lock: bool = False) -> T | None:
         """Return the row with this primary key, or None. A row that this transaction has already is read only to `lock` it."""
-        known = self._known.get((table, key))
-        if known is not None and not lock:
-            return cast("T", known.row)
+        state = self._states.get((table, key))
+        if state is not None and not lock:
+            return cast("T", state.row)
         sql = table_of(table)
         clauses = sql.by_key + (" FOR NO KEY UPDATE" if lock else "")
         return self.first(table, clauses, **dict(zip(sql.primary_key, key, strict=True)))
 
     def get_one(self, table: type[T], *key: Any, lock: bool = False) -> T:
-        """Return the row with this primary key. Raises Gone if there is none."""
+        """Return the row with this primary key. Raises RowGone if there is none."""
         row = self.get(table, *key, lock=lock)
         if row is None:
-            raise Gone(f"no {table_of(table).name} with key {key}")
+            raise RowGone(f"no {table_of(table).name} with key {key}")
         return row
 
     def rows(self, sql: str, **values: Any) -> Rows:
@@ -126,7 +126,7 @@ class Db:
         fields.update(values)
         insert = Statement(table.insert, table.adapted(values))
         self.queue(insert)
-        self._known[type(row), table.key_of(values)] = _Known(row, values, insert)
+        self._states[type(row), table.key_of(values)] = _RowState(row, values, insert)
 
     def insert_many(self, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
         """Insert new rows, as dictionaries by column name, in one statement. They do not become objects."""
@@ -139,7 +139,7 @@ class Db:
         table = table_of(type(row))
         key = table.key_of(vars(row))
         self.write(table.delete, **dict(zip(table.primary_key, key, strict=True)))
-        self._known.pop((type(row), key), None)
+        self._states.pop((type(row), key), None)
 
     def move(self, row: Any, status: str, **changes: Any) -> None:
         """Change a status by compare-and-swap, the only way to do so. The stored status and fence must still be those of `row`.
@@ -150,7 +150,7 @@ class Db:
         name = table_of(type(row)).name
         states.check(name, row.status, status)
         guards = ("status", "fence") if hasattr(row, "fence") else ("status",)
-        changes = {**_changes(self._known_of(row)), "status": status, **changes}
+        changes = {**_changes(self._state_of(row)), "status": status, **changes}
         self._update(row, changes, guards, f"{name} {row.id} is no longer {row.status}")
 
     def write(self, sql: str, **values: Any) -> None:
@@ -165,9 +165,9 @@ class Db:
         """Queue the appended rows, and the changes of this transaction's rows. Reads and the commit do this themselves."""
         for collector in self.appends:
             collector.write()
-        for known in list(self._known.values()):
-            if changes := _changes(known):
-                self._update(known.row, changes, (), f"a row of {table_of(type(known.row)).name} is gone")
+        for state in list(self._states.values()):
+            if changes := _changes(state):
+                self._update(state.row, changes, (), f"a row of {table_of(type(state.row)).name} is gone")
 
     def commit(self) -> None:
         """Save, then commit, in one message.
@@ -204,8 +204,8 @@ class Db:
                 raise Stale(error.diag.message_primary) from error
             raise
         self._waiting.clear()
-        for known in self._known.values():
-            known.insert = None
+        for state in self._states.values():
+            state.insert = None
         for statement, rows in zip(statements, results, strict=True):
             if statement.then:
                 statement.then(rows)
@@ -214,41 +214,43 @@ class Db:
     def _load(self, declared: type[T], record: Sequence[Any]) -> T:
         table = table_of(declared)
         row, values = table.new(record)
-        known = self._known.get((declared, table.key_of(values)))
-        if known is None:
-            self._known[declared, table.key_of(values)] = _Known(row, values)
+        state = self._states.get((declared, table.key_of(values)))
+        if state is None:
+            self._states[declared, table.key_of(values)] = _RowState(row, values)
             return cast("T", row)
-        known.stored = values
-        vars(known.row).update(values)
-        return cast("T", known.row)
+        state.database_values = values
+        vars(state.row).update(values)
+        return cast("T", state.row)
 
-    def _known_of(self, row: Any) -> _Known:
+    def _state_of(self, row: Any) -> _RowState:
         """Return the transaction's record of a row. A row from another transaction counts as unchanged."""
         table = table_of(type(row))
         key = (type(row), table.key_of(vars(row)))
-        known = self._known.get(key)
-        if known is None or known.row is not row:
-            known = self._known[key] = _Known(row, {name: vars(row)[name] for name in table.columns})
-        return known
+        state = self._states.get(key)
+        if state is None or state.row is not row:
+            state = self._states[key] = _RowState(row, {name: vars(row)[name] for name in table.columns})
+        return state
 
     def _update(self, row: Any, changes: dict[str, Any], guards: Iterable[str], otherwise: str) -> None:
-        table, known = table_of(type(row)), self._known_of(row)
-        if known.insert is not None:
-            known.insert.values.update(table.adapted(changes))
+        table, state = table_of(type(row)), self._state_of(row)
+        if state.insert is not None:
+            state.insert.values.update(table.adapted(changes))
         else:
             guarded = (*table.primary_key, *guards)
-            before = {f"was_{name}": known.stored[name] for name in guarded}
+            before = {f"was_{name}": state.database_values[name] for name in guarded}
             self.write(table.update(tuple(changes), guarded), **table.adapted(changes), **before, otherwise=otherwise)
         vars(row).update(changes)
-        known.stored |= changes
+        state.database_values |= changes
 
 
-def _changes(known: _Known) -> dict[str, Any]:
+def _changes(state: _RowState) -> dict[str, Any]:
     """Return the columns of a row that differ from the database."""
-    now = vars(known.row)
-    return {name: now[name] for name, was in known.stored.items() if not _same(now[name], was)}
+    now = vars(state.row)
+    return {name: now[name] for name, was in state.database_values.items() if not _same(now[name], was)}
 
 
-def _same(value: Any, stored: Any) -> bool:
+def _same(value: Any, database_value: Any) -> bool:
     """True if nothing has to be written. Another JSON object always counts as changed, since 1 and True are equal in Python."""
-    return value is stored or (isinstance(value, str | int | float | datetime) and type(value) is type(stored) and value == stored)
+    return value is database_value or (
+        isinstance(value, str | int | float | datetime) and type(value) is type(database_value) and value == database_value
+    )

@@ -77,15 +77,15 @@ class Table:
         """A DELETE of one row by its primary key."""
         return f'DELETE FROM "{self.name}" {self.by_key}'  # noqa: S608 - names of our own
 
-    def update(self, changed: tuple[str, ...], guarded: tuple[str, ...]) -> str:
+    def update(self, changed_columns: tuple[str, ...], guarded: tuple[str, ...]) -> str:
         """Return an UPDATE that fails with the message `otherwise` unless the `guarded` columns have the values `was_...`."""
-        if (changed, guarded) not in self._updates:
-            changes = ", ".join(f'"{self.columns[name].key}" = %({name})s' for name in changed)
+        if (changed_columns, guarded) not in self._updates:
+            changes = ", ".join(f'"{self.columns[name].key}" = %({name})s' for name in changed_columns)
             where = " AND ".join(f'"{self.columns[name].key}" = %(was_{name})s' for name in guarded)
             update = f'UPDATE "{self.name}" SET {changes} WHERE {where} RETURNING 1'  # noqa: S608 - names of our own
             check = "SELECT assent_still(EXISTS (SELECT FROM moved), %(otherwise)s)"
-            self._updates[changed, guarded] = f"WITH moved AS ({update}) {check}"
-        return self._updates[changed, guarded]
+            self._updates[changed_columns, guarded] = f"WITH moved AS ({update}) {check}"
+        return self._updates[changed_columns, guarded]
 
     def key_of(self, values: dict[str, Any]) -> tuple[Any, ...]:
         """Return the primary key among these values."""

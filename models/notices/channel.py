@@ -187,19 +187,19 @@ class Channel(Base):
 
     def change(self, db: Db, by: Principal, changes: dict[str, Any]) -> None:
         """Set the fields in `changes`: those of `SETTINGS`, and `state`. Enabling clears `disabled_reason`. Raises Invalid."""
-        changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
-        if "state" in changed:
+        new_values = {name: value for name, value in changes.items() if getattr(self, name) != value}
+        if "state" in new_values:
             self.disabled_reason = self.error = ""
-        for name, value in changed.items():
+        for name, value in new_values.items():
             setattr(self, name, value)
         self.check()
-        if not changed:
+        if not new_values:
             return
         self.follows_default = False
         self.updated_at = clock.now(db)
         if self.for_everyone:
             self._pass_on(db)
-        acts.record(db, by, "channel.updated", self.id, {n: Text(v) if isinstance(v, str) else v for n, v in changed.items()})
+        acts.record(db, by, "channel.updated", self.id, {n: Text(v) if isinstance(v, str) else v for n, v in new_values.items()})
 
     def must_take_messages(self) -> None:
         """Raise Conflict for a channel to which nothing is sent."""

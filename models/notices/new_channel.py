@@ -46,7 +46,7 @@ def add_of_workspace(
         address = _no_address(address, "the default goes to each person's own address") if for_everyone else _mail(address)
     elif kind == "slack" and not _CONVERSATION.fullmatch(address):
         raise Invalid(
-            "address", "must be the id of a Slack conversation, such as C012AB3CD: it stands in the conversation's details."
+            "address", "must be the id of a Slack conversation, such as C012AB3CD: it is shown in the conversation's details."
         )
     elif kind == "operator" and not _OPERATOR_NAME.fullmatch(address):
         raise Invalid("address", "must be a name in the operator's ASSENT_NOTIFICATION_URLS, such as ops.")

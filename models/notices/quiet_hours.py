@@ -30,10 +30,10 @@ class QuietHours:
         """Return when the quiet hours that hold at `now` end, in UTC; None if none hold. `now` is aware."""
         local = now.astimezone(self.zone)
         clock, passes_midnight = local.time().replace(tzinfo=None), self.end < self.start
-        begun = clock >= self.start
-        if not (begun or clock < self.end if passes_midnight else begun and clock < self.end):
+        has_begun = clock >= self.start
+        if not (has_begun or clock < self.end if passes_midnight else has_begun and clock < self.end):
             return None
-        day = local.date() + timedelta(days=1) if passes_midnight and begun else local.date()
+        day = local.date() + timedelta(days=1) if passes_midnight and has_begun else local.date()
         end = datetime.combine(day, self.end, self.zone).astimezone(now.tzinfo)
         # Where clocks are put back, an hour occurs twice; the first end may have passed.
         return end if end > now else datetime.combine(day, self.end, self.zone).replace(fold=1).astimezone(now.tzinfo)

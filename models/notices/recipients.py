@@ -62,8 +62,8 @@ def fan_out(db: Db, change_id: str) -> int:
     for row in existing:
         _follow(db, row, stage, change.seq, now)
     if approval is not None and waits and stage != "decided":
-        known = {row.channel_id for row in existing}
-        more = [one for one in _channels(db, approval, stage, now) if one.id not in known]
+        channel_ids = {row.channel_id for row in existing}
+        more = [one for one in _channels(db, approval, stage, now) if one.id not in channel_ids]
         _add(db, more, approval, change, now)
     db.delete(change)
     return len(existing) + len(more)
@@ -74,10 +74,10 @@ def prepare(db: Db, notification_id: str, task: str | None = None) -> Message | 
 
     `task`: the worker's task, for Flower.
     """
-    queued = Notification.due(db, notification_id)
-    if queued is None:
+    due = Notification.due(db, notification_id)
+    if due is None:
         return None
-    row, channel, now = queued
+    row, channel, now = due
     if row.stage in ALONE:
         return _prepare_alone(db, row, channel, now, task)
     approval = db.get(Approval, row.approval_id)
@@ -183,9 +183,9 @@ def _wants(channel: Channel, approval: Approval, eligible: Mapping[str, list[Rig
         return False
     if channel.about == "all":
         return True
-    named = {name for one in Quorum.of(approval.quorum).approvers for name in one}
+    approvers = {name for one in Quorum.of(approval.quorum).approvers for name in one}
     own = {name for right in rights for name in right.names if channel.about == "groups" or name.startswith("user:")}
-    return bool(named & own)
+    return bool(approvers & own)
 
 
 def _voters(db: Db, approval: Approval) -> set[str]:
@@ -219,7 +219,7 @@ def _is_unlinked(db: Db, channel: Channel) -> bool:
 
 def finish(db: Db, message: Message, receipt: Receipt) -> None:
     """Record that a message was sent. Raises Stale."""
-    row = Notification.held(db, message.notification.id, message.notification.fence, lock=True)
+    row = Notification.get_held(db, message.notification.id, message.notification.fence, lock=True)
     row.succeed(db, message.notice.stage, message.seq, receipt)
     if row.status == "queued":
         outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))

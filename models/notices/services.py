@@ -19,12 +19,12 @@ class Service(NamedTuple):
     pattern: re.Pattern[str]
     hosts: frozenset[str]
     """The only hosts that apprise connects to."""
-    escaped: str = ""
+    escaped_characters: str = ""
     """Characters with a meaning in messages, which the service shows as they are after a backslash. apprise escapes the others."""
 
 
-def _service(name: str, example: str, pattern: str, *hosts: str, escaped: str = "") -> Service:
-    return Service(name, example, re.compile(pattern), frozenset(hosts), escaped)
+def _service(name: str, example: str, pattern: str, *hosts: str, escaped_characters: str = "") -> Service:
+    return Service(name, example, re.compile(pattern), frozenset(hosts), escaped_characters)
 
 
 _ID = "[A-Za-z0-9_-]"
@@ -32,7 +32,11 @@ SERVICES = {
     "tgram": _service("Telegram", "tgram://BOT_TOKEN/CHAT_ID", rf"\d{{5,}}:{_ID}{{20,}}/-?\d+", "api.telegram.org"),
     "pover": _service("Pushover", "pover://USER_KEY@TOKEN", r"[A-Za-z0-9]{30}@[A-Za-z0-9]{30}", "api.pushover.net"),
     "discord": _service(
-        "Discord", "discord://WEBHOOK_ID/WEBHOOK_TOKEN", rf"\d{{10,}}/{_ID}{{20,}}", "discord.com", escaped=r"\`*_~|#>-[](){}<:"
+        "Discord",
+        "discord://WEBHOOK_ID/WEBHOOK_TOKEN",
+        rf"\d{{10,}}/{_ID}{{20,}}",
+        "discord.com",
+        escaped_characters=r"\`*_~|#>-[](){}<:",
     ),
     "pbul": _service("Pushbullet", "pbul://ACCESS_TOKEN", r"[A-Za-z0-9.]{20,}", "api.pushbullet.com"),
     "gchat": _service(
@@ -58,8 +62,8 @@ def service_of(url: str) -> Service:
     scheme, _, rest = url.partition("://")
     service = SERVICES.get(scheme)
     if service is None:
-        examples = ", ".join(known.example for known in SERVICES.values())
+        examples = ", ".join(each.example for each in SERVICES.values())
         raise ValueError(f"must be the URL of a known service: {examples}. For any other, the operator names a URL.")
     if len(url) > MOST_CHARACTERS or not service.pattern.fullmatch(rest):
-        raise ValueError(f"must have the form {service.example}, without anything behind it.")
+        raise ValueError(f"must have the form {service.example}, with nothing after it.")
     return service

@@ -41,7 +41,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
     agent = _agent(db, session)
     waits = stage != "decided"
     offer = offer_now(db, session, approval) if waits else approval.offer
-    shown, buttons = _question(db, approval, offer) if waits else ("", ())
+    evidence, buttons = _question(db, approval, offer) if waits else ("", ())
     url, code = _link(db, approval, channel) if waits else (sentences.page_of(approval.id), None)
     return Notice(
         approval_id=approval.id,
@@ -49,7 +49,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         stage=stage,
         title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
         sentence=_one_line(sentences.headline(approval, agent)),
-        evidence=shown,
+        evidence=evidence,
         agent=agent,
         deadline=approval.expires_at if waits else None,
         afterwards=" ".join([sentences.afterwards(approval), *offer.limits]) if waits else "",

@@ -71,7 +71,7 @@ def bounded(task: str, row: Row, subject_id: str | None = None) -> Iterator[None
     except Exception as error:  # noqa: BLE001 - whatever raises, the row must end
         pause = _count(task, subject_id or row.id, row.workspace_id, error)
         is_over, why = pause.failures >= MOST_FAILURES or pause.lasts >= LONGEST, _reason(pause, error)
-        if is_over and _ended(row, why):
+        if is_over and _end_row(row, why):
             raise LeftForLater(f"given up: {why}") from None
         _postpone(row, pause.not_before)
         raise LeftForLater(f"left for later: {type(error).__name__}") from None
@@ -89,7 +89,7 @@ def _count(task: str, subject_id: str, workspace_id: str, error: Exception) -> P
     return failure.step_back(task, subject_id, workspace_id, kind, counts=not is_transient(error))
 
 
-def _ended(row: Row, why: str) -> bool:
+def _end_row(row: Row, why: str) -> bool:
     """End the row, or at least its run, as an interrupt would. False if both fail: then it steps back and is tried again."""
     for verb in (_give_up, _give_up_run) if row.session_id else (_give_up,):
         try:
@@ -120,10 +120,10 @@ def _give_up_run(row: Row, why: str) -> None:
 
 def _postpone(row: Row, due_at: datetime) -> None:
     """Have workers leave a queued row alone until `due_at`, and go on with the next. Other rows change in other ways."""
-    queued = "AND status = 'queued'" if hasattr(row.table, "status") else ""
+    condition = "AND status = 'queued'" if hasattr(row.table, "status") else ""
     queue = "queue" if row.table is ToolCall else "NULL"
     postpone = f"""
-        UPDATE {table_of(row.table).name} SET due_at = %(due)s, hinted_at = NULL WHERE id = %(id)s {queued} RETURNING {queue}
+        UPDATE {table_of(row.table).name} SET due_at = %(due)s, hinted_at = NULL WHERE id = %(id)s {condition} RETURNING {queue}
     """  # noqa: S608 - names of our own
     try:
         with transaction(row.workspace_id) as db:

@@ -86,16 +86,14 @@ def _lines(table: str, column: str, waiting: str, before: str = "") -> str:
     """  # noqa: S608 - names of our own
 
 
-def _fairly(
-    table: str, column: str, waiting: str, *, joined: str, before: str = "", most: str = str(AT_ONCE), returning: str
-) -> str:
-    """Return SQL that stamps the silent rows at the front of each line, but for lines that `joined`, a join, leaves out.
+def _fairly(table: str, column: str, waiting: str, *, join: str, before: str = "", most: str = str(AT_ONCE), returning: str) -> str:
+    """Return SQL that stamps the silent rows at the front of each line, but for lines that the `join` leaves out.
 
     At the limit, each line gets a hint before one gets a second.
     """
     rows = front(table, waiting, line=f"{column} = step.line", order=f"{before}due_at", most=most)
     ids = f"""
-        SELECT first.id FROM step JOIN {joined} CROSS JOIN LATERAL (
+        SELECT first.id FROM step JOIN {join} CROSS JOIN LATERAL (
             SELECT id, due_at, hinted_at, row_number() OVER (ORDER BY due_at) AS place FROM ({rows}) AS front
         ) AS first WHERE {_SILENT} ORDER BY place, first.due_at LIMIT %(limit)s
     """  # noqa: S608
@@ -115,9 +113,9 @@ _IS_OPEN = f"""
 """
 _IF_FAILING_ONE = f"CASE WHEN endpoint.failing_since IS NULL THEN {DELIVERIES_AT_ONCE} ELSE 1 END"
 _BEGINS = f"workspace_id <> ALL ({HALTED})"
-_TURNS = _fairly("turn", "workspace_id", QUEUED, joined=_GOES_ON, returning=RETURNED["turn.run"])
+_TURNS = _fairly("turn", "workspace_id", QUEUED, join=_GOES_ON, returning=RETURNED["turn.run"])
 _HINT_CALLS = {
-    of_one_queue: _fairly("tool_call", "workspace_id", calls, joined=_GOES_ON, before="queue, ", returning=RETURNED["tool.run"])
+    of_one_queue: _fairly("tool_call", "workspace_id", calls, join=_GOES_ON, before="queue, ", returning=RETURNED["tool.run"])
     for of_one_queue, calls in CALLS.items()
 }
 _HINT_HELD_BACK = {
@@ -126,7 +124,7 @@ _HINT_HELD_BACK = {
     )
     for of_one_queue, in_queue in IN_QUEUE.items()
 }
-_DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, joined=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)
+_DELIVERIES = _fairly("delivery", "endpoint_id", QUEUED, join=_IS_OPEN, most=_IF_FAILING_ONE, returning=_OF_WORKSPACE)
 _HINT_CHANGES = _oldest("approval_change", "true", returning=_OF_WORKSPACE)
 _NOTIFICATIONS = _oldest("notification", QUEUED, returning=_OF_WORKSPACE)
 _HINT: dict[type[Leased], tuple[str, Callable[[tuple[Any, ...]], Hint]]] = {

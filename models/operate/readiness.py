@@ -17,10 +17,10 @@ def held_back(workspace_id: str) -> list[str]:
     """Return why no worker claims queued calls of the workspace: a sentence for each reason."""
     first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
     with transaction(workspace_id) as db:
-        counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
+        counts = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
         halt = Halt.current(db)
     halted = [f"everything waits: the workspace is halted since {rfc3339(halt.started_at)} by {halt.started_by}"] if halt else []
-    return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
+    return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counts.most_common(10)]
 
 
 def without_a_worker(workspace_id: str) -> list[str]:
@@ -36,5 +36,5 @@ def failing(workspace_id: str) -> list[str]:
     with transaction(workspace_id) as db:
         return [
             f"{task} failed at {subjects} row(s) in the last hour ({error}): the log names them"
-            for task, error, subjects in failure.counted(db)
+            for task, error, subjects in failure.failure_counts(db)
         ]

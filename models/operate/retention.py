@@ -16,11 +16,11 @@ BATCH = 10_000
 
 @dataclass(frozen=True)
 class Old:
-    """The rows of a table whose time in `column` is more than `kept` ago. An index finds them by the column."""
+    """The rows of a table whose time in `column` is more than `keep_time` ago. An index finds them by the column."""
 
     table: str
     column: str
-    kept: Callable[[], timedelta] = timedelta
+    keep_time: Callable[[], timedelta] = timedelta
     key: str = "id"
     """The columns of the primary key."""
 
@@ -48,4 +48,4 @@ def delete_old(old: Old) -> int:
         ) SELECT count(*) FROM deleted
     """  # noqa: S608 - names of our own
     with transaction(role="system") as db:
-        return int(db.value(statement, kept=old.kept(), limit=BATCH))
+        return int(db.value(statement, kept=old.keep_time(), limit=BATCH))

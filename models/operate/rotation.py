@@ -29,20 +29,20 @@ def rotate(reader: Reader) -> tuple[int, int]:
         raise Conflict(f"ASSENT_{reader.upper()}_PUBLIC_KEY is not set: there is no key to encrypt with.")
     with transaction(role="system") as db:
         workspaces = [workspace_id for (workspace_id,) in db.rows("SELECT id FROM workspace ORDER BY id")]
-    done = failed = 0
+    rotated = failed = 0
     for workspace_id in workspaces:
         for table, column in COLUMNS[reader]:
             after: str | None = ""
             while after is not None:
                 after, batch_done, batch_failed = _batch(workspace_id, reader, table, column, after)
-                done, failed = done + batch_done, failed + batch_failed
-    return done, failed
+                rotated, failed = rotated + batch_done, failed + batch_failed
+    return rotated, failed
 
 
 def _batch(workspace_id: str, reader: Reader, table: type[Any], column: str, after: str) -> tuple[str | None, int, int]:
     """Encrypt the secrets of the next rows behind the id `after`. Returns the last id, None at the end, and the counts."""
     these = f"WHERE id > %(after)s AND {column} <> '' ORDER BY id LIMIT %(most)s FOR NO KEY UPDATE"
-    done = failed = 0
+    rotated = failed = 0
     with transaction(workspace_id) as db:
         rows = db.find(table, these, after=after, most=BATCH)
         for row in rows:
@@ -55,5 +55,5 @@ def _batch(workspace_id: str, reader: Reader, table: type[Any], column: str, aft
                 failed += 1
                 continue
             setattr(row, column, encryption.encrypt(reader, text, row.id))
-            done += 1
-    return (rows[-1].id if len(rows) == BATCH else None), done, failed
+            rotated += 1
+    return (rows[-1].id if len(rows) == BATCH else None), rotated, failed

@@ -148,7 +148,7 @@ class Delivery(Leased, Base):
             return
         endpoint.fail(now)
         if status == 410:
-            endpoint.disable(db, by, "It answered 410 Gone.")
+            endpoint.disable(db, by, "It responded with 410 Gone.")
         elif endpoint.failing_since and now - endpoint.failing_since >= SUSTAINED:
             endpoint.disable(db, by, f"No delivery succeeded for three days; the last attempt: {error}")
 
@@ -183,7 +183,7 @@ class Delivery(Leased, Base):
         The caller calls `Endpoint.get_ready` first. Without a hint, a worker sends it after the endpoint's other deliveries.
         """
         if self.status in {"queued", "running"}:
-            raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent without being asked again.")
+            raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent anyway.")
         now = clock.now(db)
         self.requeue(db, now, hinted_at=now if has_hint else None, attempt=0, ended_at=None)
         outbox(db).hints += [self.hint] * has_hint

@@ -23,7 +23,7 @@ from models.outbox import removal
 MOST_ENDPOINTS = 50
 """Most endpoints of one workspace."""
 AT_ONCE = 10
-"""Most concurrent deliveries to an endpoint that answered with a 2xx within `LATELY`. Other endpoints get one."""
+"""Most concurrent deliveries to an endpoint that responded with a 2xx within `LATELY`. Other endpoints get one."""
 LATELY = timedelta(minutes=1)
 JUST_NOW = timedelta(seconds=1)
 QUICK_SECONDS = 1.0
@@ -106,16 +106,16 @@ class Endpoint(Base):
 
     def change(self, db: Db, by: Principal, changes: dict[str, Any]) -> None:
         """Set the fields in `changes`. Enabling clears `disabled_reason`. Events of the disabled time are never delivered."""
-        changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
-        if "state" in changed:
+        new_values = {name: value for name, value in changes.items() if getattr(self, name) != value}
+        if "state" in new_values:
             self.disabled_reason = ""
-        if changed.keys() & {"state", "url"}:
+        if new_values.keys() & {"state", "url"}:
             self.failing_since = self.paused_until = None
-        for name, value in changed.items():
+        for name, value in new_values.items():
             setattr(self, name, value)
-        if changed:
+        if new_values:
             self.updated_at = clock.now(db)
-            details = {name: Text(value) if isinstance(value, str) else value for name, value in changed.items()}
+            details = {name: Text(value) if isinstance(value, str) else value for name, value in new_values.items()}
             acts.record(db, by, "webhook.updated", self.id, details)
 
     def regenerate_secret(self, db: Db, by: Principal) -> str:

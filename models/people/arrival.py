@@ -66,7 +66,7 @@ def admit(arrival: Arrival) -> tuple[PersonPrincipal, Role]:
     """
     source = arrival.source
     if not source.vouches_for(arrival.email):
-        raise NotAdmitted(f"{source.name} does not vouch for the address {arrival.email}: its email_domains lack the domain.")
+        raise NotAdmitted(f"{source.name} does not vouch for the address {arrival.email}: add the domain to its email_domains.")
     roles = source.roles_of(arrival.groups)
     with transaction() as db:
         people = Identity.everywhere(db, arrival.issuer, arrival.subject)
@@ -107,7 +107,9 @@ def connect(db: Db, issuer: str, subject: str, *, source: str, by: PersonPrincip
     """
     by.check_unlimited()
     if by.makers:
-        raise Forbidden("You signed in by a link of somebody else: have yourself confirmed first, as your account page says.")
+        raise Forbidden(
+            "You signed in by a link that somebody else made: ask to be confirmed first, as your account page explains."
+        )
     known_id = Identity.find(db, issuer, subject)
     if known_id not in {None, by.person_id}:
         raise Conflict(f"This account of {source} belongs to another person.")

@@ -44,9 +44,11 @@ def confirm(db: Db, person_id: str, *, by: Principal) -> None:
     member = Member.find(db, person_id, lock=True)
     makers = makers_of(db, [person_id]).get(person_id, [])
     if by.kind == "api_key":
-        raise Forbidden("An API key confirms nobody: an admin who is signed in does, or `assent database confirm` on the server.")
+        raise Forbidden(
+            "An API key cannot confirm anybody: an admin who is signed in can, or `assent database confirm` on the server."
+        )
     if by.makers:
-        raise Forbidden("You signed in by a link yourself, which nobody has confirmed: have another admin confirm this person.")
+        raise Forbidden("You signed in by a link yourself and have not been confirmed: ask another admin to confirm this person.")
     if by.id in makers:
         name = db.get_one(Person, person_id).name
         raise Forbidden(f"You made a link of {name}, so somebody else confirms: another admin, or `assent database confirm`.")

@@ -24,11 +24,11 @@ def unknown(db: Db, names: Iterable[str]) -> list[str]:
     unique = list(dict.fromkeys(names))
     groups = [name.removeprefix("group:") for name in unique if name.startswith("group:")]
     people = [name.removeprefix("user:") for name in unique if name.startswith("user:")]
-    known = {f"group:{one}" for (one,) in db.rows("SELECT id FROM person_group WHERE id = ANY(%(ids)s)", ids=groups)}
+    existing = {f"group:{one}" for (one,) in db.rows("SELECT id FROM person_group WHERE id = ANY(%(ids)s)", ids=groups)}
     deciding = f"SELECT m.person_id FROM member m WHERE {_DECIDING} AND m.person_id = ANY(%(ids)s)"  # noqa: S608 - names of our own
     rows = db.rows(deciding, workspace=db.workspace_id, roles=DECIDING_ROLES, ids=people)
-    known |= {f"user:{one}" for (one,) in rows}
-    return [name for name in unique if name not in known]
+    existing |= {f"user:{one}" for (one,) in rows}
+    return [name for name in unique if name not in existing]
 
 
 def count(db: Db, quorum: Quorum, started_by: Collection[str] = ()) -> int:

@@ -162,7 +162,7 @@ class Delegation(Base):
         Raises Conflict if the delegation has ended, Forbidden for anybody but the giver.
         """
         if principal.id != self.from_person_id:
-            raise Forbidden(f"Only user:{self.from_person_id}, whose right it is, accepts this delegation.")
+            raise Forbidden(f"Only user:{self.from_person_id}, whose right it is, can accept this delegation.")
         _check_receiver(principal, self.to_person_id)
         now = clock.now(db)
         if self.waits(now):
@@ -194,7 +194,9 @@ def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str 
     for field, person_id in (("from", from_person_id), ("to", to_person_id)):
         if person_id not in deciding:
             roles = " or ".join(DECIDING_ROLES)
-            raise Invalid(field, f"user:{person_id} is not an active member with the role {roles}, and can decide nothing here.")
+            raise Invalid(
+                field, f"user:{person_id} is not an active member with the role {roles}, and cannot decide anything here."
+            )
     if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
         raise Invalid("group", f"user:{from_person_id} is not a member of group:{group_id}; leave it out to delegate everything.")
 

@@ -110,8 +110,8 @@ class Group(Base):
         of_issuer = db.find(cls, "WHERE source = %(source)s", source=source)
         id_of = {row.name: row.id for row in of_issuer}
         target_ids = {id_of.get(name) or cls.create(db, name, source=source, by=by).id for name in sorted(names)}
-        joined = "WHERE person_id = %(person)s AND group_id = ANY(%(groups)s)"
-        for row in db.find(Membership, joined, person=person_id, groups=sorted(id_of.values())):
+        in_groups = "WHERE person_id = %(person)s AND group_id = ANY(%(groups)s)"
+        for row in db.find(Membership, in_groups, person=person_id, groups=sorted(id_of.values())):
             if row.group_id not in target_ids:
                 row.delete(db, by=by)
             target_ids.discard(row.group_id)

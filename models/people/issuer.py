@@ -13,17 +13,17 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from models.people.person import spelled
+from models.people.person import spelling_of
 from models.people.roles import ROLES, Role
 from models.settings import settings
 
 PROXY = "proxy"
 """The name of the authenticating proxy, as the source of roles and groups."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
-Domain = Annotated[str, StringConstraints(pattern=r"^(\*|[^\s@*]+)$", max_length=253), AfterValidator(spelled)]
+Domain = Annotated[str, StringConstraints(pattern=r"^(\*|[^\s@*]+)$", max_length=253), AfterValidator(spelling_of)]
 
 
-class Misconfigured(Exception):
+class IssuersMisconfigured(Exception):
     """The settings for signing in are invalid. The message names the setting, the fault and the remedy."""
 
 
@@ -124,27 +124,29 @@ class Issuer(Source):
 
 
 def issuers() -> dict[str, Issuer]:
-    """Return the configured issuers by name. Raises Misconfigured."""
+    """Return the configured issuers by name. Raises IssuersMisconfigured."""
     entries: list[dict[str, Any]] = settings().issuers
     if settings().issuers_file:
         try:
             content = json.loads(settings().issuers_file.read_text("utf-8"))  # type: ignore[union-attr]
         except (OSError, ValueError) as error:
-            raise Misconfigured(f"ASSENT_ISSUERS_FILE: cannot be read as JSON: {error}") from None
+            raise IssuersMisconfigured(f"ASSENT_ISSUERS_FILE: cannot be read as JSON: {error}") from None
         entries = [*entries, *(content.get("issuers", []) if isinstance(content, dict) else content)]
     configured = [_valid(Issuer, entry, "ASSENT_ISSUERS") for entry in entries]
     if len({issuer.name for issuer in configured}) < len(configured):
-        raise Misconfigured("ASSENT_ISSUERS: two issuers have the same name: rename one")
+        raise IssuersMisconfigured("ASSENT_ISSUERS: two issuers have the same name: rename one")
     return {issuer.name: issuer for issuer in configured}
 
 
 def proxy() -> Source | None:
-    """Return the authenticating proxy, or None if none is configured. Raises Misconfigured."""
+    """Return the authenticating proxy, or None if none is configured. Raises IssuersMisconfigured."""
     if not settings().proxy_email_header:
         return None
     domains = [domain.strip() for domain in settings().proxy_email_domains.split(",") if domain.strip()]
     if not domains:
-        raise Misconfigured("ASSENT_PROXY_EMAIL_DOMAINS is not set: name the domains of the people whom the proxy signs in, or *")
+        raise IssuersMisconfigured(
+            "ASSENT_PROXY_EMAIL_DOMAINS is not set: name the domains of the people whom the proxy signs in, or *"
+        )
     entry = {
         "name": PROXY,
         "roles": settings().proxy_roles,
@@ -166,22 +168,26 @@ def source_name(method: str) -> str:
 
 
 def check() -> None:
-    """Raise Misconfigured if the settings for signing in are invalid, or let everybody send the proxy's header."""
+    """Raise IssuersMisconfigured if the settings for signing in are invalid, or let everybody send the proxy's header."""
     sources: list[Source] = list(issuers().values())
     if (proxy_source := proxy()) is not None:
         sources.append(proxy_source)
         networks = settings().proxy_networks
         if not networks:
-            raise Misconfigured("ASSENT_PROXY_EMAIL_HEADER is set, but ASSENT_TRUSTED_PROXIES is not: name the proxy's network")
+            raise IssuersMisconfigured(
+                "ASSENT_PROXY_EMAIL_HEADER is set, but ASSENT_TRUSTED_PROXIES is not: name the proxy's network"
+            )
         if any(network.prefixlen == 0 for network in networks):
-            raise Misconfigured(
+            raise IssuersMisconfigured(
                 "ASSENT_TRUSTED_PROXIES names every address, but ASSENT_PROXY_EMAIL_HEADER trusts them: name the proxy's network"
             )
     if settings().sign_in_workspace:
         return
     for source in sources:
         if not source.workspace_id and any(not entry.workspace_id for entry in source.roles):
-            raise Misconfigured(f"{source.name}: its roles name no workspace: set ASSENT_SIGN_IN_WORKSPACE to an id, wrkspc_...")
+            raise IssuersMisconfigured(
+                f"{source.name}: its roles name no workspace: set ASSENT_SIGN_IN_WORKSPACE to an id, wrkspc_..."
+            )
 
 
 def _valid(kind: type[Any], entry: Any, setting: str) -> Any:
@@ -190,4 +196,4 @@ def _valid(kind: type[Any], entry: Any, setting: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Misconfigured(f"{setting}: {where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise IssuersMisconfigured(f"{setting}: {where}: {first['msg'].removeprefix('Value error, ')}") from None

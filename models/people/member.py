@@ -86,7 +86,7 @@ class Member(Base):
         if row.source != DIRECT:
             raise Invalid("role", f"comes from {row.source} at each sign-in: change the person's groups there.")
         if by.id == person_id:
-            raise Invalid("role", "nobody changes their own role: ask another admin.")
+            raise Invalid("role", "nobody can change their own role: ask another admin.")
         return cls.give_role(db, person_id, role, by=by)
 
     @classmethod
@@ -101,7 +101,7 @@ class Member(Base):
         if row is None:
             raise NotFound("user", person_id)
         if by.id == person_id:
-            raise Invalid("user_id", "nobody deactivates themselves: ask another admin.")
+            raise Invalid("user_id", "nobody can deactivate themselves: ask another admin.")
         row.source = DIRECT  # no issuer reactivates the member at the next sign-in
         row.end(db, by=by)
 

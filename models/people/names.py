@@ -10,23 +10,23 @@ from models.workspace.api_key import ApiKey
 class Names:
     """Names by principal, such as `user:user_...`."""
 
-    def __init__(self, known: dict[str, str]) -> None:
-        self._known = known
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = names
 
     @classmethod
     def of(cls, db: Db, principals: Iterable[str | None]) -> "Names":
         """Return the names of these principals. Reads in at most two queries."""
         selection = {principal.partition(":")[::2] for principal in principals if principal}
-        known: dict[str, str] = {}
+        names: dict[str, str] = {}
         if people := [id_ for kind, id_ in selection if kind == "user"]:
-            known |= {f"user:{row.id}": row.name for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=people)}
+            names |= {f"user:{row.id}": row.name for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=people)}
         if keys := [id_ for kind, id_ in selection if kind == "api_key"]:
-            known |= {f"api_key:{row.id}": f"the key “{row.name}”" for row in db.find(ApiKey, "WHERE id = ANY(%(ids)s)", ids=keys)}
-        return cls(known)
+            names |= {f"api_key:{row.id}": f"the key “{row.name}”" for row in db.find(ApiKey, "WHERE id = ANY(%(ids)s)", ids=keys)}
+        return cls(names)
 
     def __getitem__(self, principal: str | None) -> str:
         """Return the principal's name; for a deadline, a sweep or a grant its kind."""
-        if principal in self._known:
-            return self._known[principal]
+        if principal in self._names:
+            return self._names[principal]
         kind = (principal or "").partition(":")[0]
         return {"system": "Assent", "grant": "a grant", "": "nobody"}.get(kind, principal or "nobody")

@@ -131,7 +131,7 @@ def everywhere(db: Db, email: str) -> dict[str, str]:
     return dict(db.rows("SELECT * FROM assent_find_person(%(email)s)", email=email))
 
 
-def spelled(email: str) -> str:
+def spelling_of(email: str) -> str:
     """Return the normalized spelling of a text that may be no e-mail address: ASCII letters in lower case.
 
     Other letters stay as they are. A mail server may give the address in other letters to somebody else.
@@ -141,7 +141,7 @@ def spelled(email: str) -> str:
 
 def normalized(email: str) -> str:
     """Return an e-mail address as it is stored and compared. Raises Invalid."""
-    address = spelled(email)
+    address = spelling_of(email)
     if len(address) > MAX_EMAIL or not _EMAIL.fullmatch(address) or not address.isprintable():
         raise Invalid("email", "must be an e-mail address such as anna@example.com.")
     return address

@@ -23,11 +23,11 @@ class Asking:
     annotations: dict[str, Any] | None = None
     """The tool server's own hints about the tool, such as MCP's `readOnlyHint`. People see them."""
     quorum: dict[str, Any] | None = None
-    """Who must approve, and by which answers: `Quorum.kept`."""
+    """Who must approve, and by which answers: `Quorum.as_json`."""
     escalation: dict[str, Any] | None = None
-    """With `on_timeout` escalate: `Escalation.kept`."""
+    """With `on_timeout` escalate: `Escalation.as_json`."""
 
     @property
-    def kept(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The fields as JSON, stored with a call about which people may have to be asked later."""
         return asdict(self)

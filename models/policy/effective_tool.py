@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from models.pure.naming import OURS, full_name, is_reserved
-from models.workspace.toolset import Listed
+from models.workspace.toolset import ToolListing
 
 Kind = Literal["builtin", "custom", "mcp"]
 
@@ -38,19 +38,19 @@ class EffectiveTool:
     """The tool's entry in `models.workspace.toolset`."""
 
 
-def effective_tools(body: Mapping[str, Any], listed: Mapping[str, Listed] | None = None) -> list[EffectiveTool]:
-    """Return the enabled tools of an agent's body or a session's `agent`, in order. `listed`: its MCP servers' known tools.
+def effective_tools(body: Mapping[str, Any], listings: Mapping[str, ToolListing] | None = None) -> list[EffectiveTool]:
+    """Return the enabled tools of an agent's body or a session's `agent`, in order. `listings`: its MCP servers' known tools.
 
     A tool with a reserved name is left out, however it came to be stored.
     """
-    return [tool for entry in body["tools"] for tool in _tools_of(entry, listed or {}) if not is_reserved(tool.name)]
+    return [tool for entry in body["tools"] for tool in _tools_of(entry, listings or {}) if not is_reserved(tool.name)]
 
 
-def _tools_of(entry: Mapping[str, Any], listed: Mapping[str, Listed]) -> Iterator[EffectiveTool]:
+def _tools_of(entry: Mapping[str, Any], listings: Mapping[str, ToolListing]) -> Iterator[EffectiveTool]:
     if entry["type"] == "custom":
         yield _tool(entry, "custom")
     elif entry["type"] == "mcp_toolset":
-        served = listed.get(entry["mcp_server_name"])
+        served = listings.get(entry["mcp_server_name"])
         yield from _served(entry, served) if served else ()
     else:
         default = entry["default_config"].get("approval") or {}
@@ -70,13 +70,13 @@ def _tool(entry: Mapping[str, Any], kind: Kind, toolset_approval: Mapping[str, A
     )
 
 
-def _served(toolset: Mapping[str, Any], listed: Listed) -> Iterator[EffectiveTool]:
+def _served(toolset: Mapping[str, Any], listing: ToolListing) -> Iterator[EffectiveTool]:
     """Yield the tools of an MCP server. Those that the toolset does not name use its `default_config`."""
     server = toolset["mcp_server_name"]
-    named = {config["name"]: config for config in toolset["configs"]}
+    configs = {config["name"]: config for config in toolset["configs"]}
     default = toolset["default_config"]
-    for entry in listed.tools:
-        config = named.get(entry["name"], default)
+    for entry in listing.tools:
+        config = configs.get(entry["name"], default)
         if config["enabled"]:
             yield EffectiveTool(
                 name=full_name(server, entry["name"]),
@@ -87,7 +87,7 @@ def _served(toolset: Mapping[str, Any], listed: Listed) -> Iterator[EffectiveToo
                 approval={} if config is default else config.get("approval") or {},
                 toolset_approval=default.get("approval") or {},
                 server=server,
-                address=listed.address,
+                address=listing.address,
                 entry=entry,
             )
 
@@ -100,7 +100,7 @@ def with_toolset(agent: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the agent with one more of the operator's toolsets, whose tools are always allowed."""
     if any(server["name"] == name for server in agent["mcp_servers"]):
         return agent
-    allowed = {"enabled": True, "permission_policy": {"type": "always_allow"}, "policy_from": "toolset"}
-    toolset = {"type": "mcp_toolset", "mcp_server_name": name, "default_config": allowed, "configs": []}
+    default_config = {"enabled": True, "permission_policy": {"type": "always_allow"}, "policy_from": "toolset"}
+    toolset = {"type": "mcp_toolset", "mcp_server_name": name, "default_config": default_config, "configs": []}
     server = {"type": "url", "name": name, "url": OURS + name}
     return {**agent, "mcp_servers": [*agent["mcp_servers"], server], "tools": [*agent["tools"], toolset]}

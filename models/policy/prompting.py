@@ -25,16 +25,16 @@ def fill(template: str, name: str, arguments: dict[str, Any]) -> str:
     Control characters, and characters that reverse or hide text, become escapes. A value shows at most 1000 characters, the whole
     prompt 2000, and each cut says how much is missing. The complete input is always shown beside the prompt.
     """
-    shown, room, left_out = [], _LONGEST, 0
+    parts, room, left_out = [], _LONGEST, 0
     for text, longest in _pieces(template, name, arguments):
-        start, kept = _start(text, min(longest, room))
+        start, length = _start(text, min(longest, room))
         room -= len(start)
-        shown.append(start)
-        if kept < len(text) and longest <= room + len(start):
-            shown.append(_left_out(len(text) - kept))
-        elif kept < len(text):
-            room, left_out = 0, left_out + len(text) - kept
-    return "".join(shown) + (_left_out(left_out) if left_out else "")
+        parts.append(start)
+        if length < len(text) and longest <= room + len(start):
+            parts.append(_left_out(len(text) - length))
+        elif length < len(text):
+            room, left_out = 0, left_out + len(text) - length
+    return "".join(parts) + (_left_out(left_out) if left_out else "")
 
 
 def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -52,12 +52,12 @@ def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tup
 
 def _start(text: str, longest: int) -> tuple[str, int]:
     """Return the start of a text that takes at most `longest` characters when shown, and how many of its characters that is."""
-    shown = visible_lines(text[:longest])
-    if len(shown) <= longest:
-        return shown, min(len(text), longest)
+    visible_text = visible_lines(text[:longest])
+    if len(visible_text) <= longest:
+        return visible_text, min(len(text), longest)
     ends = list(accumulate(len(visible_lines(character)) for character in text[:longest]))
-    kept = bisect_right(ends, longest)
-    return visible_lines(text[:kept]), kept
+    length = bisect_right(ends, longest)
+    return visible_lines(text[:length]), length
 
 
 def _left_out(characters: int) -> str:

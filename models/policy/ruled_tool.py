@@ -37,7 +37,7 @@ class RuledTool:
         return all(rule.effect == "allow" for rule in self.rules) and (self.default == "allow" or any(plain))
 
     @cached_property
-    def compiled(self) -> CompiledRules:
+    def compiled_rules(self) -> CompiledRules:
         """The rules, compiled at the first call."""
         return CompiledRules(self.rules, self.default, self.default_reason)
 
@@ -62,9 +62,9 @@ def ruled_tool(tool: EffectiveTool, over: list[Policy | None], approvals: list[M
 
 
 def _identity(tool: EffectiveTool) -> str:
-    described = {"description": tool.description, "input_schema": tool.input_schema}
+    content = {"description": tool.description, "input_schema": tool.input_schema}
     where = f"{tool.kind}:{tool.address}" if tool.address else tool.kind
-    return tool.kind if tool.kind == "builtin" else f"{where}:{digest(described)[:16]}"
+    return tool.kind if tool.kind == "builtin" else f"{where}:{digest(content)[:16]}"
 
 
 def _declared(tool: EffectiveTool) -> Policy | None:
@@ -74,10 +74,10 @@ def _declared(tool: EffectiveTool) -> Policy | None:
     declared = read_policy(tool.entry["policy"], tool.name, "tool")
     assert declared is not None, "there is a policy to read"
     own = {tool.entry["name"], "*"}
-    named = [
+    rules = [
         replace(rule, match=replace(rule.match, tool=tool.name)) if rule.match.tool in own else rule for rule in declared.rules
     ]
-    return Policy(tuple(named), declared.default)
+    return Policy(tuple(rules), declared.default)
 
 
 def _declared_approval(tool: EffectiveTool) -> Mapping[str, Any]:
@@ -97,11 +97,11 @@ def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None],
     return last, f"default: {last}"
 
 
-def read_policy(stored: Mapping[str, Any] | None, tool: str, source: policy.Source) -> Policy | None:
+def read_policy(value: Mapping[str, Any] | None, tool: str, source: policy.Source) -> Policy | None:
     """Return a stored policy. A policy that cannot be read denies everything."""
-    if stored is None:
+    if value is None:
         return None
     try:
-        return policy.policy_of(stored, tool=tool, source=source)
+        return policy.policy_of(value, tool=tool, source=source)
     except ValueError:
         return policy.policy_of({"type": "always_deny"}, tool=tool, source=source)

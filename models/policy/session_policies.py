@@ -27,7 +27,7 @@ from models.pure.policy import Effect, Granted, Rule, Verdict, git_writes
 from models.pure.policy.rules import FILE_PATHS
 from models.pure.quorum import Quorum, combined
 from models.settings import settings
-from models.workspace.toolset import Listed
+from models.workspace.toolset import ToolListing
 
 UNKNOWN_TOOL = Verdict("deny", "not a tool of this agent")
 
@@ -40,14 +40,14 @@ class SessionPolicies:
         agent: Mapping[str, Any],
         workspace: Mapping[str, Any],
         default: Effect,
-        listed: Mapping[str, Listed] | None = None,
+        listings: Mapping[str, ToolListing] | None = None,
     ) -> None:
         over = [read_policy(agent.get("permission_policy"), "*", "agent"), read_policy(workspace.get("policy"), "*", "workspace")]
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
         self._approvals = approvals
         self.four_eyes = any(level.get("four_eyes") for _, levels in approval_levels(agent, workspace) for level in levels)
         """True if calls of some tool need four eyes, tools that are not a listed yet included."""
-        self._tools = {tool.name: ruled_tool(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
+        self._tools = {tool.name: ruled_tool(tool, over, approvals, default) for tool in effective_tools(agent, listings)}
         self.git_doubt: str | None = None
         """Why no git command counts as a read; None if git commands are read like all others."""
         bash = self._tools.get("bash")
@@ -55,13 +55,13 @@ class SessionPolicies:
         """False if the shell may run everything anyway: a guard of git's files would then have no effect."""
 
     @classmethod
-    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any], listed: Mapping[str, Listed]) -> "SessionPolicies":
+    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any], listings: Mapping[str, ToolListing]) -> "SessionPolicies":
         """Return the policies for a session's `agent`, its workspace's `{"policy": ..., "approval": ...}`, and the tools that its
         MCP servers list. Equal arguments are compiled once.
         """
         configured = {key: agent.get(key) for key in ("tools", "permission_policy", "approval")}
-        listings = tuple(sorted(listed.items(), key=lambda item: item[0]))
-        return _compiled(encode(configured), encode(dict(workspace)), settings().default_permission, listings)
+        listings_in_order = tuple(sorted(listings.items(), key=lambda item: item[0]))
+        return _compile(encode(configured), encode(dict(workspace)), settings().default_permission, listings_in_order)
 
     def in_session(self, *, git_written: bool) -> "SessionPolicies":
         """Return these policies for one session. `git_written`: the session wrote files that can make git run other commands."""
@@ -71,25 +71,25 @@ class SessionPolicies:
         policies.git_doubt = git_writes.DOUBT
         return policies
 
-    def judge(self, tool: str, arguments: Mapping[str, Any], granted: Granted | None = None) -> Verdict:
-        """Return allow, ask or deny for a call with these arguments. `granted`: what people granted; None for nothing.
+    def judge(self, tool: str, arguments: Mapping[str, Any], grants: Granted | None = None) -> Verdict:
+        """Return allow, ask or deny for a call with these arguments. `grants`: what people granted; None for nothing.
 
         A write into a git directory is asked about, unless a rule about exactly this input allows it.
         """
         ruled = self._tools.get(tool)
         if ruled is None:
             return UNKNOWN_TOOL
-        rules = ruled.compiled.with_grants(granted.rules) if granted and granted.rules else ruled.compiled
-        verdict = rules.judge(tool, arguments, masked_fields=granted.masked_input if granted else None, git_doubt=self.git_doubt)
+        rules = ruled.compiled_rules.with_grants(grants.rules) if grants and grants.rules else ruled.compiled_rules
+        verdict = rules.judge(tool, arguments, masked_fields=grants.masked_input if grants else None, git_doubt=self.git_doubt)
         guarded = self._guards_git and ruled.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, arguments) if guarded else None
         return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _git_verdict(tool, path)
 
-    def never(self, tool: str) -> bool:
+    def is_always_denied(self, tool: str) -> bool:
         """True if no call of the tool can ever run. The model is then not offered the tool."""
         rules = self._tools[tool].rules
-        closed = self._tools[tool].default == "deny" and not any(rule.effect != "deny" for rule in rules)
-        return closed or any(rule.effect == "deny" and rule.match == policy.Match(tool) for rule in rules)
+        denies_all = self._tools[tool].default == "deny" and not any(rule.effect != "deny" for rule in rules)
+        return denies_all or any(rule.effect == "deny" and rule.match == policy.Match(tool) for rule in rules)
 
     def asks(self, tool: str) -> bool:
         """True if a call of the tool may wait for a person: by the default, a rule, or a command line that cannot be read."""
@@ -99,8 +99,8 @@ class SessionPolicies:
     def identity(self, tool: str, *, self_hosted: bool) -> str:
         """Return a text that tells tools of the same name apart: where the tool runs and, for clients' tools, its description."""
         ruled = self._tools.get(tool)
-        known = ruled.identity if ruled else ""
-        return "self_hosted" if self_hosted and known == "builtin" else known
+        identity = ruled.identity if ruled else ""
+        return "self_hosted" if self_hosted and identity == "builtin" else identity
 
     def path_arguments(self, tool: str, grants: Iterable[Rule] = ()) -> set[str]:
         """Return the arguments, as JSON Pointers, that hold paths which the rules and grants look at."""
@@ -117,7 +117,7 @@ class SessionPolicies:
         ruled = self._tools.get(tool)
         return ruled is None or ruled.address == address
 
-    def lets_on_timeout(self, tool: str, verdict: Verdict) -> bool:
+    def may_allow_on_timeout(self, tool: str, verdict: Verdict) -> bool:
         """True if a passed deadline allows a call with this verdict: the tool's own configuration says so, and no rule asks."""
         ruled = self._tools.get(tool)
         if ruled is None or ruled.timeouts.get("on_timeout") != "allow":
@@ -125,14 +125,14 @@ class SessionPolicies:
         may = not ruled.quorum.needs_people and ruled.quorum.offer.has("once")
         return may and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
 
-    def asking(self, tool: str, shown: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
-        """Return how people are asked about a call. `shown` is its masked input; `entry` describes its tool, as in
-        `models.workspace.toolset`."""
+    def asking(self, tool: str, masked_input: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
+        """Return how people are asked about a call. `masked_input` is its input with the secrets masked; `entry` describes its
+        tool, as in `models.workspace.toolset`."""
         ruled = self._tools[tool]
         schema = entry["input_schema"]
         template = ruled.prompt or entry.get("prompt") or "Run {tool}"
         return Asking(
-            prompt=prompting.fill(template, tool, shown),
+            prompt=prompting.fill(template, tool, masked_input),
             seconds=self.seconds(tool),
             on_timeout=ruled.timeouts.get("on_timeout") or "deny",
             remind_after_seconds=self.remind_after_seconds(tool),
@@ -188,5 +188,5 @@ def _git_verdict(tool: str, path: str) -> Verdict:
 
 
 @lru_cache(maxsize=256)
-def _compiled(agent: str, workspace: str, default: Effect, listed: tuple[tuple[str, Listed], ...]) -> SessionPolicies:
-    return SessionPolicies(decode(agent), decode(workspace), default, dict(listed))
+def _compile(agent: str, workspace: str, default: Effect, listings: tuple[tuple[str, ToolListing], ...]) -> SessionPolicies:
+    return SessionPolicies(decode(agent), decode(workspace), default, dict(listings))

@@ -22,7 +22,7 @@ _results: ContextVar[Mapping[str, Any] | None] = ContextVar("results", default=N
 _is_limited: ContextVar[bool] = ContextVar("is_limited", default=False)
 
 
-class OutOfTime(BaseException):
+class CalculationTooLong(BaseException):
     """The calculation takes too long for a transaction. No `except Exception` on its way may end that."""
 
 
@@ -59,7 +59,7 @@ def costly(function: Callable[P, T]) -> Callable[P, T]:
         before = _is_limited.set(True)
         try:
             return function(*arguments, **more)
-        except OutOfTime:
+        except CalculationTooLong:
             raise Needed(key, partial(function, *arguments, **more)) from None
         finally:
             _is_limited.reset(before)
@@ -73,6 +73,6 @@ def limited(seconds: float) -> float:
 
 
 def require(seconds: float) -> None:
-    """Raise OutOfTime if the present calculation may not take as long."""
+    """Raise CalculationTooLong if the present calculation may not take as long."""
     if limited(seconds) < seconds:
-        raise OutOfTime
+        raise CalculationTooLong

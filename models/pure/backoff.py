@@ -3,7 +3,7 @@
 from datetime import timedelta
 from random import Random
 
-_RANDOM = Random()  # noqa: S311 - jitter is no secret
+_RANDOM = Random()  # noqa: S311 - jitter is not a secret
 
 
 def backoff(attempt: int, base: float, most: float, retry_after: float | None = None, random: Random = _RANDOM) -> float:

@@ -56,8 +56,8 @@ WORK = {
 DELIVERY = {
     "queued": "Due at `due_at`; left by the claim of a worker.",
     "running": "A worker sends it; a crash leaves it to the rescue sweep.",
-    "done": "The endpoint answered with a 2xx.",
-    "failed": "No attempt was answered with a 2xx and none is left, or none could begin; a person can have it sent again.",
+    "done": "The endpoint responded with a 2xx.",
+    "failed": "No attempt got a 2xx and none is left, or none could begin; a person can have it sent again.",
     "cancelled": "Its endpoint was disabled before it could be sent.",
 }
 

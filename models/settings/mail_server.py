@@ -26,7 +26,7 @@ class MailServer:
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError("must be a URL such as smtp://user:password@mail.example.com:587 or smtps://...")
         if parts.path.strip("/") or parts.fragment or parts.query not in {"", "starttls=no"}:
-            raise ValueError("may only have the query ?starttls=no behind the host and the port; encode / ? # in a password")
+            raise ValueError("may have only the query ?starttls=no after the host and the port; encode / ? # in a password")
         security = "tls" if parts.scheme == "smtps" else "none" if parts.query else "starttls"
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if security == "none" and password:

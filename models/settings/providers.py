@@ -27,7 +27,7 @@ _SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "c
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
-class Misconfigured(Exception):
+class ProvidersMisconfigured(Exception):
     """The registry's file cannot be used. The message names the entry and the field."""
 
 
@@ -144,7 +144,7 @@ class _File(_Strict):
 
 
 def registry() -> tuple[ProviderEntry, ...]:
-    """Return the entries in order. Raises Misconfigured."""
+    """Return the entries in order. Raises ProvidersMisconfigured."""
     path = settings().providers
     return _read(path) if path else _anthropic_alone(settings().anthropic_base_url)
 
@@ -157,21 +157,21 @@ def _anthropic_alone(base_url: str | None) -> tuple[ProviderEntry, ...]:
 
 @cache
 def _read(path: Path) -> tuple[ProviderEntry, ...]:
-    """Return the entries of a file in order. Raises Misconfigured, whose message names the entry and the field."""
+    """Return the entries of a file in order. Raises ProvidersMisconfigured, whose message names the entry and the field."""
     where = f"ASSENT_PROVIDERS ({path})"
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise Misconfigured(f"{where}: cannot be read: {error.strerror}") from None
+        raise ProvidersMisconfigured(f"{where}: cannot be read: {error.strerror}") from None
     if len(content) > MAX_FILE_BYTES:
-        raise Misconfigured(f"{where}: is longer than {MAX_FILE_BYTES} bytes")
+        raise ProvidersMisconfigured(f"{where}: is longer than {MAX_FILE_BYTES} bytes")
     try:
         rows = _File.model_validate(json.loads(content)).providers
     except ValidationError as error:
-        raise Misconfigured(f'{where}: {_first(error)}. The file is {{"providers": [...]}}') from None
+        raise ProvidersMisconfigured(f'{where}: {_first(error)}. The file is {{"providers": [...]}}') from None
     except (ValueError, RecursionError) as error:
-        raise Misconfigured(f"{where}: is not JSON: {error}") from None
+        raise ProvidersMisconfigured(f"{where}: is not JSON: {error}") from None
     return _entries(rows, where)
 
 
@@ -182,9 +182,9 @@ def _entries(rows: list[dict[str, Any]], where: str) -> tuple[ProviderEntry, ...
         try:
             entry = ProviderEntry.model_validate(row)
         except ValidationError as error:
-            raise Misconfigured(f"{where}: {label}: {_first(error)}") from None
+            raise ProvidersMisconfigured(f"{where}: {label}: {_first(error)}") from None
         if entry.name in entries:
-            raise Misconfigured(f"{where}: {label}: name: is taken by an earlier entry; use another name")
+            raise ProvidersMisconfigured(f"{where}: {label}: name: is taken by an earlier entry; use another name")
         entries[entry.name] = entry
     return tuple(entries.values())
 
@@ -206,12 +206,12 @@ def excluded(model: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> fr
     return frozenset(name for each in (model, defaults or {}) for name in each.get("exclude_providers") or [])
 
 
-def described(block: Mapping[str, Any]) -> str:
+def block_in_words(block: Mapping[str, Any]) -> str:
     """Return words for a content block that a provider cannot read."""
     return "a document by its URL" if (block.get("source") or {}).get("type") == "url" else f"{block['type']} blocks"
 
 
-def named(name: str) -> ProviderEntry | None:
+def provider_named(name: str) -> ProviderEntry | None:
     """Return the entry of this name, or None."""
     return next((entry for entry in registry() if entry.name == name), None)
 
@@ -225,5 +225,5 @@ def check() -> None:
     """Exit with one line if the registry cannot be used. Call it at the start."""
     try:
         registry()
-    except Misconfigured as error:
+    except ProvidersMisconfigured as error:
         raise SystemExit(f"assent: {error}") from None

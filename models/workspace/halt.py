@@ -108,7 +108,7 @@ class Halt(Base):
         return max((self.ended_at or now) - max(self.started_at, since), timedelta(0))
 
 
-def passed(db: Db, deadlines: Iterable[tuple[datetime, datetime]], now: datetime) -> list[bool]:
+def have_passed(db: Db, deadlines: Iterable[tuple[datetime, datetime]], now: datetime) -> list[bool]:
     """Return for each deadline whether it has passed at `now`. A deadline is its time, and the time since when it runs.
 
     This and `passed_sql` are the only definitions of a passed deadline: the clock stands still while the workspace is halted.
@@ -116,20 +116,20 @@ def passed(db: Db, deadlines: Iterable[tuple[datetime, datetime]], now: datetime
     pairs = list(deadlines)
     late = [since for at, since in pairs if at <= now]
     halts = Halt.since(db, min(late)) if late else []
-    return [_moved(at, since, halts, now) <= now for at, since in pairs]
+    return [_add_halts(at, since, halts, now) <= now for at, since in pairs]
 
 
-def moved(db: Db, at: datetime, since: datetime, now: datetime) -> datetime:
+def deadline_after_halts(db: Db, at: datetime, since: datetime, now: datetime) -> datetime:
     """Return the time of a deadline that runs since `since`, moved by every halt up to `now`."""
-    return _moved(at, since, Halt.since(db, since), now)
+    return _add_halts(at, since, Halt.since(db, since), now)
 
 
-def _moved(at: datetime, since: datetime, halts: Iterable[Halt], now: datetime) -> datetime:
+def _add_halts(at: datetime, since: datetime, halts: Iterable[Halt], now: datetime) -> datetime:
     return at + sum((halt.stops(since, now) for halt in halts), timedelta(0))
 
 
 def passed_sql(at: str, since: str) -> str:
-    """Return SQL that is true once the deadline in column `at`, which runs since `since`, has passed: as `passed` says.
+    """Return SQL that is true once the deadline in column `at`, which runs since `since`, has passed: as `have_passed` says.
 
     The first comparison alone can use an index.
     """

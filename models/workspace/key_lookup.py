@@ -43,11 +43,11 @@ class AddressRefused(Exception):
     """The key is valid, but not from this address."""
 
 
-_known: dict[str, tuple[Principal, tuple[str, ...], float]] = {}
+_cache: dict[str, tuple[Principal, tuple[str, ...], float]] = {}
 """By the secret's hash: the principal, its networks (empty: all), and the end of the cache's time."""
 _lookups: dict[str, threading.Lock] = {}
 """Look-ups that are running, by the secret's hash."""
-_used: dict[str, float] = {}
+_last_uses: dict[str, float] = {}
 """By the key's id: when this process last wrote its use."""
 
 
@@ -61,56 +61,56 @@ def authenticate(secret: str, address: str | None) -> Principal | None:
         return None
     digest = sha256(secret)
     # Of many requests that find the cache expired at the same time, one reads the database and the others wait for it.
-    if (known := _remembered(digest)) is None:
+    if (entry := _remembered(digest)) is None:
         with _lookups.setdefault(digest, threading.Lock()):
-            known = _remembered(digest) or _look_up(digest)
+            entry = _remembered(digest) or _look_up(digest)
         _lookups.pop(digest, None)
-    if known is None:
+    if entry is None:
         return None
-    principal, networks = known
+    principal, networks = entry
     if networks and not contains(networks, address):
         raise AddressRefused(address)
     _note_use(principal)
     return principal
 
 
-def seen(secret: str) -> bool:
+def was_accepted(secret: str) -> bool:
     """True if this process has ever accepted the secret as a key's, even if the cache has expired."""
-    return sha256(secret) in _known
+    return sha256(secret) in _cache
 
 
 def _remembered(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
-    known = _known.get(digest)
-    return known[:2] if known and known[2] > time.monotonic() else None
+    entry = _cache.get(digest)
+    return entry[:2] if entry and entry[2] > time.monotonic() else None
 
 
 def _look_up(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
-    started = time.monotonic()
+    start_time = time.monotonic()
     with transaction() as db:
         rows = db.rows(_FIND, digest=digest)
     if not rows:
-        _known.pop(digest, None)
+        _cache.pop(digest, None)
         return None
     [(key_id, workspace_id, scopes, environment_id, allowed_cidrs, makers)] = rows
     about = ("api_key", key_id, workspace_id, frozenset(scopes))
     principal = Principal(*about, makers=tuple(makers or ()))
     if environment_id is not None:
         principal = Bound(*about, environment_id=environment_id, makers=principal.makers)
-    if len(_known) >= _CACHE_SIZE:
-        _known.clear()
+    if len(_cache) >= _CACHE_SIZE:
+        _cache.clear()
     networks = tuple(allowed_cidrs or ())
-    _known[digest] = (principal, networks, started + CACHE_SECONDS)
+    _cache[digest] = (principal, networks, start_time + CACHE_SECONDS)
     return principal, networks
 
 
 def _note_use(principal: Principal) -> None:
     """Write the key's last use, in a transaction of its own. A locked row is skipped, and a failure is only logged."""
     now = time.monotonic()
-    if now - _used.get(principal.id, float("-inf")) < USED_SECONDS:
+    if now - _last_uses.get(principal.id, float("-inf")) < USED_SECONDS:
         return
-    if len(_used) >= _CACHE_SIZE:
-        _used.clear()
-    _used[principal.id] = now
+    if len(_last_uses) >= _CACHE_SIZE:
+        _last_uses.clear()
+    _last_uses[principal.id] = now
     try:
         with transaction(principal.workspace_id) as db:
             db.write(_USED, id=principal.id, pause=timedelta(seconds=USED_SECONDS))
@@ -125,5 +125,5 @@ def good(db: Db, key_ids: list[str]) -> set[str]:
 
 def forget() -> None:
     """Clear this process's cache, for tests."""
-    _known.clear()
-    _used.clear()
+    _cache.clear()
+    _last_uses.clear()

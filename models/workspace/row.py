@@ -29,7 +29,7 @@ class Workspace(Base):
     """Equals `id`, so that the same row-level policy fits every table."""
     name: Mapped[str]
     policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The permission policy for all agents, as `models.pure.policy.spelled` returns it."""
+    """The permission policy for all agents, as `models.pure.policy.policy_as_json` returns it."""
     approval: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The approval settings for fields that neither tool nor agent sets."""
     model: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -77,7 +77,7 @@ class Workspace(Base):
         row = db.get_one(cls, principal.workspace_id, lock=True)
         # Compared in canonical form, since 1 and True are equal in Python.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
-        changed = {
+        details = {
             f"{name}.{which}": Text(canonical_text(policy))
             for name, value in new.items()
             for which, policy in (("from", getattr(row, name)), ("to", value))
@@ -85,7 +85,7 @@ class Workspace(Base):
         for name, value in new.items():
             setattr(row, name, value)
         if new:
-            acts.record(db, principal, "policy.changed", row.id, changed)
+            acts.record(db, principal, "policy.changed", row.id, details)
         return row
 
 

@@ -71,7 +71,7 @@ class Listing(Base):
 
 
 @dataclass(frozen=True)
-class Listed:
+class ToolListing:
     """The last known tools behind one address. Equal if the tools are equal."""
 
     address: str
@@ -93,17 +93,17 @@ _STALE = 1e9
 _ROOM = 20_000_000
 """Size of the cache in characters of JSON. The objects take about seven times as many bytes."""
 _room = _ROOM
-_kept: dict[str, tuple[Entry, ...]] = {}
+_cache: dict[str, tuple[Entry, ...]] = {}
 """This process's cache: tools by their digest."""
 
 
-def listed(db: Db, agent: Mapping[str, Any]) -> dict[str, Listed]:
+def listings_of(db: Db, agent: Mapping[str, Any]) -> dict[str, ToolListing]:
     """Return the known tools of the agent's MCP servers, by the agent's names for the servers. Leaves out unknown servers."""
     addresses = {server["name"]: server["url"] for server in agent.get("mcp_servers") or ()}
     if not addresses:
         return {}
-    known = _read(db, set(addresses.values()))
-    return {name: known[address] for name, address in addresses.items() if address in known}
+    by_address = _read(db, set(addresses.values()))
+    return {name: by_address[address] for name, address in addresses.items() if address in by_address}
 
 
 def entry_of(db: Db, address: str, tool: str) -> Entry | None:
@@ -148,7 +148,7 @@ def mark_stale(url: str) -> None:
         db.rows("SELECT assent_listing_changed(%(url)s)", url=url)
 
 
-def known(db: Db, address: str) -> bool:
+def is_announced(db: Db, address: str) -> bool:
     """True if a worker ever announced this `assent:` address."""
     return db.get(Toolset, address.removeprefix(OURS)) is not None
 
@@ -161,19 +161,19 @@ def names(db: Db) -> list[str]:
 def missing(db: Db, addresses: Iterable[str]) -> list[str]:
     """Return those of the `assent:` addresses that no worker has at present."""
     ours = {address for address in addresses if address.startswith(OURS)}
-    seen = f"SELECT name FROM toolset WHERE seen_at > {clock.STARTED} - interval '{SEEN_SECONDS} seconds'"  # noqa: S608
-    return sorted(ours - {OURS + name for (name,) in db.rows(seen)})
+    query = f"SELECT name FROM toolset WHERE seen_at > {clock.STARTED} - interval '{SEEN_SECONDS} seconds'"  # noqa: S608
+    return sorted(ours - {OURS + name for (name,) in db.rows(query)})
 
 
-def _read(db: Db, addresses: set[str]) -> dict[str, Listed]:
+def _read(db: Db, addresses: set[str]) -> dict[str, ToolListing]:
     """Return the known tools behind these addresses. Tools in the cache are not read again."""
-    known: dict[str, Listed] = {}
+    by_address: dict[str, ToolListing] = {}
     for address, tools_digest, age in _rows(db, addresses, ""):
-        if tools_digest in _kept:
-            known[address] = Listed(address, tools_digest, _kept[tools_digest], age)
-    for address, tools_digest, age, tools in _rows(db, addresses - known.keys(), ", tools"):
-        known[address] = Listed(address, tools_digest, _keep(tools_digest, tools), age)
-    return known
+        if tools_digest in _cache:
+            by_address[address] = ToolListing(address, tools_digest, _cache[tools_digest], age)
+    for address, tools_digest, age, tools in _rows(db, addresses - by_address.keys(), ", tools"):
+        by_address[address] = ToolListing(address, tools_digest, _keep(tools_digest, tools), age)
+    return by_address
 
 
 def _rows(db: Db, addresses: Iterable[str], more: str) -> Iterator[Any]:
@@ -193,8 +193,8 @@ def _keep(tools_digest: str, tools: list[dict[str, Any]]) -> tuple[Entry, ...]:
     global _room  # noqa: PLW0603 - the process's cache
     size = len(json.dumps(tools))
     if size > _room:
-        _kept.clear()
+        _cache.clear()
         _room = _ROOM
     _room -= size
-    kept = _kept[tools_digest] = tuple(tools)
-    return kept
+    entries = _cache[tools_digest] = tuple(tools)
+    return entries

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.audit.seal_sweep import Sweep
+from models.audit.seal_sweep import SealSweep
 from models.settings import settings
 
 UNSET = ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE", "ASSENT_AUDIT_HEADS_FILE")
@@ -20,7 +20,7 @@ class Sealer:
     key: str | None
     heads: Path | None
     environment: str = "production"
-    sweep: Sweep = field(default_factory=Sweep)
+    sweep: SealSweep = field(default_factory=SealSweep)
 
     def run(self, act: Callable[[], None] | None = None) -> None:
         """Sweep once, or do something else with this process's settings."""

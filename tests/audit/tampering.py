@@ -10,7 +10,7 @@ from rows.stage import Stage
 
 from models.audit import seal_key, sealing, seals, signer, verifying
 from models.audit.acts import BEGINNING, GENESIS, link
-from models.audit.verifying import Report
+from models.audit.verifying import AuditReport
 
 
 def act(stage: Stage) -> str:
@@ -30,12 +30,12 @@ def sealed(stage: Stage) -> None:
         assert sealing.seal(stage.workspace_id, chains, by)
 
 
-def verified(stage: Stage, **more: Any) -> Report:
+def verified(stage: Stage, **more: Any) -> AuditReport:
     """Verify the workspace's audit in the database."""
-    return verifying.verify(stage.workspace_id, verifying.walk(stage.workspace_id), seal_key.known(), **more)
+    return verifying.verify(stage.workspace_id, verifying.walk(stage.workspace_id), seal_key.trusted_keys(), **more)
 
 
-def named(report: Report) -> list[tuple[str, str, int, int]]:
+def named(report: AuditReport) -> list[tuple[str, str, int, int]]:
     """The problems of a report, without their messages."""
     return [(problem.kind, problem.chain, problem.first, problem.last) for problem in report.problems]
 

@@ -25,9 +25,9 @@ BEFORE_THE_KEY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def sweep(stage: Stage) -> seal_sweep.Sweep:
+def sweep(stage: Stage) -> seal_sweep.SealSweep:
     """A sealer that has signed two sessions, several times."""
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     for _ in range(2):
         act(stage)
         sweep.run()
@@ -57,12 +57,12 @@ def adopt(stage: Stage) -> None:
     """Adopt the audit as it is, as `assent audit adopt` does."""
     key = seal_key.own()
     assert key
-    with signed_heads.opened(signed_heads.path(), make_anew=True) as heads:
+    with signed_heads.open_file(signed_heads.path(), make_anew=True) as heads:
         adoption.adopt(Principal("person", "operator", stage.workspace_id), Text("Restored a backup"), key, heads)
 
 
 def test_a_forged_past_is_not_signed_and_raises_an_alarm(
-    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
+    stage: Stage, sweep: seal_sweep.SealSweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
 ) -> None:
     intruder.forge_everything(FORGER)
     act(stage)
@@ -74,12 +74,12 @@ def test_a_forged_past_is_not_signed_and_raises_an_alarm(
     assert "does not go through act" in (alarm_of(stage) or "")
     sweep.run()
     assert len(caplog.records) == 1, "the same alarm is logged once an hour"
-    seal_sweep.Sweep().run()
+    seal_sweep.SealSweep().run()
     assert signatures(stage) == [], "another process of the sealer knows the heads"
 
 
 def test_a_forged_past_is_not_intact_even_after_it_was_signed(
-    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, heads_file: Path
+    stage: Stage, sweep: seal_sweep.SealSweep, intruder: Intruder, heads_file: Path
 ) -> None:
     """As by a sealer whose operator adopted the audit."""
     last = intruder.length(stage.workspace_id)
@@ -93,43 +93,45 @@ def test_a_forged_past_is_not_intact_even_after_it_was_signed(
     assert "--signed-since" in problem.message
 
 
-def test_a_forged_past_without_its_seals_is_not_signed(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder) -> None:
+def test_a_forged_past_without_its_seals_is_not_signed(stage: Stage, sweep: seal_sweep.SealSweep, intruder: Intruder) -> None:
     intruder.do("DELETE FROM audit WHERE chain = %s AND action = 'audit.sealed'", stage.workspace_id)
     for new, row in enumerate(intruder.rows(stage.workspace_id), 1):
         intruder.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", new, stage.workspace_id, row["seq"])
     intruder.do("DELETE FROM seal")
     intruder.forge_everything(FORGER)
-    seal_sweep.Sweep().run()
+    seal_sweep.SealSweep().run()
     assert signatures(stage) == []
     assert alarm_of(stage)
 
 
 @pytest.mark.parametrize("grow", [True, False])
-def test_a_chain_that_was_rolled_back_is_not_signed(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, grow: bool) -> None:
+def test_a_chain_that_was_rolled_back_is_not_signed(
+    stage: Stage, sweep: seal_sweep.SealSweep, intruder: Intruder, grow: bool
+) -> None:
     """Even if no act follows: the sealer compares all heads at its start and every hour."""
     first = roll_back(stage, intruder)
     if grow:
         act(stage)
-    (sweep if grow else seal_sweep.Sweep()).run()
+    (sweep if grow else seal_sweep.SealSweep()).run()
     assert signatures(stage) == [first]
     assert alarm_of(stage)
 
 
 def test_a_deleted_workspace_raises_an_alarm(
-    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
+    stage: Stage, sweep: seal_sweep.SealSweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
 ) -> None:
     intruder.do("DELETE FROM workspace")
-    seal_sweep.Sweep().run()
+    seal_sweep.SealSweep().run()
     assert "row is gone" in caplog.text
 
 
 def test_a_restored_backup_is_signed_again_once_an_operator_adopts_it(
-    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, key: PublicKey
+    stage: Stage, sweep: seal_sweep.SealSweep, intruder: Intruder, key: PublicKey
 ) -> None:
     """A signed act names the operator, the reason and both heads."""
     kept = signed_heads_of(stage)
     first = roll_back(stage, intruder)
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     sweep.run()
     assert alarm_of(stage)
     adopt(stage)
@@ -152,7 +154,7 @@ def test_a_restored_backup_is_signed_again_once_an_operator_adopts_it(
 
 def signed_heads_of(stage: Stage) -> signed_heads.Head:
     """The head of the workspace's chain in the file."""
-    with signed_heads.opened(signed_heads.path()) as heads:
+    with signed_heads.open_file(signed_heads.path()) as heads:
         head = heads.of(stage.workspace_id)
     assert head
     return head
@@ -160,7 +162,7 @@ def signed_heads_of(stage: Stage) -> signed_heads.Head:
 
 @pytest.mark.parametrize("damage", ["remove", "empty", "cut", "other"])
 def test_after_a_lost_or_damaged_file_of_heads_nothing_is_signed(
-    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, damage: str, clock: Clock
+    stage: Stage, sweep: seal_sweep.SealSweep, heads_file: Path, damage: str, clock: Clock
 ) -> None:
     before = signatures(stage)
     text = heads_file.read_text()
@@ -181,7 +183,7 @@ def test_after_a_lost_or_damaged_file_of_heads_nothing_is_signed(
 
 
 def test_after_a_head_was_lost_from_the_file_nothing_is_signed(
-    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, clock: Clock
+    stage: Stage, sweep: seal_sweep.SealSweep, heads_file: Path, clock: Clock
 ) -> None:
     """The workspace is older than the file, so it is not a new one."""
     before = signatures(stage)
@@ -189,7 +191,7 @@ def test_after_a_head_was_lost_from_the_file_nothing_is_signed(
     heads_file.write_text(json.dumps(content | {"heads": {}}))
     act(stage)
     clock.advance(2 * seals.LATE_SECONDS)
-    for process in (sweep, seal_sweep.Sweep()):
+    for process in (sweep, seal_sweep.SealSweep()):
         process.run()
     assert signatures(stage) == before
     assert "has no head of it" in (alarm_of(stage) or "")
@@ -205,14 +207,14 @@ def test_the_file_of_heads_is_beside_the_key_file(
     settings.cache_clear()
     signed_heads.make(tmp_path / "audit.key.heads")
     act(stage)
-    seal_sweep.Sweep().run()
+    seal_sweep.SealSweep().run()
     assert signatures(stage)
     assert stage.workspace_id in (tmp_path / "audit.key.heads").read_text()
     assert (tmp_path / "audit.key.heads").stat().st_mode & 0o777 == 0o600
 
 
 def test_if_the_file_of_heads_cannot_be_written_the_old_one_stays_valid(
-    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, sweep: seal_sweep.SealSweep, heads_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is then older than the database, and the next sweep goes on from its head."""
     before = heads_file.read_text()
@@ -235,10 +237,10 @@ def _full(_descriptor: int) -> None:
 
 def test_only_one_process_signs_at_a_time(stage: Stage, heads_file: Path) -> None:
     act(stage)
-    with signed_heads.opened(heads_file):
-        seal_sweep.Sweep().run()
+    with signed_heads.open_file(heads_file):
+        seal_sweep.SealSweep().run()
         assert signatures(stage) == []
-    seal_sweep.Sweep().run()
+    seal_sweep.SealSweep().run()
     assert signatures(stage)
 
 

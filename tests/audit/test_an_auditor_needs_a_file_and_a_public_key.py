@@ -141,7 +141,7 @@ def test_a_key_file_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path, 
     monkeypatch.delenv("ASSENT_AUDIT_KEY", raising=False)
     monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(file))
     settings.cache_clear()
-    assert [key.text for key in seal_key.known()] == [output.strip()]
+    assert [key.text for key in seal_key.trusted_keys()] == [output.strip()]
     assert "File exists" in run("key", str(file)).output
 
 
@@ -152,8 +152,8 @@ def test_keys_may_be_pem_of_openssl() -> None:
     public = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
     key = seal_key.read_private(private)
     assert key.public == seal_key.read_public(public)
-    assert key.public.signed(b"text", key.sign(b"text"))
-    assert not key.public.signed(b"another text", key.sign(b"text"))
+    assert key.public.has_signed(b"text", key.sign(b"text"))
+    assert not key.public.has_signed(b"another text", key.sign(b"text"))
     for wrong in ("", "AAAA", "no base64!"):
         with pytest.raises(ValueError, match="Ed25519"):
             seal_key.read_private(wrong)
@@ -175,7 +175,7 @@ def test_a_key_comes_with_a_file_of_heads_which_only_an_operator_can_replace(
     settings.cache_clear()
     act(stage)
     clock.advance(seals.LATE_SECONDS)
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     sweep.run()
     assert "assent audit adopt" in (alarm.of(stage.workspace_id) or "")
     assert "reason: must have 1 to 1000 characters" in run("adopt", "--yes", "--reason", " ").output

@@ -20,7 +20,7 @@ from models.audit import seal_key, sealing, seals, signer
 from models.audit.acts import BEGINNING, link
 from models.audit.coverage import Coverage
 from models.audit.seal_key import PublicKey
-from models.audit.seal_sweep import Sweep
+from models.audit.seal_sweep import SealSweep
 from models.audit.verifying import Act, walk
 from models.audit.verifying.points import Points
 from models.database.transactions import transaction
@@ -57,7 +57,7 @@ def test_an_old_act_that_no_seal_covers_is_a_problem(
     stage: Stage, intruder: Intruder, clock: Clock, key: PublicKey, tmp_path: Path
 ) -> None:
     """In the database and in an export: exit code 1. A young one is only not sealed yet."""
-    sweep = Sweep()
+    sweep = SealSweep()
     hidden_id = act(stage)
     with hidden(intruder, hidden_id):
         for _ in range(2):
@@ -85,7 +85,7 @@ def test_an_old_act_that_no_seal_covers_is_a_problem(
 
 def test_an_old_act_that_no_seal_covers_is_a_problem_for_the_api(stage: Stage, intruder: Intruder, clock: Clock, api: str) -> None:
     hidden_id = act(stage)
-    sweep = Sweep()
+    sweep = SealSweep()
     with hidden(intruder, hidden_id):
         clock.advance(seals.LATE_SECONDS + 1)
         act(stage)
@@ -98,13 +98,13 @@ def test_an_old_act_that_no_seal_covers_is_a_problem_for_the_api(stage: Stage, i
 
 def test_a_seal_that_somebody_else_wrote_keeps_no_chain_out(stage: Stage, intruder: Intruder) -> None:
     """Nor does a foreign signature in it, nor a head in the session's row that is too low."""
-    Sweep().run()
+    SealSweep().run()
     session_id = act(stage)
     append(intruder, {"heads": {session_id: [10**9, "0" * 64]}, "key_id": None})
-    append(intruder, {"heads": {session_id: [10**9, "0" * 64]}, "key_id": seal_key.known()[0].id})
-    intruder.do("INSERT INTO seal SELECT workspace_id, audit_seq, %s, 'AAAA' FROM workspace", seal_key.known()[0].id)
+    append(intruder, {"heads": {session_id: [10**9, "0" * 64]}, "key_id": seal_key.trusted_keys()[0].id})
+    intruder.do("INSERT INTO seal SELECT workspace_id, audit_seq, %s, 'AAAA' FROM workspace", seal_key.trusted_keys()[0].id)
     intruder.do("UPDATE session SET audit_seq = 1 WHERE id = %s", session_id)
-    sweep = Sweep()
+    sweep = SealSweep()
     sweep.run()
     with transaction(stage.workspace_id) as db, signer.signer() as by:
         coverage = by.read(db, stage.workspace_id)
@@ -119,9 +119,9 @@ def test_seals_from_before_the_key_count_for_nothing(stage: Stage, monkeypatch: 
         keyless.delenv("ASSENT_AUDIT_KEY")
         settings.cache_clear()
         sessions = {act(stage), act(stage)}
-        Sweep().run()
+        SealSweep().run()
     settings.cache_clear()
-    Sweep().run()
+    SealSweep().run()
     assert set(coverage_of(stage).sealed) == sessions
 
 
@@ -134,7 +134,7 @@ def test_while_many_chains_wait_for_their_seal_nothing_is_a_problem(
     clock.advance(10 * seals.LATE_SECONDS)
     monkeypatch.setattr(sealing, "HEADS", 1)
     monkeypatch.setattr(sealing, "CHAINS", 2)
-    sweep = Sweep()
+    sweep = SealSweep()
     unsealed = []
     for _ in range(5):
         sweep.run()
@@ -153,7 +153,7 @@ def test_while_many_chains_wait_for_their_seal_nothing_is_a_problem(
 def test_a_backdated_act_is_a_problem(stage: Stage, intruder: Intruder, clock: Clock) -> None:
     """An intruder who adds an act to an old session cannot date it before the last seal."""
     session_id = act(stage)
-    sweep = Sweep()
+    sweep = SealSweep()
     sweep.run()
     clock.advance(2 * seals.LATE_SECONDS)
     act(stage)
@@ -190,6 +190,6 @@ def until_of(stage: Stage) -> datetime | None:
 def coverage_of(stage: Stage) -> Coverage:
     """The coverage of the workspace's whole chain."""
     with transaction(stage.workspace_id) as db:
-        coverage = Coverage.since(db, stage.workspace_id, seal_key.known(), None, BEGINNING)
+        coverage = Coverage.since(db, stage.workspace_id, seal_key.trusted_keys(), None, BEGINNING)
         coverage.read(db)
     return coverage

@@ -29,7 +29,7 @@ def seals(stage: Stage) -> list[Audit]:
 
 
 def test_a_sweep_seals_each_new_head_once(stage: Stage) -> None:
-    sweep, sessions = seal_sweep.Sweep(), [act(stage) for _ in range(3)]
+    sweep, sessions = seal_sweep.SealSweep(), [act(stage) for _ in range(3)]
     sweep.run()
     [first] = seals(stage)
     assert set(first.details["heads"]) == set(sessions)
@@ -42,7 +42,7 @@ def test_a_sweep_seals_each_new_head_once(stage: Stage) -> None:
 
 
 def test_acts_outside_sessions_are_sealed(stage: Stage) -> None:
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     sweep.run()
     assert seals(stage)[-1].details["heads"] == {}
     report = verified(stage)
@@ -51,15 +51,15 @@ def test_acts_outside_sessions_are_sealed(stage: Stage) -> None:
 
 def test_a_sweep_of_another_process_seals_nothing_twice(stage: Stage) -> None:
     act(stage)
-    seal_sweep.Sweep().run()
-    seal_sweep.Sweep().run()
+    seal_sweep.SealSweep().run()
+    seal_sweep.SealSweep().run()
     assert len(seals(stage)) == 1
 
 
 def test_many_sweeps_at_once_make_one_chain(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """The first sweep seals a session. The others find nothing, or leave the session to their next run."""
     sessions = [act(stage) for _ in range(6)]
-    sweeps = [seal_sweep.Sweep() for _ in range(8)]
+    sweeps = [seal_sweep.SealSweep() for _ in range(8)]
     together(*(sweep.run for sweep in sweeps))
     assert not caplog.records, "no sweep failed"
     for sweep in sweeps:
@@ -78,7 +78,7 @@ def test_sweeps_and_work_at_once_make_one_chain(stage: Stage) -> None:
             stage.message(session_id)
 
     def sweep() -> None:
-        mine = seal_sweep.Sweep()
+        mine = seal_sweep.SealSweep()
         while not over.is_set():
             mine.run()
 
@@ -100,7 +100,7 @@ def test_a_verification_during_work_finds_no_problem(stage: Stage) -> None:
     sealed(stage)
 
     def work() -> None:
-        sweep = seal_sweep.Sweep()
+        sweep = seal_sweep.SealSweep()
         for _ in range(8):
             for session_id in (*sessions, act(stage)):
                 stage.message(session_id)
@@ -127,7 +127,7 @@ def test_a_session_that_begins_during_a_verification_is_not_missing(stage: Stage
     sealed(stage)
     *after, head = verifying.walk(stage.workspace_id)
     late = [item for item in after if isinstance(item, Act) and item.row["chain"] == stage.workspace_id and item not in before]
-    report = verifying.verify(stage.workspace_id, [*before, *late, head], seal_key.known())
+    report = verifying.verify(stage.workspace_id, [*before, *late, head], seal_key.trusted_keys())
     assert report.intact, report.problems
     assert report.unsealed == len(late)
 
@@ -135,7 +135,7 @@ def test_a_session_that_begins_during_a_verification_is_not_missing(stage: Stage
 def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
     """The act is older than the sweep, and became visible after it."""
     session_id, other = act(stage), act(stage)
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     sweep.run()
     with transaction(stage.workspace_id) as db:
         lock(db, session_id, stage.principal).note("message.received", "sevt_1")
@@ -148,7 +148,7 @@ def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
 
 def test_an_act_that_a_sweep_missed_is_sealed_when_all_heads_are_compared(stage: Stage, clock: Clock) -> None:
     session_id = act(stage)
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     sweep.run()
     clock.advance(-2 * seal.LATE_SECONDS)
     stage.message(session_id)
@@ -165,7 +165,7 @@ def test_a_locked_workspace_is_left_to_the_next_sweep_and_delays_no_other(
     act(stage)
     other = Stage()
     act(other)
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     with psycopg.connect(database_urls.admin) as db:
         db.execute("SELECT FROM workspace WHERE id = %s FOR NO KEY UPDATE", [stage.workspace_id])
         sweep.run()
@@ -187,7 +187,7 @@ def test_more_chains_than_fit_into_one_seal_take_several_seals(stage: Stage, mon
     sessions = [act(stage) for _ in range(5)]
     monkeypatch.setattr(sealing, "HEADS", 2)
     monkeypatch.setattr(sealing, "CHAINS", 3)
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     for _ in range(3):
         sweep.run()
     sizes = [len(row.details["heads"]) for row in seals(stage)]

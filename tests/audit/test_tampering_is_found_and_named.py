@@ -189,7 +189,7 @@ def test_a_roll_back_to_an_earlier_seal_is_found_with_a_kept_head(stage: Stage, 
     signature = verified(stage).signed
     assert signature
     kept = Head(stage.workspace_id, signature.seq, signature.hash)
-    assert verified(stage, kept=kept).intact
+    assert verified(stage, kept_head=kept).intact
     intruder.do("DELETE FROM audit WHERE chain = %s AND seq > %s", session_id, before)
     intruder.do("DELETE FROM audit WHERE chain = %s AND seq > %s", stage.workspace_id, length)
     intruder.do("DELETE FROM seal WHERE seq > %s", length)
@@ -198,7 +198,7 @@ def test_a_roll_back_to_an_earlier_seal_is_found_with_a_kept_head(stage: Stage, 
     report = verified(stage)
     assert report.intact, "nothing in the database shows the roll-back"
     assert "Only a head kept elsewhere" in " ".join(report.notes)
-    assert named(verified(stage, kept=kept)) == [("cut", stage.workspace_id, length + 1, signature.seq)]
+    assert named(verified(stage, kept_head=kept)) == [("cut", stage.workspace_id, length + 1, signature.seq)]
 
 
 def test_the_report_counts_acts_that_are_not_sealed_yet(stage: Stage, session_id: str, intruder: Intruder) -> None:
@@ -221,7 +221,7 @@ def test_one_session_can_be_verified_alone(stage: Stage, session_id: str, intrud
 
     def only(chain: str) -> list[tuple[str, str, int, int]]:
         walk = verifying.walk(stage.workspace_id, chain)
-        return named(verifying.verify(stage.workspace_id, walk, seal_key.known(), only=chain))
+        return named(verifying.verify(stage.workspace_id, walk, seal_key.trusted_keys(), only=chain))
 
     assert only(other) == []
     assert only(session_id) == [("changed", session_id, 4, 4)]

@@ -178,13 +178,13 @@ def test_a_file_verifies_with_texts_and_without(
     assert (ANNA in file.read_text("utf-8")) is not without_texts
     with file.open(encoding="utf-8") as lines:
         workspace_id, items = verifying.read_export(iter(lines))
-        report = verifying.verify(workspace_id, items, seal_key.known())
+        report = verifying.verify(workspace_id, items, seal_key.trusted_keys())
     assert report.intact, report.problems
     notes = " ".join(report.notes)
     assert ("left out of this file" in notes) is without_texts
     assert (f"erased by {stage.principal}" in notes) is not without_texts
     changed = file.read_text("utf-8").replace(ANNA, "Bert Example")
-    report = verifying.verify(workspace_id, verifying.read_export(iter(changed.splitlines()))[1], seal_key.known())
+    report = verifying.verify(workspace_id, verifying.read_export(iter(changed.splitlines()))[1], seal_key.trusted_keys())
     assert report.intact is without_texts
 
 

@@ -72,7 +72,7 @@ def test_the_audit_is_verified_over_http(caller: Caller, stage: Stage, key: Publ
     assert head["signed"] == report["signed"]
     signed = head["signed"]
     words = seal_key.signed_words(stage.workspace_id, signed["seq"], signed["hash"])
-    assert seal_key.read_public(head["keys"][0]["public_key"]).signed(words, signed["signature"])
+    assert seal_key.read_public(head["keys"][0]["public_key"]).has_signed(words, signed["signature"])
     intruder.do("DELETE FROM audit WHERE chain = %s AND seq = 3", session_id)
     [problem] = good(caller.get("/v1/audit/verify"))["problems"]
     assert (problem["kind"], problem["chain"], problem["first_seq"]) == ("removed", session_id, 3)

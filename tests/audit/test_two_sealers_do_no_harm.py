@@ -14,7 +14,7 @@ from rows.stage import Stage
 from models.audit import alarm, seal_key, seals, signed_heads
 from models.audit.acts import Audit
 from models.audit.seal_key import PublicKey
-from models.audit.seal_sweep import Sweep
+from models.audit.seal_sweep import SealSweep
 from models.database.transactions import transaction
 from workers import sweeps
 
@@ -143,7 +143,7 @@ def test_in_production_nothing_is_sealed_without_key_and_heads_and_all_other_swe
     session_id = stage.session(bash="always_ask", approval={"timeout_seconds": 60})
     stage.propose(session_id)
     clock.advance(2 * seals.LATE_SECONDS)
-    monkeypatch.setattr(sweeps, "_seals", Sweep())
+    monkeypatch.setattr(sweeps, "_seals", SealSweep())
     sealer = Sealer(monkeypatch, key, first.heads if lack != "the file of heads" else None)
     sealer.run(sweeps.seal_audit)
     sealer.run(sweeps.expire_approvals)

@@ -165,7 +165,7 @@ def grow(handle: transactions.Db, stage: Stage, chains: list[str], each: int, st
 
 def sealing(stage: Stage, count: int, each: int) -> None:
     """Print the cost of sweeps over many, few and no changed sessions."""
-    sweep = seal_sweep.Sweep()
+    sweep = seal_sweep.SealSweep()
     sweep.run()
     chains = sessions(stage, count, each)
     print(f"\n3. sealing, {count} sessions with {each} acts")
@@ -180,9 +180,9 @@ def sealing(stage: Stage, count: int, each: int) -> None:
     sweep.compared = None
     cpu, wall = microseconds(sweep.run, 1)
     print(f"  the hourly look at two hours, nothing found: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
-    with signed_heads.opened(signed_heads.path()) as heads:
+    with signed_heads.open_file(signed_heads.path()) as heads:
         heads.reach(None)
-    cpu, wall = microseconds(seal_sweep.Sweep().run, 1)
+    cpu, wall = microseconds(seal_sweep.SealSweep().run, 1)
     print(f"  all chains compared, as after an adoption, nothing found: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
 
 
@@ -194,7 +194,7 @@ def verifying(stage: Stage) -> None:
             _, wall = microseconds(lambda: out.writelines(auditing.export(stage.workspace_id, datetime.now(UTC))), 1)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.perf_counter()
-        live = auditing.verify(stage.workspace_id, auditing.walk(stage.workspace_id), seal_key.known())
+        live = auditing.verify(stage.workspace_id, auditing.walk(stage.workspace_id), seal_key.trusted_keys())
         took = time.perf_counter() - began
         assert live.intact, live.problems
         more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
@@ -206,7 +206,7 @@ def verifying(stage: Stage) -> None:
         began = time.perf_counter()
         with file.open() as lines:
             workspace_id, items = auditing.read_export(iter(lines))
-            assert auditing.verify(workspace_id, items, seal_key.known()).intact
+            assert auditing.verify(workspace_id, items, seal_key.trusted_keys()).intact
         print(f"  verified from the file: {live.acts / (time.perf_counter() - began):.0f} acts/s")
 
 

@@ -15,7 +15,7 @@ from api import create_app
 from api.v1.events.requests import EventsSend, plain
 from models.audit import sealing
 from models.audit.principal import Principal
-from models.database import leases, transactions
+from models.database import renewals, transactions
 from models.flow.begin import messages
 from models.flow.carry_on import halts, hosted_work
 from models.flow.decide import deadlines
@@ -102,7 +102,7 @@ _replace(turns, "queued_turn", name("claim_turn")(turns.queued_turn))
 _replace(claims, "queued_call", name("claim_call")(claims.queued_call))
 QueuedCall.claim = _claimed  # type: ignore[method-assign]
 for _verb in ("renew", "look"):
-    setattr(leases, _verb, name(READS)(getattr(leases, _verb)))
+    setattr(renewals, _verb, name(READS)(getattr(renewals, _verb)))
 # Each writing request stores its response last. Verbs before that have names of their own, which end here.
 Slip.store = name("respond")(Slip.store)  # type: ignore[method-assign]
 for _verb in ("acknowledge", "beat"):

@@ -13,7 +13,7 @@ from rows.stage import Stage
 from models.audit import sealing, signed_heads
 from models.audit import seals as seal
 from models.audit.acts import BEGINNING, Audit
-from models.audit.seal_sweep import Sweep
+from models.audit.seal_sweep import SealSweep
 from models.database import transactions
 from models.database.transactions import transaction
 from models.flow.begin.sessions import delete
@@ -37,13 +37,13 @@ def test_a_sweep_that_seals_may_die_too(
     audit_heads.unlink()  # heads of other tests' workspaces
     signed_heads.make(audit_heads)
     settings.cache_clear()
-    stages, living = [journey.stage, Stage()], Sweep()
+    stages, living = [journey.stage, Stage()], SealSweep()
     living.run()
     sessions = [act(stage) for stage in stages for _ in range(2)]
     journey.kill_at(boundary, "sweep.seal_audit")
     assert sorted(len(seals(stage)) for stage in stages) == ([1, 1] if boundary == "seal.before_commit" else [1, 2])
     wait_for("all is sealed", lambda: seals_all(living))
-    Sweep().run()
+    SealSweep().run()
     rows = [row for stage in stages for row in seals(stage)]
     assert Counter(chain for row in rows for chain in row.details["heads"]) == Counter(sessions)
     assert [len(seals(stage)) for stage in stages] == [2, 2]
@@ -93,7 +93,7 @@ def test_a_sweep_that_removes_a_deleted_session_may_die_too(journey: Journey, bo
         assert db.find(Event, "WHERE session_id = %(id)s", id=session) == []
 
 
-def seals_all(sweep: Sweep) -> bool:
+def seals_all(sweep: SealSweep) -> bool:
     """Sweep, and return True if all is sealed. A dead sweep's lock lasts a moment longer, and its workspace is left until then."""
     sweep.run()
     return not sealing.grown(BEGINNING, sweep.coverage).chains

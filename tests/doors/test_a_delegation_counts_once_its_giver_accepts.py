@@ -48,7 +48,7 @@ def test_it_gives_no_right_before_its_giver_accepts(
     bad(as_(dora).post(decision, json={"result": "allow"}), 404)
     accept = f"{DELEGATIONS}/{delegation['id']}/accept"
     for client in (as_(admin), as_(dora), caller):
-        bad(client.post(accept, json={}), 403, f"Only user:{cara.person_id}", "accepts this delegation")
+        bad(client.post(accept, json={}), 403, f"Only user:{cara.person_id}", "can accept this delegation")
     accepted = good(as_(cara).post(accept, json={}))
     assert accepted["accepted_at"]
     assert good(as_(cara).post(accept, json={})) == accepted

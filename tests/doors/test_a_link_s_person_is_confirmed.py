@@ -32,7 +32,7 @@ def test_the_person_is_told_and_counts_once_another_admin_confirms(api: str, sta
         assert browser.post("/inbox/account/confirm").status_code == 403
         confirm = f"/v1/organizations/users/{ben.person_id}/confirm"
         bad(as_(anna).post(confirm, json={}), 403, "You made a link of")
-        bad(caller.post(confirm, json={}), 403, "An API key confirms nobody")
+        bad(caller.post(confirm, json={}), 403, "An API key cannot confirm anybody")
         assert good(caller.get(f"/v1/organizations/users/{ben.person_id}"))["link_makers"] == [anna.person_id]
         assert "not confirmed" in as_(cara).get("/inbox/people").text
         assert as_(cara).post(f"/inbox/people/{ben.person_id}", data={"do": "confirm"}).status_code == 303

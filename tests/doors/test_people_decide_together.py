@@ -132,7 +132,7 @@ def test_people_delegate_their_own_rights_and_admins_those_of_others(
     bad(stranger.delete(f"/v1/delegations/{delegation['id']}"), 404)
     own = as_(anna)
     bad(own.post("/v1/delegations", json={"to": f"user:{anna.person_id}", **ends}), 400, "to: is the person who delegates")
-    bad(own.post("/v1/delegations", json={"to": f"user:{viewer.person_id}", **ends}), 400, "to: ", "can decide nothing here")
+    bad(own.post("/v1/delegations", json={"to": f"user:{viewer.person_id}", **ends}), 400, "to: ", "cannot decide anything here")
     bad(own.post("/v1/delegations", json=to_ben | {"ends_at": "2020-01-01T00:00:00Z"}), 400, "ends_at: must be later")
 
 

@@ -8,7 +8,7 @@ from api.v1.agents.requests import AgentCreate
 from models.policy.asking import Asking
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.policy.session_policies import SessionPolicies
-from models.workspace.toolset import Listed
+from models.workspace.toolset import ToolListing
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 TOOLSET = {"type": "agent_toolset_20260401"}
@@ -113,7 +113,7 @@ def test_a_server_s_tools_have_the_defaults_of_their_toolset_unless_they_are_nam
     toolset = {"type": "mcp_toolset", "mcp_server_name": "git", "configs": configs}
     agent = body(toolset, mcp_servers=[{"type": "url", "name": "git", "url": "https://example.org"}])
     entries = tuple({"name": name, "description": name, "input_schema": SCHEMA} for name in ("push", "close", "look"))
-    tools = effective_tools(agent, {"git": Listed("https://example.org", "digest", entries)})
+    tools = effective_tools(agent, {"git": ToolListing("https://example.org", "digest", entries)})
     assert [(tool.name, tool.kind, tool.server) for tool in tools] == [
         ("mcp__git__push", "mcp", "git"),
         ("mcp__git__look", "mcp", "git"),

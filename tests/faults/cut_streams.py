@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from deploy.standin import chat_writing, writing
-from deploy.standin.script import Block, Reply
+from deploy.standin.script import Block, ScriptedReply
 
 USAGE = {"input_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
 PLACES = {
@@ -44,13 +44,13 @@ class CutModel:
     def reply(self, wire: str) -> bytes:
         """The whole stream of a text and the call."""
         blocks = [Block("text", "Let me see."), Block("tool_use", json.dumps({"command": self.command}), "bash")]
-        return self._stream(wire, Reply(blocks, stop_reason="tool_use"))
+        return self._stream(wire, ScriptedReply(blocks, stop_reason="tool_use"))
 
     def done(self, wire: str) -> bytes:
         """The whole stream of the reply to the result."""
-        return self._stream(wire, Reply([Block("text", "Done.")]))
+        return self._stream(wire, ScriptedReply([Block("text", "Done.")]))
 
-    def _stream(self, wire: str, reply: Reply) -> bytes:
+    def _stream(self, wire: str, reply: ScriptedReply) -> bytes:
         stream = writing.stream if wire == "anthropic" else chat_writing.stream
         pieces = stream(writing.write(reply, 1000, None), "model", USAGE, None)
         return b"".join(piece for piece in pieces if isinstance(piece, bytes))

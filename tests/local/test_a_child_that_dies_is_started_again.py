@@ -8,7 +8,7 @@ import pytest
 from crashes.processes import lives, wait_for
 from local.conftest import NewChild
 
-from deploy.folder import Refused
+from deploy.folder import CannotStart
 from deploy.supervisor import Stopped, Supervisor, next_pause
 
 SLEEP = "import time; print('awake', flush=True); time.sleep(600)"
@@ -16,7 +16,7 @@ SLEEP = "import time; print('awake', flush=True); time.sleep(600)"
 
 def test_a_killed_child_is_back_under_a_new_pid(supervisor: Supervisor, new_child: NewChild) -> None:
     reports: list[dict[str, int]] = []
-    supervisor.changed = lambda: reports.append(supervisor.pids)
+    supervisor.on_change = lambda: reports.append(supervisor.pids)
     supervisor.start(new_child("web", SLEEP))
     wait_for("the child runs", lambda: supervisor.pids)
     first = supervisor.pids["web"]
@@ -58,7 +58,7 @@ def test_the_pause_grows_while_a_child_keeps_dying_and_not_after_it_lived() -> N
 
 def test_a_child_that_keeps_dying_at_start_is_one_clear_line(supervisor: Supervisor, new_child: NewChild) -> None:
     supervisor.start(new_child("web", "raise SystemExit(3)"))
-    with pytest.raises(Refused, match="web keeps ending"):
+    with pytest.raises(CannotStart, match="web keeps ending"):
         supervisor.wait_for("the API", lambda: False, 20)
 
 

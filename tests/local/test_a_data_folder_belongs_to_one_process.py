@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.folder import Folder, Refused
+from deploy.folder import CannotStart, Folder
 from deploy.local import up
 
 
@@ -40,7 +40,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path, capfd: pytest.CaptureFix
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Refused, match="cannot be used"), Folder(tmp_path / "file" / "data"):
+    with pytest.raises(CannotStart, match="cannot be used"), Folder(tmp_path / "file" / "data"):
         pass
 
 

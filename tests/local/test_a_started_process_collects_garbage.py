@@ -27,7 +27,7 @@ def start_worker() -> None:
     """Run the receivers of Celery's first and last signal of a start."""
     celery.pause_garbage_collection()
     assert not gc.isenabled(), "tasks load now"
-    celery.started()
+    celery.freeze_imports()
 
 
 @pytest.mark.parametrize("start", [start_web, start_worker])

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from api.cli.main import main
 from deploy.checks import check_owner, check_running_role
-from deploy.folder import Refused, free_port
+from deploy.folder import CannotStart, free_port
 from deploy.local import up
 from deploy.migrate import check_current, migrate
 from deploy.supervisor import Supervisor
@@ -40,7 +40,7 @@ def bare_database(database_urls: DatabaseUrls) -> Iterator[DatabaseUrls]:
 
 def refusal(variable: str, url: str) -> str:
     """The message, of one line, that refuses the role of this URL."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(CannotStart) as refused:
         check_running_role(variable, url)
     message = str(refused.value)
     assert "\n" not in message

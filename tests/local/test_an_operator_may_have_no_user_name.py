@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.embedded_postgres import Postgres
-from deploy.folder import Refused, free_port
+from deploy.folder import CannotStart, free_port
 from models.audit.principal import operating_person
 
 
@@ -29,5 +29,5 @@ def test_a_user_with_a_name_is_known_by_the_name(monkeypatch: pytest.MonkeyPatch
 
 def test_the_embedded_database_names_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 4_123_456_789)
-    with pytest.raises(Refused, match="the user id 4123456789 has none: add it to /etc/passwd, run as another user"):
+    with pytest.raises(CannotStart, match="the user id 4123456789 has none: add it to /etc/passwd, run as another user"):
         Postgres(tmp_path / "postgres", free_port(), str).prepare()

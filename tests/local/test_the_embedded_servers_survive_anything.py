@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from deploy.embedded_postgres import Postgres
 from deploy.embedded_redis import Redis
-from deploy.folder import Folder, Refused
+from deploy.folder import CannotStart, Folder
 from deploy.supervisor import Supervisor
 
 pytestmark = pytest.mark.crash
@@ -106,7 +106,7 @@ def test_root_without_namespaces_runs_postgres_as_another_user_or_says_why_not(
     works = Postgres._works_as
     monkeypatch.setattr(Postgres, "_works_as", lambda self, choice: "--user" in choice and works(self, choice))
     # pytest's folders are closed to others, as a home directory is.
-    with pytest.raises(Refused, match="does not run as root, and no other user can reach"):
+    with pytest.raises(CannotStart, match="does not run as root, and no other user can reach"):
         postgres.prepare()
     for parent in postgres.data.parents:
         if parent.stat().st_uid == 0 and str(parent).startswith("/tmp/"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workers.tools.mcp.servers import Misconfigured, Server, configured, for_url
+from workers.tools.mcp.servers import Server, ServersMisconfigured, configured, for_url
 
 Write = Callable[[Any], Path]
 
@@ -79,7 +79,7 @@ def test_environment_variables_are_filled_in(write: Write, monkeypatch: pytest.M
 )
 def test_an_error_names_the_file_the_server_the_field_and_the_fault(write: Write, content: Any, where: str) -> None:
     file = write(content)
-    with pytest.raises(Misconfigured) as caught:
+    with pytest.raises(ServersMisconfigured) as caught:
         configured()
     assert str(caught.value).startswith(f"{file}: ")
     assert where in str(caught.value)
@@ -87,7 +87,7 @@ def test_an_error_names_the_file_the_server_the_field_and_the_fault(write: Write
 
 def test_a_missing_file_is_an_error(set_environment: Callable[..., None]) -> None:
     set_environment(ASSENT_MCP_CONFIG="/no/such/file")
-    with pytest.raises(Misconfigured, match="correct ASSENT_MCP_CONFIG"):
+    with pytest.raises(ServersMisconfigured, match="correct ASSENT_MCP_CONFIG"):
         configured()
 
 

@@ -107,7 +107,7 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_other_deliveries_are_can
     send_due(stage)
     assert len(receiver.requests) == 1
     assert [delivery.status for delivery in deliveries(stage)] == ["failed", "cancelled"]
-    assert endpoint_now(stage, endpoint).disabled_reason == "It answered 410 Gone."
+    assert endpoint_now(stage, endpoint).disabled_reason == "It responded with 410 Gone."
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_revoked_token_disables_nothing_and_a_stale_click_edits_the_message_at
         notify(stage)
         clock.advance(3700)
     [row] = notifications(stage)
-    assert (row.status, row.error) == ("failed", "Slack answered token_revoked.")
+    assert (row.status, row.error) == ("failed", "Slack responded with token_revoked.")
     with transaction(stage.workspace_id) as db:
         assert Channel.find(db, row.channel_id).state == "enabled"
     assert message.buttons

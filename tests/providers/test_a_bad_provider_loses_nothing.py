@@ -52,7 +52,7 @@ def texts(stage: Stage, session_id: str) -> list[str]:
 
 HTML = b"<html><body>Welcome to nginx!</body></html>"
 TEMPORARY: dict[str, tuple[dict[str, Any], str]] = {
-    "a page of HTML": ({"body": HTML, "content_type": "text/html"}, "answered text/html instead of text/event-stream"),
+    "a page of HTML": ({"body": HTML, "content_type": "text/html"}, "sent text/html instead of text/event-stream"),
     "an empty stream": ({"body": b""}, "stream"),
     "an endless stream": ({"body": b": x\n\n" * 100, "times": 1_000_000}, "longer than 200000 bytes"),
     "a stream that is cut": ({"body": b"data: {broken"}, "stream"),

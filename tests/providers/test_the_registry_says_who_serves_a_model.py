@@ -96,20 +96,20 @@ def test_a_fault_is_named_by_entry_and_field(write_registry: WriteRegistry, entr
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"providers": {}}', '{"providers": []}', "[" * 100_000, '{"provider": []}'])
 def test_a_malformed_file_is_refused(write_registry: WriteRegistry, text: str) -> None:
     write_registry(text=text)
-    with pytest.raises(providers.Misconfigured, match="ASSENT_PROVIDERS"):
+    with pytest.raises(providers.ProvidersMisconfigured, match="ASSENT_PROVIDERS"):
         providers.registry()
 
 
 def test_two_entries_of_one_name_are_refused(write_registry: WriteRegistry) -> None:
     write_registry(LOCAL, {**CLAUDE, "name": "local"})
-    with pytest.raises(providers.Misconfigured, match=r"providers\[1\] \(local\): name: is taken"):
+    with pytest.raises(providers.ProvidersMisconfigured, match=r"providers\[1\] \(local\): name: is taken"):
         providers.registry()
 
 
 def test_a_missing_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSENT_PROVIDERS", "/nowhere/providers.json")
     settings.cache_clear()
-    with pytest.raises(providers.Misconfigured, match=r"/nowhere/providers\.json.*No such file"):
+    with pytest.raises(providers.ProvidersMisconfigured, match=r"/nowhere/providers\.json.*No such file"):
         providers.registry()
 
 

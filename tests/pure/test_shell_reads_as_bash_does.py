@@ -12,7 +12,7 @@ import pytest
 from real_bash import Ran, run_by_bash
 from shell_lines import Pieces, random_lines
 
-from models.pure.shell import Line, read
+from models.pure.shell import CommandLine, read
 
 SEED = int(os.environ.get("ASSENT_FUZZ_SEED") or random.SystemRandom().randrange(1 << 32))
 """Set it to the printed seed to repeat a run."""
@@ -20,7 +20,7 @@ SECONDS = float(os.environ.get("ASSENT_FUZZ_SECONDS") or 4)
 _BATCH = 100
 
 
-def misread(line: Line, ran: Ran) -> str | None:
+def misread(line: CommandLine, ran: Ran) -> str | None:
     """Describe what bash did beyond the line's sure reading, or return None."""
     unnamed = [words for words in ran.commands if not any(_stands_for(words, read) for read in line.commands)]
     return f"bash ran {unnamed}" if unnamed else "bash wrote a file" if ran.wrote else None

@@ -15,7 +15,7 @@ from races.races_together import together
 from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, limit, spend_10
 from rows.stage import USAGE, Stage, call, say
 
-from models.database import leases as lease
+from models.database import renewals
 from models.database.exchange import Connection, Statement
 from models.database.rows import Stale
 from models.database.transactions import transaction
@@ -87,7 +87,7 @@ class Hand:
 
     @staticmethod
     def _lose(held: ToolCall, locked: Locked) -> None:
-        lose_call(locked, ToolCall.held(locked.db, held.id, held.fence))
+        lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence))
 
     def decide(self, session_id: str) -> None:
         for approval in look(self.stage.workspace_id, session_id).pending:
@@ -107,7 +107,7 @@ class Hand:
         seen = [look(self.stage.workspace_id, one) for one in self.dice.sample(self.sessions, len(self.sessions))]
         held = [(t.id, t.fence) for s in seen for t in s.turns if t.status == "running"]
         held += [(c.id, c.fence) for s in seen for c in s.calls if c.status == "running"][:1]
-        lease.renew(held)
+        renewals.renew(held)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def fold(stage: Stage, turn: Turn, folding: Folding, charge: Charge = QUOTE) -> 
     served = Served("anthropic", "stand-in")
 
     def verb(locked: Locked) -> None:
-        held = Turn.held(locked.db, turn.id, turn.fence)
+        held = Turn.get_held(locked.db, turn.id, turn.fence)
         store(locked, held, folding, Summary(SUMMARY, [charge], served))
 
     stage.worked(turn, verb)

@@ -270,7 +270,7 @@ class Stage:
                 proposals=self.tools(locked).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
-            checkpoint(locked, Turn.held(locked.db, held.id, held.fence), reply)
+            checkpoint(locked, Turn.get_held(locked.db, held.id, held.fence), reply)
             return locked.db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
 
         return self.worked(held, verb)
@@ -278,7 +278,7 @@ class Stage:
     def tools(self, locked: Locked) -> AgentTools:
         """Return the agent's tools, by the listings that are stored."""
         agent = locked.session.agent(locked.db)
-        return AgentTools.of(agent, locked.policies, toolset.listed(locked.db, agent), self_hosted=locked.session.self_hosted)
+        return AgentTools.of(agent, locked.policies, toolset.listings_of(locked.db, agent), self_hosted=locked.session.self_hosted)
 
     def claim_call(
         self,
@@ -334,7 +334,7 @@ class Stage:
 
         def verb(locked: Locked) -> None:
             outcome = Outcome(**{"content": [say(output)], "is_error": is_error} | more)
-            results.finish_call(locked, ToolCall.held(locked.db, held.id, held.fence), outcome)
+            results.finish_call(locked, ToolCall.get_held(locked.db, held.id, held.fence), outcome)
 
         self.worked(held, verb)
 
@@ -342,7 +342,7 @@ class Stage:
         """Record that the model answered with an error."""
 
         def verb(locked: Locked) -> None:
-            held = Turn.held(locked.db, turn.id, turn.fence)
+            held = Turn.get_held(locked.db, turn.id, turn.fence)
             fail_turn(locked, held, TurnFailure("model_overloaded_error", "Overloaded", retryable, **more))
 
         self.worked(turn, verb)

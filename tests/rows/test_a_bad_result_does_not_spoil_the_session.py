@@ -59,7 +59,7 @@ def test_a_person_s_account_of_the_outcome_may_be_blank(stage: Stage) -> None:
     session_id = stage.session(bash="always_allow")
     tool_call = stage.propose(session_id)
     held = stage.begin_call(tool_call)
-    stage.worked(held, lambda locked: lose_call(locked, ToolCall.held(locked.db, held.id, held.fence)))
+    stage.worked(held, lambda locked: lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence)))
 
     stage.decide(stage.approvals(session_id)[0], outcome="happened", content=({"type": "text", "text": " "},))
 

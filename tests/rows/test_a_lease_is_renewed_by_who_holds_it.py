@@ -5,8 +5,7 @@ from typing import Any
 
 from rows.stage import Stage
 
-from models.database import leases as lease
-from models.database import transactions
+from models.database import renewals, transactions
 from models.database.transactions import transaction
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -17,13 +16,13 @@ def test_a_lease_that_was_taken_over_is_not_renewed_by_its_first_holder(stage: S
     stage.message(session)
     zombie = stage.begin(session)
     stage.lose(zombie, clock)
-    assert lease.look([(zombie.id, zombie.fence)]) == lease.renew([(zombie.id, zombie.fence)]) == {}
+    assert renewals.look([(zombie.id, zombie.fence)]) == renewals.renew([(zombie.id, zombie.fence)]) == {}
     assert stage.get(Turn, zombie.id).lease_until is None
     heir = stage.begin(session)
     clock.advance(30)
-    assert lease.look([(zombie.id, zombie.fence)]) == lease.renew([(zombie.id, zombie.fence)]) == {}
+    assert renewals.look([(zombie.id, zombie.fence)]) == renewals.renew([(zombie.id, zombie.fence)]) == {}
     assert stage.get(Turn, heir.id).lease_until == heir.lease_until
-    assert lease.look([(heir.id, heir.fence)]) == lease.renew([(heir.id, heir.fence)]) == {heir.id: False}
+    assert renewals.look([(heir.id, heir.fence)]) == renewals.renew([(heir.id, heir.fence)]) == {heir.id: False}
     renewed = stage.get(Turn, heir.id).lease_until
     assert renewed
     assert heir.lease_until
@@ -35,11 +34,11 @@ def test_the_holder_of_a_lease_learns_that_the_run_was_ended(stage: Stage) -> No
     tool_call = stage.propose(session)
     held = stage.begin_call(tool_call)
     mine = [(held.id, held.fence)]
-    assert lease.look(mine) == lease.renew(mine) == {held.id: False}
+    assert renewals.look(mine) == renewals.renew(mine) == {held.id: False}
     stage.send(session, {"type": "user.interrupt"})
-    assert lease.look(mine) == lease.renew(mine) == {held.id: True}
+    assert renewals.look(mine) == renewals.renew(mine) == {held.id: True}
     stage.finish_call(held)
-    assert lease.look(mine) == lease.renew(mine) == {}
+    assert renewals.look(mine) == renewals.renew(mine) == {}
     assert stage.get(ToolCall, held.id).lease_until is None
 
 
@@ -52,5 +51,5 @@ def test_a_lease_is_renewed_although_the_work_holds_all_connections(stage: Stage
     setting("database_pool_timeout_seconds", "0.2")
     with transaction(stage.workspace_id) as db:
         db.value("SELECT 1")
-        assert lease.renew([(turn.id, turn.fence)]) == {turn.id: False}
+        assert renewals.renew([(turn.id, turn.fence)]) == {turn.id: False}
     transactions.dispose()  # later tests have pools of the usual size

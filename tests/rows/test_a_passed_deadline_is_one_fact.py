@@ -31,7 +31,7 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
-from models.workspace.halt import Halt, passed, passed_sql
+from models.workspace.halt import Halt, have_passed, passed_sql
 
 MINUTES = st.integers(-60, 60)
 
@@ -55,7 +55,7 @@ def test_sql_and_python_agree_whatever_halts_there_were(
             FROM unnest(%(ats)s, %(sinces)s) WITH ORDINALITY due (at, since, n) ORDER BY n
         """
         rows = db.rows(late_of_each, ats=[at for at, _ in pairs], sinces=[since for _, since in pairs])
-        assert [late for (late,) in rows] == passed(db, pairs, now)
+        assert [late for (late,) in rows] == have_passed(db, pairs, now)
 
 
 def _halt(stage: Stage, started: datetime, ended: datetime | None) -> Halt:

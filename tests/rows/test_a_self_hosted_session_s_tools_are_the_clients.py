@@ -42,7 +42,7 @@ def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) 
 def test_the_client_s_worker_gets_no_directory_of_a_command(stage: Stage) -> None:
     """It would ignore the field, and run the command elsewhere than people were shown."""
     session_id = stage.session(self_hosted=True)
-    [bash] = [tool for tool in stage.locked(session_id, stage.tools).offered() if tool["name"] == "bash"]
+    [bash] = [tool for tool in stage.locked(session_id, stage.tools).for_model() if tool["name"] == "bash"]
     assert "working_directory" not in bash["input_schema"]["properties"]
     elsewhere = stage.propose(session_id, call(command="ls", working_directory="src"))
     assert elsewhere.status == "refused"

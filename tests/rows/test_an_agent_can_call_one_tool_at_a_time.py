@@ -5,7 +5,7 @@ from rows.stage import Stage
 
 from models.pure.text import words
 from models.workspace.row import Workspace
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 from workers.offer import Offer
 from workers.providers import ModelRequest
 
@@ -16,7 +16,7 @@ def request_of(stage: Stage, session_id: str) -> ModelRequest:
     def verb(locked):  # type: ignore[no-untyped-def]
         policies = Workspace.policies(locked.db)
         agent = locked.session.agent(locked.db)
-        offer = Offer(agent, policies, listed(locked.db, agent), keys={}, messages=[], charge=stage.quote)
+        offer = Offer(agent, policies, listings_of(locked.db, agent), keys={}, messages=[], charge=stage.quote)
         return offer.request(stage.tools(locked))
 
     request: ModelRequest = stage.locked(session_id, verb)

@@ -7,7 +7,7 @@ from own_database import Clock
 from rows.stage import Stage, call, say
 
 from models.audit.acts import Audit
-from models.database.rows import Gone
+from models.database.rows import RowGone
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.begin import sessions
@@ -133,7 +133,7 @@ def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
     stage.reply(session, call())
     stage.locked(session, sessions.delete)
     assert stage.events(session) == []
-    with pytest.raises(Gone):
+    with pytest.raises(RowGone):
         stage.get(Session, session)
     with transaction(stage.workspace_id) as db:
         assert db.find(Audit, "WHERE chain = %(chain)s", chain=session)

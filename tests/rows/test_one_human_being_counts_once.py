@@ -185,7 +185,7 @@ def test_neither_the_maker_nor_the_person_of_the_link_nor_a_key_confirms(stage: 
         (anna.principal, "You made a link of"),
         (as_ben.principal, "You signed in by a link yourself"),
         (as_cara.principal, "You signed in by a link yourself"),
-        (stage.principal, "An API key confirms nobody"),
+        (stage.principal, "An API key cannot confirm anybody"),
     ):
         with transaction(stage.workspace_id) as db, pytest.raises(Forbidden, match=why):
             confirm(db, ben.person_id, by=who)

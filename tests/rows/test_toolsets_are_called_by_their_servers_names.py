@@ -193,7 +193,7 @@ def test_a_change_during_the_request_for_a_listing_makes_the_listing_stale(stage
 
     def age() -> float:
         with transaction(stage.workspace_id) as db:
-            listing = toolset.listed(db, {"mcp_servers": [{"name": "shop", "url": URL}]})["shop"]
+            listing = toolset.listings_of(db, {"mcp_servers": [{"name": "shop", "url": URL}]})["shop"]
         assert listing.age is not None
         return listing.age
 

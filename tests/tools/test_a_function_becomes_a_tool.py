@@ -404,7 +404,7 @@ def test_all_that_is_declared_is_described_and_read_back(declared):
         widest_match="exact",
         queue="heavy.1",
     )
-    entry = json.loads(json.dumps(tool.described))
+    entry = json.loads(json.dumps(tool.as_entry))
     assert entry == {
         "name": "pay",
         "description": "Pay.",
@@ -420,7 +420,7 @@ def test_all_that_is_declared_is_described_and_read_back(declared):
         "workdir": False,
         "annotations": {},
     }
-    assert running.toolset_tool("shop", entry).described == entry
+    assert running.toolset_tool("shop", entry).as_entry == entry
 
 
 def test_a_policy_may_be_one_word(declared):

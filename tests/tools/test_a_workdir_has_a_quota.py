@@ -25,7 +25,7 @@ def fill(files, size, name="full"):
 
 def test_write_says_what_is_used_and_what_is_allowed(call, files):
     fill(files, LIMIT - 20_000)
-    used = quota.used(str(files), LIMIT, 200).bytes
+    used = quota.measure(str(files), LIMIT, 200).bytes
     output = text(call("write", file_path="a", content="x" * 50_000))
     assert output == (
         f"write: the working directory holds {used} bytes of the {LIMIT} that it may; 50000 more do not fit; nothing was changed"
@@ -106,21 +106,21 @@ def test_files_behind_links_are_not_counted(files, tmp_path):
     (tmp_path / "large").write_bytes(b"x" * 3_000_000)
     (files / "link").symlink_to(tmp_path)
     (files / "file").symlink_to(tmp_path / "large")
-    assert quota.used(str(files), LIMIT, 200).bytes < 10_000
+    assert quota.measure(str(files), LIMIT, 200).bytes < 10_000
 
 
 def test_a_folder_that_its_owner_closed_is_counted_and_stays_closed(files):
     (files / "closed").mkdir()
     fill(files / "closed", 1_000_000)
     (files / "closed").chmod(0)
-    assert quota.used(str(files), LIMIT, 200).bytes > 1_000_000
+    assert quota.measure(str(files), LIMIT, 200).bytes > 1_000_000
     assert (files / "closed").stat().st_mode & 0o777 == 0
 
 
 def test_counting_stops_at_the_limit(files):
     for n in range(5_000):
         (files / str(n)).touch()
-    assert quota.used(str(files), LIMIT, 200).files <= 202
+    assert quota.measure(str(files), LIMIT, 200).files <= 202
 
 
 def test_a_very_deeply_nested_session_is_removed(root, files):

@@ -35,7 +35,7 @@ def read(context):
 
     def run(kept, **fields):
         given_context = context(fields.pop("seconds", 30))
-        given_context.stored = {"c1": kept.encode()}.get
+        given_context.stored_result = {"c1": kept.encode()}.get
         return execution.execute(READ_RESULT, given_context, {"call_id": "c1", **fields})
 
     return run

@@ -197,7 +197,7 @@ def test_a_toolset_whose_import_takes_too_long_is_a_problem(house, monkeypatch):
     monkeypatch.setattr(child, "START_SECONDS", 0.5)
     house.write("bad", "import time; time.sleep(60)")
     house.name("bad:desk")
-    assert running.describe() == ({}, ["bad:desk (ASSENT_TOOLSETS): its import takes longer than 0.5 s"])
+    assert running.describe() == ({}, ["bad:desk (ASSENT_TOOLSETS): its import took longer than 0.5 s"])
 
 
 def test_a_name_that_is_not_module_and_attribute_is_a_problem(house):

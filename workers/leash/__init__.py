@@ -8,13 +8,13 @@ leash.extend(leash.now() + 60)                                # the lease, in wh
 
 from workers.leash.lease import LAPSED, extend, lapsed, now, until
 from workers.leash.programs import quota
-from workers.leash.running import DIRECTORY_FD, Command, Ended, Leash, MayBeAlive, NotStarted, Walls, launcher, run
+from workers.leash.running import DIRECTORY_FD, Command, CommandEnd, Leash, MayBeAlive, NotStarted, Walls, launcher, run
 
 __all__ = [
     "DIRECTORY_FD",
     "LAPSED",
     "Command",
-    "Ended",
+    "CommandEnd",
     "Leash",
     "MayBeAlive",
     "NotStarted",

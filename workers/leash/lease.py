@@ -49,7 +49,7 @@ class _Guard:
                 self._send()
 
     def forget(self) -> None:
-        """In a fork: leave the sentinel to the process that started it."""
+        """Leave the sentinel to the process that started it."""
         if self._pipe is not None:
             os.close(self._pipe)
 

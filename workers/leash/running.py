@@ -19,7 +19,7 @@ from workers.leash.lease import LAPSED
 from workers.leash.programs.keeper import DIRECTORY_FD, END_SECONDS
 from workers.leash.start import environment, program
 
-__all__ = ["DIRECTORY_FD", "Command", "Ended", "Leash", "MayBeAlive", "NotStarted", "Walls", "launcher", "run"]
+__all__ = ["DIRECTORY_FD", "Command", "CommandEnd", "Leash", "MayBeAlive", "NotStarted", "Walls", "launcher", "run"]
 
 Output = Callable[[str, bytes], object]
 """Takes the next bytes of `stdout` or `stderr`."""
@@ -80,7 +80,7 @@ class Walls:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandEnd:
     """How a command ended. None of its processes is alive."""
 
     how: str
@@ -93,7 +93,7 @@ class Ended:
     """The limit that the command exceeded, if `how` is `over`."""
 
     def reason(self, seconds: float) -> str | None:
-        """Why the command was killed, for the model; None if it ended by itself. `seconds` is its time limit."""
+        """Return why the command was killed, for the model; None if it ended by itself. `seconds` is its time limit."""
         reasons = {
             "timeout": f"timed out after {seconds:g} s",
             "cancelled": "cancelled",
@@ -180,25 +180,25 @@ class Leash:
         """Kill the command with all its descendants, and wait until the keeper reports the end."""
         self.cancel()
         deadline = time.monotonic() + END_SECONDS + SLACK_SECONDS
-        while not self.over and (left := deadline - time.monotonic()) > 0:
-            self.listen(left, output)
+        while not self.over and (seconds := deadline - time.monotonic()) > 0:
+            self.listen(seconds, output)
         self.over = True
 
-    def ended(self) -> Ended:
-        """How the command ended. Raises NotStarted and MayBeAlive."""
+    def end(self) -> CommandEnd:
+        """Return how the command ended. Raises NotStarted and MayBeAlive."""
         if not self._reported:
             raise NotStarted("not begun: " + LAPSED if lease.lapsed() else "could not be started: its keeper failed")
         try:
-            how, status, left, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from a child of this process
+            how, status, survivors, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from a child of this process
         except (EOFError, ValueError, TypeError):
             raise MayBeAlive("its keeper died; its processes may be alive") from None
-        if left:
-            raise MayBeAlive(f"{left} of its processes could not be killed")
+        if survivors:
+            raise MayBeAlive(f"{survivors} of its processes could not be killed")
         code = os.waitstatus_to_exitcode(status)
         how, _, problem = how.partition(":")
         if how == "exited" and code in (-signal.SIGKILL, 128 + signal.SIGKILL) and lease.lapsed():
             how = "lapsed"  # the sentinel killed the command
-        return Ended(how, code, os.fsdecode(directory), problem)
+        return CommandEnd(how, code, os.fsdecode(directory), problem)
 
     def close(self) -> None:
         """End the keeper, and if it died too early, the command's own process group."""
@@ -213,7 +213,7 @@ class Leash:
                 os.killpg(int(self._reported[_PID_AT]), signal.SIGKILL)
 
     def forget(self) -> None:
-        """In a fork: leave the keeper to the parent."""
+        """Leave the keeper to the parent, in a fork."""
         self._close_pipes()
         self._keeper.returncode = 0
 
@@ -222,7 +222,7 @@ class Leash:
             pipe.close()
 
 
-def run(command: Command, seconds: float, cancelled: threading.Event, output: Output) -> Ended:
+def run(command: Command, seconds: float, cancelled: threading.Event, output: Output) -> CommandEnd:
     """Run a command to its end, or kill it at the time limit, at a limit of `walls`, after a cancel or with the lease.
 
     Raises NotStarted and MayBeAlive.
@@ -241,7 +241,7 @@ def run(command: Command, seconds: float, cancelled: threading.Event, output: Ou
             if cancelled.is_set() and not is_cancelled:
                 is_cancelled = True
                 leash.cancel()
-        return leash.ended()
+        return leash.end()
 
 
 def launcher(argv: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -48,7 +48,7 @@ class OperatorUrl:
 def _notify(url: str, name: str, notice: Notice) -> Receipt:
     scheme = scheme_of(url)
     service = SERVICES.get(scheme)
-    notice = plain(notice, service.escaped if service else "")
+    notice = plain(notice, service.escaped_characters if service else "")
     urls = [url]
     if scheme == PAGERDUTY:
         actions = {"decided": ["resolve"], "test": ["trigger", "resolve"]}.get(notice.stage, ["trigger"])
@@ -72,5 +72,5 @@ def _of_incident(url: str, notice: Notice, action: str) -> str:
     """Return PagerDuty's URL with the options for one incident per approval. They replace options of the operator's."""
     base, _, query = url.partition("?")
     own = {"action": action, "dedup": notice.approval_id, "overflow": "truncate"}
-    kept = [option for option in query.split("&") if option and option.partition("=")[0].lower() not in own]
-    return f"{base}?{'&'.join([*kept, urlencode(own)])}"
+    other_options = [option for option in query.split("&") if option and option.partition("=")[0].lower() not in own]
+    return f"{base}?{'&'.join([*other_options, urlencode(own)])}"

@@ -122,7 +122,7 @@ def _deliver(server: MailServer, message: EmailMessage, recipient: str) -> None:
     except smtplib.SMTPNotSupportedError as error:
         raise Retry(f"The mail server lacks a feature that is needed: {error}") from None
     except smtplib.SMTPResponseException as error:
-        raise Retry(f"The mail server answered {_reply(error.smtp_code, error.smtp_error)}") from None
+        raise Retry(f"The mail server responded with {_reply(error.smtp_code, error.smtp_error)}") from None
     except (OSError, smtplib.SMTPException) as error:  # a connection, TLS, or the time limit
         raise Retry(f"The mail server could not be reached in time or broke off ({type(error).__name__}).") from None
 

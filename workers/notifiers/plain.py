@@ -13,14 +13,14 @@ _OPENING = re.compile(r"[@<]|\](?=[(\[:])")
 _NOTHING = "\N{ZERO WIDTH SPACE}"
 
 
-def plain(notice: Notice, escaped: str) -> Notice:
-    """Return the notice with no markup in the texts of others. `escaped`: characters that the service shows after a backslash."""
+def plain(notice: Notice, special: str) -> Notice:
+    """Return the notice with no markup in the texts of others. `special`: characters that the service shows after a backslash."""
     title, sentence, evidence, agent, outcome = (
-        _plain(text, escaped) for text in (notice.title, notice.sentence, notice.evidence, notice.agent, notice.outcome)
+        _plain(text, special) for text in (notice.title, notice.sentence, notice.evidence, notice.agent, notice.outcome)
     )
     return replace(notice, title=title, sentence=sentence, evidence=evidence, agent=agent, outcome=outcome)
 
 
-def _plain(text: str, escaped: str) -> str:
-    opened = _OPENING.sub(rf"\g<0>{_NOTHING}", text)
-    return re.sub(f"[{re.escape(escaped)}]", r"\\\g<0>", opened) if escaped else opened
+def _plain(text: str, special: str) -> str:
+    harmless = _OPENING.sub(rf"\g<0>{_NOTHING}", text)
+    return re.sub(f"[{re.escape(special)}]", r"\\\g<0>", harmless) if special else harmless

@@ -16,10 +16,10 @@ SECONDS = 10
 _QUIETLY = {"unfurl_links": False, "unfurl_media": False}
 
 _GONE = {
-    "channel_not_found": "Slack knows no such conversation, or it is private and the app is not in it: invite the app.",
+    "channel_not_found": "Slack has no such conversation, or it is private and the app is not in it: invite the app.",
     "not_in_channel": "The Slack app is not in this conversation: invite the app, then enable the channel.",
     "is_archived": "The Slack conversation is archived.",
-    "user_not_found": "Slack knows no such user.",
+    "user_not_found": "Slack has no such user.",
     "user_disabled": "The Slack user is deactivated.",
     "cannot_dm_bot": "This Slack user is a bot.",
     "messages_tab_disabled": "The Slack app takes no direct messages: enable its messages tab.",
@@ -35,7 +35,7 @@ class SlackError(Exception):
 
     def __init__(self, code: str) -> None:
         self.code = code
-        super().__init__(f"Slack answered {code}.")
+        super().__init__(f"Slack responded with {code}.")
 
 
 class SlackNotifier:
@@ -70,9 +70,9 @@ def call(method: str, **arguments: Any) -> dict[str, Any]:
         if response.status_code == 429:
             waits = {name.lower(): value for name, value in response.headers.items()}
             seconds = str(waits.get("retry-after", ""))
-            raise Retry("Slack limits the rate.", float(seconds) if seconds.isdecimal() else None) from None
+            raise Retry("Slack is limiting the rate of messages.", float(seconds) if seconds.isdecimal() else None) from None
         if response.status_code != 200:
-            raise Retry(f"Slack answered {response.status_code}.") from None
+            raise Retry(f"Slack responded with {response.status_code}.") from None
         raise SlackError(str(response.get("error", "with an unknown error"))[:100]) from None
     except (OSError, http.client.HTTPException) as error:
         raise Retry(f"Slack is not reachable: {type(error).__name__}.") from None

@@ -24,7 +24,7 @@ _BROKEN_FENCE = "`\u200b`\u200b`"
 """Looks like a fence, but does not end a code block."""
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return the text for `mrkdwn`, with every mention, link and entity disabled."""
     return "".join(_ESCAPED.get(character, character) for character in text)
 
@@ -53,14 +53,14 @@ def fallback(notice: Notice) -> str:
 
 def link(notice: Notice) -> str:
     """Return the sentence with the link to the approval's page."""
-    place = f"<{escaped(notice.url)}|Open in Assent>"
+    place = f"<{escape(notice.url)}|Open in Assent>"
     if notice.outcome or notice.stage in ALONE:
         return f"{place}."
     if "allow" in notice.buttons:
         more = " to deny with a message, and for further answers."
     else:
         more = " to read all that would run, and for other answers." if notice.buttons else " to decide."
-    code = f" Without a sign-in you need the code {escaped(notice.code)}." if notice.code else ""
+    code = f" Without a sign-in you need the code {escape(notice.code)}." if notice.code else ""
     return f"{place}{more}{code}"
 
 
@@ -83,8 +83,8 @@ def _markup(text: str) -> Block:
 
 
 def _code(text: str) -> Block:
-    shown = visible_lines(text).replace(_FENCE, _BROKEN_FENCE)
-    return _markup(f"{_FENCE}\n{_cut(shown, SECTION - 2 * len(_FENCE) - 2)}\n{_FENCE}")
+    harmless = visible_lines(text).replace(_FENCE, _BROKEN_FENCE)
+    return _markup(f"{_FENCE}\n{_cut(harmless, SECTION - 2 * len(_FENCE) - 2)}\n{_FENCE}")
 
 
 def _deadline(notice: Notice) -> Block:
@@ -112,7 +112,7 @@ def _buttons(notice: Notice) -> list[Block]:
 
 def _cut(text: str, most: int) -> str:
     """Return the escaped text, cut to `most` characters as Slack counts. A cut text ends with the number of missing characters."""
-    pieces = [escaped(character) for character in text]
+    pieces = [escape(character) for character in text]
     sizes = [len(piece) + (piece > "\uffff") for piece in pieces]
     if sum(sizes) <= most:
         return "".join(pieces)

@@ -7,7 +7,7 @@ from models.notices.slack_reply import SlackReply
 from models.people.slack_user import LINK_LASTS, SlackUser, link_of
 from workers.celery import app
 from workers.notifiers import Retry
-from workers.notifiers.slack_blocks import escaped
+from workers.notifiers.slack_blocks import escape
 from workers.outcome import FAILURES, NOT_CLAIMED, SENT, Outcome, conclude, failed
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ def send(reply_id: str, workspace_id: str) -> str:
         if reply is None:
             return NOT_CLAIMED
         secret = SlackUser.new_link(db, reply.slack_user_id) if reply.offers_link else None
-    text = escaped(reply.text)
+    text = escape(reply.text)
     if secret:
         minutes = int(LINK_LASTS.total_seconds() // 60)
         text += f"\n<{link_of(secret)}|Link your Slack user>: sign in to Assent there and confirm."

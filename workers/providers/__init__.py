@@ -89,7 +89,7 @@ class ModelError(Exception):
 
 
 @dataclass(frozen=True)
-class Spent:
+class Consumption:
     """Consumption of a request without a whole reply."""
 
     place: tuple[str, str]
@@ -102,7 +102,7 @@ class Unwanted(Exception):
     """Nobody waits for the reply any more: `on_text` raises this to end the stream. `usage` holds the counts known by then."""
 
     usage: Usage | None = None
-    spent: tuple[Spent, ...] = ()
+    consumptions: tuple[Consumption, ...] = ()
     """The attempt's requests so far, this one included."""
 
 

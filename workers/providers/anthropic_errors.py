@@ -5,7 +5,7 @@ from typing import Any
 import anthropic
 
 from workers.providers import ErrorKind, ModelError
-from workers.providers.errors import code_of, described, hint, is_too_long, kind_of_status, retry_after
+from workers.providers.errors import code_of, error_message, hint, is_too_long, kind_of_status, retry_after
 
 OUT_OF_MONEY = frozenset(
     {
@@ -44,7 +44,7 @@ def status_error(error: anthropic.APIStatusError, model: str, key: str | None) -
         kind = "gone"
     elif kind == "unacceptable" and is_too_long(f"{error.type} {message}"):
         kind = "too_long"
-    text = described(f"The model's API answered {status}", error.type, message or hint(status), key)
+    text = error_message(f"The model's API responded with {status}", error.type, message or hint(status), key)
     return ModelError(kind, text, retry_after(error.response.headers), code=code_of(status, error.type))
 
 
@@ -57,5 +57,5 @@ def error_event(event: Any, key: str | None) -> ModelError:
     kind = BY_TYPE.get(error_type, "failed")
     if kind == "unacceptable" and is_too_long(message):
         kind = "too_long"
-    text = described("The model's API broke off its reply", error_type, message, key)
+    text = error_message("The model's API broke off its reply", error_type, message, key)
     return ModelError(kind, text, code=code_of(None, error_type))

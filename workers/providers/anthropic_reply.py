@@ -72,7 +72,7 @@ class Draft:
             content=[block for block in finished if block],
             stop_reason=stop_reason,
             stop_details=self._stop.get("stop_details"),
-            usage=self._counted(),
+            usage=self._total_usage(),
             model=self._model,
         )
 
@@ -113,11 +113,11 @@ class Draft:
         """As in `Unfinished`."""
         if not self._usage:
             return None
-        written = estimated_tokens(sum(len(piece) for block in self._blocks.values() for piece in block.pieces))
-        counts = self._usage | {"output_tokens": max(self._usage.get("output_tokens", 0), written)}
+        output_tokens = estimated_tokens(sum(len(piece) for block in self._blocks.values() for piece in block.pieces))
+        counts = self._usage | {"output_tokens": max(self._usage.get("output_tokens", 0), output_tokens)}
         return Usage(**counts)
 
-    def _counted(self) -> Usage:
+    def _total_usage(self) -> Usage:
         return Usage(**{name: self._usage.get(name, 0) + self._compaction.get(name, 0) for name in COUNTS})
 
     def _count(self, usage: dict[str, Any]) -> None:
@@ -164,5 +164,5 @@ class Draft:
 
 def _counts(usage: dict[str, Any]) -> dict[str, int]:
     server_tools, lifetimes = usage.get("server_tool_use") or {}, usage.get("cache_creation") or {}
-    known = {**usage, **server_tools, "cache_creation_1h_input_tokens": lifetimes.get("ephemeral_1h_input_tokens")}
-    return {name: int(known[name]) for name in COUNTS if known.get(name) is not None}
+    counts = {**usage, **server_tools, "cache_creation_1h_input_tokens": lifetimes.get("ephemeral_1h_input_tokens")}
+    return {name: int(counts[name]) for name in COUNTS if counts.get(name) is not None}

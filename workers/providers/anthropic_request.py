@@ -52,15 +52,15 @@ def _own_summary(block: Block, provider: str) -> Block | None:
 
 
 def _messages(messages: list[dict[str, Any]], provider: str, *, compacts: bool) -> list[dict[str, Any]]:
-    ids = call_ids(messages, provider, spelled=str)
+    ids = call_ids(messages, provider, spell=str)
     translated = []
     if compacts and messages and (own := _own_summary(blocks_of(messages[0])[0], provider)):
         translated.append({"role": "assistant", "content": [own]})  # verbatim, and first
         messages = [{**messages[0], "content": blocks_of(messages[0])[1:]}, *messages[1:]]
     for message in messages:
         blocks = [_block(_as_text(block), provider, ids) for block in blocks_of(message)]
-        if kept := [block for block in blocks if block]:
-            translated.append({"role": message["role"], "content": kept})
+        if known_blocks := [block for block in blocks if block]:
+            translated.append({"role": message["role"], "content": known_blocks})
     return translated
 
 

@@ -20,7 +20,7 @@ from models.session.turn.row import Served, Skip, Switch
 from models.settings import settings
 from models.settings.providers import ProviderEntry, excluded, serving
 from models.workspace.provider_key import ProviderKey
-from workers.providers import ModelError, ModelRequest, Reply, Spent, Unwanted, provider_for
+from workers.providers import Consumption, ModelError, ModelRequest, Reply, Unwanted, provider_for
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,30 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServedReply:
     """A reply, and the provider and model that gave it."""
 
     reply: Reply
     served: Served
-    spent: tuple[Spent, ...] = ()
+    consumptions: tuple[Consumption, ...] = ()
     """Consumption of earlier requests without a whole reply."""
 
 
-class Unanswered(Exception):
-    """No candidate answered. `served`: the candidate that had begun to answer, if any. `spent`: consumption of the requests."""
+class NoReply(Exception):
+    """No candidate gave a reply. `served`: the candidate that had begun one, if any. `consumptions`: of the requests."""
 
-    def __init__(self, error: ModelError, served: Served | None, spent: Sequence[Spent] = ()) -> None:
+    def __init__(self, error: ModelError, served: Served | None, consumptions: Sequence[Consumption] = ()) -> None:
         super().__init__(str(error))
-        self.error, self.served, self.spent = error, served, tuple(spent)
+        self.error, self.served, self.consumptions = error, served, tuple(consumptions)
 
 
-def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kept: tuple[str, str] | None) -> list[Candidate]:
+def candidates(
+    model: Mapping[str, Any], defaults: Mapping[str, Any] | None, first_place: tuple[str, str] | None
+) -> list[Candidate]:
     """Return the candidates in order: an agent's `model` and its fallbacks, else the workspace's, without excluded providers.
 
-    `kept`: the provider and model that began to answer this turn. They are then the only candidate. Raises ModelError if no
-    provider serves any of the models.
+    `first_place`: the provider and model that began to reply in this turn. They are then the only candidate. Raises ModelError if
+    no provider serves any of the models.
     """
     defaults = defaults or {}
     excluded_names = excluded(model, defaults)
@@ -70,42 +72,42 @@ def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kep
         exception = f" but {', '.join(sorted(excluded_names))}, which is excluded" if excluded_names else ""
         raise ModelError("invalid", f"No provider serves the model {model['id']}{exception}: see ASSENT_PROVIDERS")
     places = [candidate.place for candidate in order]
-    return [order[places.index(kept)]] if kept in places else order
+    return [order[places.index(first_place)]] if first_place in places else order
 
 
 def ask(
     order: list[Candidate], request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
-) -> Answer:
-    """Return the reply of the first candidate that answers. `keys` are the workspace's own, by provider. Raises Unanswered."""
+) -> ServedReply:
+    """Return the reply of the first candidate that gives one. `keys` are the workspace's own, by provider. Raises NoReply."""
     errors: list[ModelError] = []
-    spent: list[Spent] = []
+    consumptions: list[Consumption] = []
     able = [order[0], *(candidate for candidate in order[1:] if not _too_small(candidate, request))]
-    tried = [candidate for candidate in able if not breaker.is_open(candidate, keys)] or able
-    route = _Route(order, tried, request)
+    candidates_to_try = [candidate for candidate in able if not breaker.is_open(candidate, keys)] or able
+    route = _Route(order, candidates_to_try, request)
     switches: list[Switch] = []
-    if tried[0] is not order[0]:
-        switches.append(route.switch(order[0], tried[0], "circuit_open", _FAILED_OFTEN))
-    for candidate, following in zip(tried, [*tried[1:], None], strict=True):
+    if candidates_to_try[0] is not order[0]:
+        switches.append(route.switch(order[0], candidates_to_try[0], "circuit_open", _FAILED_OFTEN))
+    for candidate, following in zip(candidates_to_try, [*candidates_to_try[1:], None], strict=True):
         hearing = _Hearing(on_text)
         served = Served(*candidate.place, tuple(switches))
         try:
             reply = _ask(candidate, request, keys, hearing.on_text)
         except Unwanted as end:
-            end.spent = (*spent, Spent(candidate.place, end.usage or NOTHING))
+            end.consumptions = (*consumptions, Consumption(candidate.place, end.usage or NOTHING))
             raise
         except ModelError as error:
             breaker.failed(candidate, keys, error)
-            spent += [Spent(candidate.place, error.usage)] if error.usage is not None else []
+            consumptions += [Consumption(candidate.place, error.usage)] if error.usage is not None else []
             if hearing.began:
-                raise Unanswered(error, served, spent) from error
+                raise NoReply(error, served, consumptions) from error
             errors.append(error)
             if not errors[0].falls_back or following is None:
                 break
             switches.append(route.switch(candidate, following, error.kind, str(error)))
         else:
             breaker.succeeded(candidate, keys)
-            return Answer(reply, served, tuple(spent))
-    raise Unanswered(_summary(errors, route.skipped(order[0], None)), None, spent)
+            return ServedReply(reply, served, tuple(consumptions))
+    raise NoReply(_summary(errors, route.skips_between(order[0], None)), None, consumptions)
 
 
 _FAILED_OFTEN = "It failed several times in a row."
@@ -121,24 +123,24 @@ def _too_small(candidate: Candidate, request: ModelRequest) -> str | None:
 
 @dataclass(frozen=True)
 class _Route:
-    """The candidates in order, and those that are `tried`."""
+    """The candidates in order, and those that are tried."""
 
     order: list[Candidate]
-    tried: list[Candidate]
+    candidates_to_try: list[Candidate]
     request: ModelRequest
 
-    def skipped(self, source: Candidate, target: Candidate | None) -> tuple[Skip, ...]:
+    def skips_between(self, source: Candidate, target: Candidate | None) -> tuple[Skip, ...]:
         """Return the untried candidates between two others, each with the reason. A `target` of None is the end."""
         between = self.order[self.order.index(source) + 1 : self.order.index(target) if target else None]
         return tuple(
             Skip(candidate.place, _too_small(candidate, self.request) or _FAILED_OFTEN)
             for candidate in between
-            if candidate not in self.tried
+            if candidate not in self.candidates_to_try
         )
 
     def switch(self, source: Candidate, target: Candidate, reason: str, message: str) -> Switch:
         """Return the step from one candidate to the next that is tried."""
-        return Switch(source.place, target.place, reason, message, self.skipped(source, target))
+        return Switch(source.place, target.place, reason, message, self.skips_between(source, target))
 
 
 def _ask(
@@ -148,8 +150,8 @@ def _ask(
     window = window_of(entry, candidate.model, datetime.now(UTC))
     most = min(entry.limits.max_tokens or request.max_tokens, longest_reply(window))
     effort = request.effort if entry.abilities.effort else None
-    changed = replace(request, model=candidate.model, max_tokens=min(most, request.max_tokens), effort=effort)
-    return provider_for(entry, key_of(entry, keys)).ask(changed, on_text)
+    own_request = replace(request, model=candidate.model, max_tokens=min(most, request.max_tokens), effort=effort)
+    return provider_for(entry, key_of(entry, keys)).ask(own_request, on_text)
 
 
 def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
@@ -163,13 +165,13 @@ def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
         raise ModelError("invalid", f"The workspace's key for provider {entry.name} cannot be used: {error}") from None
 
 
-def _summary(errors: list[ModelError], skipped: Sequence[Skip]) -> ModelError:
+def _summary(errors: list[ModelError], skips: Sequence[Skip]) -> ModelError:
     """Return one error for all candidates: a transient error if there is one, so that the turn is tried again."""
-    chosen = next((error for error in errors if error.retryable), errors[0])
-    others = "".join(f" Then: {error}" for error in errors if error is not chosen)
+    main_error = next((error for error in errors if error.retryable), errors[0])
+    others = "".join(f" Then: {error}" for error in errors if error is not main_error)
     if errors[0].falls_back:
-        others += "".join(f" Not tried: {'/'.join(skip.place)}: {skip.message}" for skip in skipped)
-    return ModelError(chosen.kind, f"{chosen}{others}"[:2000], chosen.retry_after, code=chosen.code)
+        others += "".join(f" Not tried: {'/'.join(skip.place)}: {skip.message}" for skip in skips)
+    return ModelError(main_error.kind, f"{main_error}{others}"[:2000], main_error.retry_after, code=main_error.code)
 
 
 class _Hearing:

@@ -31,14 +31,14 @@ def models(context: click.Context) -> None:
 @as_json
 def models_list(as_json: bool) -> None:
     """Ask each provider for its models. The exit status is 1 if one does not answer."""
-    rows = [_listed(entry) for entry in _registry()]
+    rows = [_row_of(entry) for entry in _registry()]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     else:
         for row in rows:
             click.echo(f"{row['provider']}  ({row['kind']}, {row['base_url'] or 'default URL'}, key: {row['key']})")
             click.echo(f"  serves {', '.join(row['models'])}")
-            click.echo(f"  {row['error'] or _shown(row['listed'])}")
+            click.echo(f"  {row['error'] or _models_in_words(row['listed'])}")
     sys.exit(1 if any(row["error"] for row in rows) else 0)
 
 
@@ -52,7 +52,7 @@ def models_test(model: str, provider: str | None, as_json: bool) -> None:
     from workers.providers import ModelError, ModelRequest, provider_for
 
     _registry()
-    entry = providers.named(provider) if provider else providers.serving(model)
+    entry = providers.provider_named(provider) if provider else providers.serving(model)
     if entry is None:
         raise click.ClickException(
             f"no provider {provider!r}" if provider else f"no provider serves {model!r}: see ASSENT_PROVIDERS"
@@ -73,7 +73,7 @@ def models_test(model: str, provider: str | None, as_json: bool) -> None:
         click.echo(f"{row['model']} at {entry.name} answered in {row['seconds']} s ({reply.stop_reason}): {row['text']}")
 
 
-def _listed(entry: "ProviderEntry") -> dict[str, Any]:
+def _row_of(entry: "ProviderEntry") -> dict[str, Any]:
     from workers.providers import ModelError, provider_for
 
     row = {"provider": entry.name, "kind": entry.kind, "base_url": entry.base_url, "models": entry.models}
@@ -85,11 +85,11 @@ def _listed(entry: "ProviderEntry") -> dict[str, Any]:
 
 
 def _registry() -> "tuple[ProviderEntry, ...]":
-    from models.settings.providers import Misconfigured, registry
+    from models.settings.providers import ProvidersMisconfigured, registry
 
     try:
         return registry()
-    except Misconfigured as error:
+    except ProvidersMisconfigured as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -103,6 +103,6 @@ def _key_state(entry: "ProviderEntry") -> str:
     return f"{entry.api_key_env} is {'set' if _key(entry) else 'not set'}"
 
 
-def _shown(names: list[str]) -> str:
+def _models_in_words(names: list[str]) -> str:
     more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     return f"lists {', '.join(names[:MOST_SHOWN])}{more}" if names else "lists no models"

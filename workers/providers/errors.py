@@ -81,7 +81,7 @@ def is_too_long(message: str) -> bool:
     return any(words in message.lower() for words in _TOO_LONG)
 
 
-def described(event: str, error_type: str | None, detail: str, key: str | None) -> str:
+def error_message(event: str, error_type: str | None, detail: str, key: str | None) -> str:
     """Return an error's message: the event, the provider's type and text. A gateway may quote its request, so the key is masked."""
     message = f"{event} ({error_type})" if error_type else event
     if detail:
@@ -103,5 +103,7 @@ def check_stream(headers: Mapping[str, str], name: str) -> None:
     """Raise ModelError unless the response is a stream of events. `name` is the provider's."""
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "text/event-stream":
-        shown = content_type[:100] or "no content type"
-        raise ModelError("failed", f"The API of provider {name} answered {shown} instead of text/event-stream: check its base_url")
+        type_in_words = content_type[:100] or "no content type"
+        raise ModelError(
+            "failed", f"The API of provider {name} sent {type_in_words} instead of text/event-stream: check its base_url"
+        )

@@ -18,8 +18,8 @@ Block = dict[str, Any]
 
 def with_data(block: Block, provider: str, **data: Any) -> Block:
     """Return the block with data that only this provider gets back. None values are left out."""
-    kept = {name: value for name, value in data.items() if value is not None}
-    return {**block, "provider_data": {provider: kept}} if kept else block
+    own_data = {name: value for name, value in data.items() if value is not None}
+    return {**block, "provider_data": {provider: own_data}} if own_data else block
 
 
 def data_of(block: Block, provider: str) -> dict[str, Any]:
@@ -34,17 +34,18 @@ def blocks_of(message: dict[str, Any]) -> list[Block]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def call_ids(messages: list[dict[str, Any]], provider: str, spelled: Callable[[str], str]) -> dict[str, str]:
+def call_ids(messages: list[dict[str, Any]], provider: str, spell: Callable[[str], str]) -> dict[str, str]:
     """Return the provider's id of each call, by Assent's id.
 
-    A call keeps the id that this provider gave it. A repeated id of a gateway, and a call of another provider, get a `spelled` id.
+    A call keeps the id that this provider gave it. A repeated id of a gateway, and a call of another provider, get the id that
+    `spell` returns.
     """
     ids: dict[str, str] = {}
-    taken: set[str] = set()
+    ids_in_use: set[str] = set()
     for block in (block for message in messages for block in blocks_of(message) if block["type"] == "tool_use"):
         own = data_of(block, provider).get("id")
-        ids[block["id"]] = own if isinstance(own, str) and own and own not in taken else spelled(block["id"])
-        taken.add(ids[block["id"]])
+        ids[block["id"]] = own if isinstance(own, str) and own and own not in ids_in_use else spell(block["id"])
+        ids_in_use.add(ids[block["id"]])
     return ids
 
 

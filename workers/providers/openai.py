@@ -26,7 +26,7 @@ from workers.providers.openai_request import OPTIONAL, params
 
 DEFAULT_URL = "https://api.openai.com/v1"
 _CLIENTS = 100
-_refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+_refusals: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
 """The parameters of OPTIONAL that a provider and model refused in this process."""
 
 
@@ -62,16 +62,16 @@ class OpenAIProvider:
 
     def _chunks(self, request: ModelRequest) -> Generator[dict[str, Any], None, None]:
         """Yield the chunks as they arrive. Raises ModelError."""
-        refused = _refused[self.entry.name, request.model]
+        refusals = _refusals[self.entry.name, request.model]
         while True:
             try:
-                yield from self._sent(params(request, self.entry, frozenset(refused)))
+                yield from self._send(params(request, self.entry, frozenset(refusals)))
                 return
             except openai.APIStatusError as error:
                 parameter = refused_parameter(error, OPTIONAL)
-                if parameter is None or parameter in refused:
+                if parameter is None or parameter in refusals:
                     raise status_error(error, request.model, self.key) from error
-                refused.add(parameter)
+                refusals.add(parameter)
             except (openai.APIConnectionError, httpx2.HTTPError) as error:
                 raise connection_error(error, self.entry.name) from error
             except openai.APIError as error:
@@ -79,7 +79,7 @@ class OpenAIProvider:
             except (ValueError, TypeError, AttributeError) as error:
                 raise ModelError("failed", "The model's stream was not JSON") from error
 
-    def _sent(self, parameters: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
+    def _send(self, parameters: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
         create = self._client().chat.completions.with_streaming_response.create
         with create(stream=True, extra_headers=self._headers, **parameters) as response:
             if response.headers.get("content-type", "").startswith("application/json"):

@@ -5,7 +5,7 @@ from typing import Any
 import openai
 
 from workers.providers import ErrorKind, ModelError
-from workers.providers.errors import BY_STATUS, code_of, described, hint, is_too_long, kind_of_status, retry_after
+from workers.providers.errors import BY_STATUS, code_of, error_message, hint, is_too_long, kind_of_status, retry_after
 
 OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"})
 """Codes and types for which waiting does not help, some under status 429."""
@@ -41,8 +41,8 @@ def status_error(error: openai.APIStatusError, model: str, key: str | None) -> M
         kind = "gone"
     elif kind == "unacceptable" and is_too_long(f"{' '.join(names)} {message}"):
         kind = "too_long"
-    text = described(f"The model's API answered {status}", _shown(names), message or hint(status), key)
-    return ModelError(kind, text, retry_after(error.response.headers), code=code_of(status, _shown(names)))
+    text = error_message(f"The model's API responded with {status}", _error_type(names), message or hint(status), key)
+    return ModelError(kind, text, retry_after(error.response.headers), code=code_of(status, _error_type(names)))
 
 
 def error_event(body: object, key: str | None) -> ModelError:
@@ -53,8 +53,8 @@ def error_event(body: object, key: str | None) -> ModelError:
     kind: ErrorKind = "billing" if names & OUT_OF_MONEY else "gone" if names & GONE else kinds[0] if kinds else "failed"
     if kind in ("unacceptable", "failed") and is_too_long(f"{' '.join(names)} {message}"):
         kind = "too_long"
-    text = described("The model's API broke off its reply", _shown(names), message, key)
-    return ModelError(kind, text, code=code_of(None, _shown(names)))
+    text = error_message("The model's API broke off its reply", _error_type(names), message, key)
+    return ModelError(kind, text, code=code_of(None, _error_type(names)))
 
 
 def refused_parameter(error: openai.APIStatusError, parameters: tuple[str, ...]) -> str | None:
@@ -80,5 +80,5 @@ def _read(body: Any) -> tuple[frozenset[str], str]:
     return names, str(error.get("message") or error.get("detail") or "")
 
 
-def _shown(names: frozenset[str]) -> str | None:
+def _error_type(names: frozenset[str]) -> str | None:
     return next((name for name in sorted(names) if not name.isdecimal()), None)

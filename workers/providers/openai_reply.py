@@ -137,7 +137,7 @@ class Draft:
         if stop_reason in ("end_turn", "tool_use"):
             stop_reason = "tool_use" if calls else "end_turn"  # many servers say `stop` behind calls
         details = {"type": "refusal", "category": None, "explanation": refusal or None} if stop_reason == "refusal" else None
-        return Reply([*self._spoken(), *calls], stop_reason, details, self._counted(), self._model)
+        return Reply([*self._spoken(), *calls], stop_reason, details, self._total_usage(), self._model)
 
     def _spoken(self) -> list[dict[str, Any]]:
         reasoning, text = "".join(self._reasoning), "".join(self._text)
@@ -164,19 +164,19 @@ class Draft:
     def usage_so_far(self) -> Usage | None:
         """The reported counts, else an estimate of the output. None before the stream began."""
         if self._usage:
-            return self._counted()
+            return self._total_usage()
         if self._is_empty:
             return None
         pieces = [*self._text, *self._reasoning, *self._refusal, *(piece for call in self._calls for piece in call.pieces)]
         return Usage(output_tokens=estimated_tokens(sum(map(len, pieces))))
 
-    def _counted(self) -> Usage:
+    def _total_usage(self) -> Usage:
         """Return the counts in Assent's terms: OpenAI's prompt includes tokens read from the cache and written to it."""
         details = self._usage.get("prompt_tokens_details") or {}
-        read, written = int(details.get("cached_tokens") or 0), int(details.get("cache_write_tokens") or 0)
+        cache_reads, cache_writes = int(details.get("cached_tokens") or 0), int(details.get("cache_write_tokens") or 0)
         prompt = int(self._usage.get("prompt_tokens") or 0)
         output = int(self._usage.get("completion_tokens") or 0)
-        return Usage(max(0, prompt - read - written), output, read, written)
+        return Usage(max(0, prompt - cache_reads - cache_writes), output, cache_reads, cache_writes)
 
 
 def _text(content: Any) -> str:

@@ -15,8 +15,8 @@ _OLDER = {"max_completion_tokens": "max_tokens"}
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def params(request: ModelRequest, entry: ProviderEntry, refused: frozenset[str]) -> dict[str, Any]:
-    """Return the parameters. `refused` are those of OPTIONAL that the provider refused before."""
+def params(request: ModelRequest, entry: ProviderEntry, refusals: frozenset[str]) -> dict[str, Any]:
+    """Return the parameters. `refusals` are those of OPTIONAL that the provider refused before."""
     parameters: dict[str, Any] = {
         "model": request.model,
         "messages": _messages(request, entry),
@@ -29,7 +29,7 @@ def params(request: ModelRequest, entry: ProviderEntry, refused: frozenset[str])
             parameters["parallel_tool_calls"] = False
     if request.effort:
         parameters["reasoning_effort"] = request.effort
-    for name in refused & parameters.keys():
+    for name in refusals & parameters.keys():
         value = parameters.pop(name)
         if name in _OLDER:
             parameters[_OLDER[name]] = value
@@ -42,7 +42,7 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(request: ModelRequest, entry: ProviderEntry) -> list[dict[str, Any]]:
-    ids = call_ids(request.messages, entry.name, spelled=short_id)
+    ids = call_ids(request.messages, entry.name, spell=short_id)
     messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     for message in asking_for_summary(request) if request.folds else request.messages:
         blocks = blocks_of(message)

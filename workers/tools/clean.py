@@ -44,12 +44,12 @@ Block = dict[str, Any]
 
 
 def decode(data: bytes) -> str:
-    """Text from UTF-8; each invalid byte becomes U+FFFD."""
+    """Return the text of UTF-8; each invalid byte becomes U+FFFD."""
     return data.decode("utf-8", errors="replace")
 
 
 def escape_controls(text: str) -> str:
-    r"""The text with control characters and marks that turn text as escapes (`\x1b`, `\u202e`). `\r\n` becomes `\n`.
+    r"""Return the text with control characters and marks that turn text as escapes (`\x1b`, `\u202e`). `\r\n` becomes `\n`.
 
     For a model, which has to quote files exactly: joiners, odd spaces and variation selectors stay. `models.pure.text.visible` is
     for people, and writes these out too.
@@ -59,17 +59,18 @@ def escape_controls(text: str) -> str:
 
 
 def first(text: str, size: int) -> str:
-    """The longest beginning of at most `size` bytes of UTF-8 that cuts no character."""
+    """Return the longest beginning of at most `size` bytes of UTF-8 that cuts no character."""
     return text.encode()[: max(size, 0)].decode(errors="ignore")
 
 
 def last(text: str, size: int) -> str:
-    """The longest end of at most `size` bytes of UTF-8 that cuts no character."""
+    """Return the longest end of at most `size` bytes of UTF-8 that cuts no character."""
     return text.encode()[-size:].decode(errors="ignore") if size > 0 else ""
 
 
 def join_ends(head: str, tail: str, total: int, limit: int, hint: str = "", hint_bytes: int = 0) -> str:
-    """Head and tail of a text of `total` bytes in at most `limit` bytes, with a line between them that counts the rest."""
+    """Return the head and tail of a text of `total` bytes in at most `limit` bytes, with a line between them that counts the
+    rest."""
     room = max(limit - _NOTE_BYTES - hint_bytes, 0)
     head, tail = first(head, room - room // 2), last(tail, room // 2)
     left_out = total - len(head.encode()) - len(tail.encode())
@@ -77,7 +78,7 @@ def join_ends(head: str, tail: str, total: int, limit: int, hint: str = "", hint
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text, or its head and tail if the text is longer than `limit` bytes."""
+    """Return the text, or its head and tail if the text is longer than `limit` bytes."""
     size = len(text.encode())
     return text if size <= limit else join_ends(text, text, size, limit)
 
@@ -86,14 +87,15 @@ def shares(sizes: list[int], limit: int) -> list[int]:
     """Divide `limit` bytes among texts: short texts get all their bytes, the others equal parts."""
     parts = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
-    for done, i in enumerate(order):
-        parts[i] = min(sizes[i], limit // (len(sizes) - done))
+    for place, i in enumerate(order):
+        parts[i] = min(sizes[i], limit // (len(sizes) - place))
         limit -= parts[i]
     return parts
 
 
 def bounded(content: list[Block], limit: int, whole_limit: int, call_id: str | None = None) -> tuple[list[Block], bytes | None]:
-    """Content blocks for the model, with visible text of at most `limit` bytes in all; never empty, as models refuse no content.
+    """Return content blocks for the model, with visible text of at most `limit` bytes in all; never empty, as models refuse no
+    content.
 
     If text was cut, the second value is the whole text, of at most `whole_limit` bytes, to be stored. With a `call_id` each cut
     tells the model how to read on with `read_result`.
@@ -119,21 +121,21 @@ def bounded(content: list[Block], limit: int, whole_limit: int, call_id: str | N
 
 
 def _hint(whole: str, before: int, text: str, share: int, whole_limit: int, call_id: str) -> str:
-    """A hint for the model how to read on after the cut of a text, which begins at character `before` of the whole."""
+    """Return a hint for the model how to read on after the cut of a text, which begins at character `before` of the whole."""
     room = max(share - _NOTE_BYTES - _HINT_BYTES - len(call_id), 0)
-    seen = before + len(first(text, room - room // 2))
-    if len(whole[:seen].encode()) > whole_limit // 2 - _NOTE_BYTES:  # the stored text is cut there, too
+    end = before + len(first(text, room - room // 2))
+    if len(whole[:end].encode()) > whole_limit // 2 - _NOTE_BYTES:  # the stored text is cut there, too
         return f'; read_result with call_id "{call_id}" reads them'
-    return f'; read_result with call_id "{call_id}" and start {lines_in(whole[:seen])} reads on'
+    return f'; read_result with call_id "{call_id}" and start {lines_in(whole[:end])} reads on'
 
 
 def lines_in(text: str) -> int:
-    """The number of lines; a long line counts as several."""
+    """Return the number of lines; a long line counts as several."""
     return sum(max(-(-len(line) // LINE_CHARACTERS), 1) for line in text.split("\n"))
 
 
 def readable_blocks(content: list[Block]) -> list[Block]:
-    """The blocks with only the fields of the Messages API. A block that a model cannot read becomes a text that says so."""
+    """Return the blocks with only the fields of the Messages API. A block that a model cannot read becomes a text that says so."""
     blocks, pieces, size = [], 0, 0
     for block in content:
         readable = _readable_block(block)
@@ -141,7 +143,7 @@ def readable_blocks(content: list[Block]) -> list[Block]:
             pieces, size = pieces + 1, size + len(readable["source"]["data"])
             if pieces > _MEDIA_PIECES or size > _MEDIA_BYTES:
                 readable = text_block(
-                    f"[{_named(block)} left out: more than {_MEDIA_PIECES}, or than {_MEDIA_BYTES} bytes, in one result]"
+                    f"[{_type_in_words(block)} left out: more than {_MEDIA_PIECES}, or than {_MEDIA_BYTES} bytes, in one result]"
                 )
         blocks.append(readable)
     return blocks
@@ -152,12 +154,12 @@ def _readable_block(block: Block) -> Block:
     if kind == "text":
         return text_block(str(block.get("text", "")))
     if kind not in ("image", "document") or not isinstance(source, dict):
-        return text_block(f"[{_named(block)} left out: only text, images and documents can be shown]")
+        return text_block(f"[{_type_in_words(block)} left out: only text, images and documents can be shown]")
     if kind == "document" and source.get("type") == "text":
         return text_block(str(source.get("data", "")))
     if source.get("type") != "base64":
-        return text_block(f"[{_named(block)} left out: only base64 data can be shown]")
-    return _in_base64(str(kind), source, _named(block))
+        return text_block(f"[{_type_in_words(block)} left out: only base64 data can be shown]")
+    return _in_base64(str(kind), source, _type_in_words(block))
 
 
 def _in_base64(kind: str, source: Block, name: str) -> Block:
@@ -171,25 +173,25 @@ def _in_base64(kind: str, source: Block, name: str) -> Block:
         return text_block(f"[{name} left out: it is not valid base64]")
     media_type = _media_type(kind, raw)
     if media_type is None:
-        known = ", ".join(_MEDIA_MARKS) if kind == "image" else _PDF
-        return text_block(f"[{name} left out: its bytes are none of {known}]")
+        media_types = ", ".join(_MEDIA_MARKS) if kind == "image" else _PDF
+        return text_block(f"[{name} left out: its bytes are none of {media_types}]")
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def _media_type(kind: str, raw: bytes) -> str | None:
-    """The media type by the first bytes, as a tool's own statement may be wrong; None for an unknown type."""
+    """Return the media type by the first bytes, as a tool's own statement may be wrong; None for an unknown type."""
     if kind == "document":
         return _PDF if b"%PDF-" in raw[:1024] else None
     return next((name for name, (at, marks) in _MEDIA_MARKS.items() if raw[at : at + 8].startswith(marks)), None)
 
 
-def _named(block: Block) -> str:
+def _type_in_words(block: Block) -> str:
     source = block.get("source")
     media_type = source.get("media_type") if isinstance(source, dict) else None
-    named = f"a block of type {str(block.get('type'))[:40]}"
-    return f"{named} ({str(media_type)[:80]})" if media_type else named
+    words = f"a block of type {str(block.get('type'))[:40]}"
+    return f"{words} ({str(media_type)[:80]})" if media_type else words
 
 
 def text_block(text: str) -> Block:
-    """A content block of type `text`."""
+    """Return a content block of type `text`."""
     return {"type": "text", "text": text}

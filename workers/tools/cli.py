@@ -68,23 +68,23 @@ def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, 
     from workers.tools.python import running
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
-    known = _tool(tool)
-    input = _input(known, text)  # noqa: A001 - the wire's word
-    if known.workdir and workdir is None:
+    definition = _tool(tool)
+    input = _input(definition, text)  # noqa: A001 - the wire's word
+    if definition.workdir and workdir is None:
         raise click.ClickException(f"{tool} works on a session's files: add --workdir DIR")
-    if known.effect == "write" and not yes:
-        shown = mask(input, known.input_schema).arguments
-        click.echo(fill(known.prompt or "Run {tool}", known.name, shown), err=True)
-        click.confirm(f"{tool} {json.dumps(shown, ensure_ascii=False)}: it writes. Run it?", abort=True, err=True)
+    if definition.effect == "write" and not yes:
+        masked_input = mask(input, definition.input_schema).arguments
+        click.echo(fill(definition.prompt or "Run {tool}", definition.name, masked_input), err=True)
+        click.confirm(f"{tool} {json.dumps(masked_input, ensure_ascii=False)}: it writes. Run it?", abort=True, err=True)
     with tempfile.TemporaryDirectory() as temporary:
-        context = _context(known, call_id, workdir or Path(temporary))
+        context = _context(definition, call_id, workdir or Path(temporary))
         try:
-            result = known.run(context, input)
+            result = definition.run(context, input)
         except OutcomeUnknown as unknown:
             click.echo(f"the outcome is unknown: {unknown}", err=True)
             sys.exit(UNKNOWN_EXIT)
         except ToolError as error:
-            raise click.ClickException(f"{known.name}: {error}") from error
+            raise click.ClickException(f"{definition.name}: {error}") from error
         finally:
             running.end_idle()
             for stream, output in _printed(tool, context).items():
@@ -97,11 +97,11 @@ def _toolsets() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     from workers.tools.python import running
 
     toolsets, problems = running.describe()
-    return {name: [tool.described for tool in tools] for name, tools in _worker_tools().items()} | toolsets, problems
+    return {name: [tool.as_entry for tool in tools] for name, tools in _worker_tools().items()} | toolsets, problems
 
 
 def _worker_tools() -> "dict[str, list[Tool]]":
-    """The tools of every worker, which run in the worker itself."""
+    """Return the tools of every worker, which run in the worker itself."""
     from workers.tools import sources
     from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
@@ -113,9 +113,9 @@ def _entry(tool: str) -> dict[str, Any]:
     toolset, _, name = tool.partition(".")
     entry = next((entry for entry in toolsets.get(toolset, []) if entry["name"] == name), None)
     if entry is None:
-        known = [f"{toolset}.{entry['name']}" for toolset, entries in toolsets.items() for entry in entries]
+        names = [f"{toolset}.{entry['name']}" for toolset, entries in toolsets.items() for entry in entries]
         unused = "".join(f"\nnot used: {problem}" for problem in problems)
-        raise click.ClickException(f"there is no tool {tool!r}; there are {', '.join(known)}{unused}")
+        raise click.ClickException(f"there is no tool {tool!r}; there are {', '.join(names)}{unused}")
     return entry
 
 
@@ -123,8 +123,8 @@ def _tool(tool: str) -> "Tool":
     from workers.tools.python import running
 
     toolset, _, name = tool.partition(".")
-    if known := next((known for known in _worker_tools().get(toolset, []) if known.name == name), None):
-        return known
+    if worker_tool := next((worker_tool for worker_tool in _worker_tools().get(toolset, []) if worker_tool.name == name), None):
+        return worker_tool
     return running.toolset_tool(toolset, _entry(tool), receive=lambda traceback: click.echo(traceback, err=True))
 
 
@@ -157,7 +157,7 @@ def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
 
 
 def _printed(tool: str, context: "ToolContext") -> dict[str, str]:
-    """The tool's output, unless the output is its result."""
+    """Return the tool's output, unless the output is its result."""
     return {} if tool.partition(".")[0] in _worker_tools() else context.output.texts()
 
 
@@ -183,7 +183,7 @@ def _effect(entry: dict[str, Any]) -> str:
 
 
 def _policy(toolset: str, entry: dict[str, Any]) -> str:
-    """The tool's own policy in a few words."""
+    """Return the tool's own policy in a few words."""
     from models.settings import settings
 
     outcomes = {"allow": "allowed", "ask": "asked", "deny": "denied"}

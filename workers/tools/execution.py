@@ -34,7 +34,7 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
 
 
 def storable_question(result: ToolResult, limit: int) -> ToolResult:
-    """The question of a tool, safe to store and to show; an error for a question that is too long."""
+    """Return the question of a tool, safe to store and to show; an error for a question that is too long."""
     assert result.question
     requests = storable(result.question.requests)
     if len(json.dumps(requests)) > limit or len(result.question.state or "") > limit:

@@ -67,10 +67,10 @@ class ToolContext:
     attempt: int = 1
     answers: Answers | None = None
     """Answers to the question of an earlier attempt."""
-    stored: Callable[[str], bytes | None] = lambda _call_id: None
+    stored_result: Callable[[str], bytes | None] = lambda _call_id: None
     """The stored result of an earlier call of this session that was too long for the model; None if there is none."""
-    judged: "Mapping[str, str | Exception]" = field(default_factory=dict)
-    """The targets of the input's paths when the policy judged the call (`paths.Judged`). The paths must still lead there."""
+    path_targets: "Mapping[str, str | Exception]" = field(default_factory=dict)
+    """The targets of the input's paths when the policy judged the call (`paths.Targets`). The paths must still lead there."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """The worker sets it, from any thread, to cancel the call."""
     output: OutputSoFar = field(default_factory=OutputSoFar)
@@ -128,10 +128,10 @@ class Tool:
 
     @classmethod
     def of_entry(cls, entry: Mapping[str, Any], run: Callable[[ToolContext, dict[str, Any]], ToolResult]) -> "Tool":
-        """The tool of an entry (`described`) from this or another worker. `run` runs its calls."""
-        known = {each.name: entry[each.name] for each in fields(cls) if each.name in entry}
+        """Return the tool of an entry (`as_entry`) from this or another worker. `run` runs its calls."""
+        own_fields = {each.name: entry[each.name] for each in fields(cls) if each.name in entry}
         cache = Cache(**entry["cache"]) if entry.get("cache") else None
-        return cls(**(known | {"run": run, "cache": cache, "annotations": entry.get("annotations") or {}}))
+        return cls(**(own_fields | {"run": run, "cache": cache, "annotations": entry.get("annotations") or {}}))
 
     @property
     def time_limit(self) -> float:
@@ -139,7 +139,7 @@ class Tool:
         return settings().tool_seconds if self.seconds is None else self.seconds
 
     @cached_property
-    def described(self) -> dict[str, Any]:
+    def as_entry(self) -> dict[str, Any]:
         """The tool as JSON, for processes that show it to a model but do not run it: an entry of `models.workspace.toolset`."""
         entry = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "run"}
         return entry | {
@@ -151,5 +151,5 @@ class Tool:
 
 
 def text_result(*texts: str, is_error: bool = False) -> ToolResult:
-    """A result with one text block for each text."""
+    """Return a result with one text block for each text."""
     return ToolResult([{"type": "text", "text": text} for text in texts], is_error)

@@ -23,7 +23,7 @@ _listeners: list[Callable[[str], None]] = []
 
 
 def find(name: str, address: str | None, tool: str | None, entry: Entry | None) -> Tool | None:
-    """The tool of a call; None if this worker has no such tool.
+    """Return the tool of a call; None if this worker has no such tool.
 
     A built-in tool is found by `name`, another by its toolset's `address` and the name `tool` there. `entry` describes it.
     """
@@ -35,10 +35,10 @@ def find(name: str, address: str | None, tool: str | None, entry: Entry | None) 
         return _by_mcp(servers.for_url(address), entry)
     toolset = address.removeprefix(OURS)
     if toolset in WORKER_TOOLSETS:
-        return next((known for known in WORKER_TOOLSETS[toolset] if known.name == tool), None)
+        return next((each for each in WORKER_TOOLSETS[toolset] if each.name == tool), None)
     if entry is None:
         return None
-    if toolset in described()[0]:
+    if toolset in python_toolsets()[0]:
         return running.toolset_tool(toolset, dict(entry))
     return _by_mcp(_servers().get(toolset), entry)
 
@@ -46,7 +46,7 @@ def find(name: str, address: str | None, tool: str | None, entry: Entry | None) 
 def has(address: str) -> bool:
     """True if this worker has the toolset or MCP server of an `assent:` address."""
     toolset = address.removeprefix(OURS)
-    return toolset in WORKER_TOOLSETS or toolset in described()[0] or toolset in _servers()
+    return toolset in WORKER_TOOLSETS or toolset in python_toolsets()[0] or toolset in _servers()
 
 
 def serves(address: str | None, workspace_id: str) -> bool:
@@ -56,56 +56,56 @@ def serves(address: str | None, workspace_id: str) -> bool:
     """
     if address is None or not address.startswith(OURS):
         return True
-    allowed = settings().toolset_workspaces.get(address.removeprefix(OURS))
-    return allowed is None or workspace_id in allowed
+    workspaces = settings().toolset_workspaces.get(address.removeprefix(OURS))
+    return workspaces is None or workspace_id in workspaces
 
 
 def entry_of(address: str | None, tool: str) -> Entry | None:
-    """The entry of a built-in tool (no address) or of a toolset of this worker; None for tools of MCP servers."""
+    """Return the entry of a built-in tool (no address) or of a toolset of this worker; None for tools of MCP servers."""
     if address is None:
         builtin = AGENT_TOOLSET.get(tool)
-        return builtin.described if builtin else None
+        return builtin.as_entry if builtin else None
     if not address.startswith(OURS):
         return None
     toolset = address.removeprefix(OURS)
-    tools = [known.described for known in WORKER_TOOLSETS.get(toolset, ())] + described()[0].get(toolset, [])
+    tools = [each.as_entry for each in WORKER_TOOLSETS.get(toolset, ())] + python_toolsets()[0].get(toolset, [])
     return next((entry for entry in tools if entry["name"] == tool), None)
 
 
 @cache
-def described() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """The Python toolsets of this worker, by name, and a sentence for each toolset that cannot be used."""
+def python_toolsets() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+    """Return the Python toolsets of this worker, by name, and a sentence for each toolset that cannot be used."""
     return running.describe()
 
 
-def listen(changed: Callable[[str], None]) -> None:
-    """Call `changed` in a thread of its own with the address of an MCP server whose tools changed."""
-    _listeners[:] = [changed]
+def listen(on_change: Callable[[str], None]) -> None:
+    """Call `on_change` in a thread of its own with the address of an MCP server whose tools changed."""
+    _listeners[:] = [on_change]
 
 
 def mcp_entries(address: str) -> list[dict[str, Any]] | None:
-    """The current entries of an MCP server of the operator; None if the server does not answer."""
+    """Return the current entries of an MCP server of the operator; None if the server does not answer."""
     toolset = address.removeprefix(OURS)
     entries = _listing(_servers()[toolset]) if toolset in _servers() else None
     return None if entries is None else [_with_queue(toolset, entry) for entry in entries]
 
 
 def local_toolsets() -> dict[str, list[dict[str, Any]]]:
-    """The toolsets that this worker announces without network, each tool with the queue of its workers."""
-    own = {name: [tool.described for tool in tools] for name, tools in WORKER_TOOLSETS.items()}
-    python = {name: [_with_queue(name, entry) for entry in tools] for name, tools in described()[0].items()}
+    """Return the toolsets that this worker announces without network, each tool with the queue of its workers."""
+    own = {name: [tool.as_entry for tool in tools] for name, tools in WORKER_TOOLSETS.items()}
+    python = {name: [_with_queue(name, entry) for entry in tools] for name, tools in python_toolsets()[0].items()}
     return own | python
 
 
 def mcp_toolsets() -> dict[str, list[dict[str, Any]]]:
-    """The current entries of the operator's MCP servers, by name, without servers that do not answer."""
+    """Return the current entries of the operator's MCP servers, by name, without servers that do not answer."""
     entries = {name: mcp_entries(OURS + name) for name in _servers()}
     return {name: tools for name, tools in entries.items() if tools is not None}
 
 
 def queues() -> list[str]:
-    """The queues of this worker's toolsets. A tool's own `queue` must be in the worker's command line."""
-    return [queue_of(name) for name in (*described()[0], *_servers())]
+    """Return the queues of this worker's toolsets. A tool's own `queue` must be in the worker's command line."""
+    return [queue_of(name) for name in (*python_toolsets()[0], *_servers())]
 
 
 def preload() -> None:
@@ -115,7 +115,7 @@ def preload() -> None:
 
 
 def queue_of(toolset: str) -> str:
-    """The Celery queue of a toolset."""
+    """Return the Celery queue of a toolset."""
     return f"tools.{toolset}"
 
 

@@ -86,6 +86,6 @@ def _missing(server: str, index: int, names: list[str], fields: Container[str], 
 
 def _check_known(db: Db, servers: list[dict[str, Any]], at: str) -> None:
     for index, server in enumerate(servers):
-        if server["url"].startswith(OURS) and not toolset.known(db, server["url"]):
+        if server["url"].startswith(OURS) and not toolset.is_announced(db, server["url"]):
             known = ", ".join(OURS + name for name in toolset.names(db)) or "none"
             raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is unknown here. Known addresses: {known}.")

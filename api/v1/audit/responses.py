@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from api.door.examples import IDS, TIME
 from api.door.responses import ResponseModel, SessionId, Time, WorkspaceId
 from models.audit import acts, seal_key, seals
-from models.audit.verifying import Report
+from models.audit.verifying import AuditReport
 from models.audit.verifying.verdict import Kind, Problem
 from models.workspace.row import Workspace
 
@@ -51,7 +51,7 @@ class AuditPublicKey(ResponseModel):
     @classmethod
     def known(cls) -> list[Self]:
         """Return the public keys that the process knows."""
-        return [cls(id=key.id, public_key=key.text) for key in seal_key.known()]
+        return [cls(id=key.id, public_key=key.text) for key in seal_key.trusted_keys()]
 
 
 class AuditSignedHead(ResponseModel):
@@ -135,7 +135,7 @@ class AuditVerification(ResponseModel):
     notes: list[str] = Field(examples=[[]])
 
     @classmethod
-    def of(cls, report: Report) -> Self:
+    def of(cls, report: AuditReport) -> Self:
         """Return the report of a verification."""
         return cls.from_row(
             report,

@@ -18,7 +18,7 @@ from models.audit.acts import Audit
 from models.audit.acts import erase as erase_texts
 from models.audit.principal import Principal
 from models.audit.seals import SignedHead
-from models.audit.verifying import Item, Report
+from models.audit.verifying import AuditReport, Item
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -88,10 +88,10 @@ def verify() -> Response:
     return respond(dumps(responses.AuditVerification.of(verified(principal.workspace_id, query))))
 
 
-def verified(workspace_id: str, query: AuditVerify) -> Report:
+def verified(workspace_id: str, query: AuditVerify) -> AuditReport:
     """Return the report on a workspace's acts. Reads the acts in transactions of its own. Raises Invalid for too many acts."""
     items = _at_most(VERIFIED_AT_ONCE, verifying.walk(workspace_id, query.session_id))
-    return verifying.verify(workspace_id, items, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
+    return verifying.verify(workspace_id, items, seal_key.trusted_keys(), only=query.session_id, signed_since=query.signed_since)
 
 
 @audit.get("/export")

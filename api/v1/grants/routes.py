@@ -22,7 +22,7 @@ from models.session.approval.offers import offers_of
 from models.session.approval.row import Approval
 from models.session.row import Session
 from models.workspace.row import Workspace
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
@@ -97,13 +97,13 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
     policies = Workspace.policies(db)
     agent = session.agent(db)
-    identity = SessionPolicies.of(agent, policies, listed(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
+    identity = SessionPolicies.of(agent, policies, listings_of(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
     for other_approval in others:
         other = sessions[other_approval.session_id]
         arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.arguments
         agent = other.agent(db)
-        rules = SessionPolicies.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
+        rules = SessionPolicies.of(agent, policies, listings_of(db, agent)).in_session(git_written=other.git_written)
         is_offered = rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule))
         if is_offered and rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"

@@ -7,8 +7,8 @@ walk   ─▶ acts and heads, in order ─▶ file (JSON lines) ─▶ the same 
 from models.audit.verifying.file import NoExport
 from models.audit.verifying.file import lines as export
 from models.audit.verifying.file import read as read_export
-from models.audit.verifying.verdict import Problem, Report
+from models.audit.verifying.verdict import AuditReport, Problem
 from models.audit.verifying.verify import verify
 from models.audit.verifying.walk import Act, Head, Item, walk
 
-__all__ = ["Act", "Head", "Item", "NoExport", "Problem", "Report", "export", "read_export", "verify", "walk"]
+__all__ = ["Act", "AuditReport", "Head", "Item", "NoExport", "Problem", "export", "read_export", "verify", "walk"]

@@ -6,21 +6,21 @@ from typing import Any
 
 from models.audit.acts import GENESIS, link
 from models.audit.verifying.signing import Signing
-from models.audit.verifying.verdict import Kind, Report
+from models.audit.verifying.verdict import AuditReport, Kind
 from models.audit.verifying.walk import Head
 
 
 @dataclass
-class Chain:
+class VerifiedChain:
     """A chain, up to the act that was read last."""
 
     id: str
-    report: Report
+    report: AuditReport
     points: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
     """Expected hashes by seq, each with the seq of the seal in the workspace's chain that names it (0: a kept head)."""
     seq: int = 0
     hash: str = GENESIS
-    known: bool = True
+    is_gapless: bool = True
     """False if the act before the next act is missing."""
     agreed: int = 0
     """The last seq whose hash is the expected one."""
@@ -45,10 +45,10 @@ class Chain:
             return
         if seq > self.seq + 1:
             self._add("removed", self.seq + 1, seq - 1, f"{_acts(self.seq + 1, seq - 1)} missing in {self.id}")
-            self.known = False
-        if self.known and not self._follows(row):
+            self.is_gapless = False
+        if self.is_gapless and not self._follows(row):
             self._add("changed", seq, seq, f"act {seq} of {self.id} does not follow from the one before: one of them was changed")
-        self.seq, self.hash, self.known = seq, row["hash"], True
+        self.seq, self.hash, self.is_gapless = seq, row["hash"], True
         self._compare()
 
     def check_signed(self, row: dict[str, Any], signing: Signing) -> None:

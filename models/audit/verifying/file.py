@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from models.audit.acts import COLUMNS, spelled
+from models.audit.acts import COLUMNS, time_text
 from models.audit.verifying.walk import Act, Head, Item, walk
 
 VERSION = 1
@@ -27,7 +27,7 @@ class NoExport(ValueError):
 
 def lines(workspace_id: str, at: datetime, *, texts: bool = True) -> Iterator[str]:
     """Yield the export line by line. Without `texts`, only the digests of the texts."""
-    yield _line({"assent_audit": VERSION, "workspace_id": workspace_id, "exported_at": spelled(at)})
+    yield _line({"assent_audit": VERSION, "workspace_id": workspace_id, "exported_at": time_text(at)})
     for item in walk(workspace_id):
         yield _line(_exported(item, texts=texts))
 
@@ -43,7 +43,7 @@ def read(file: Iterator[str]) -> tuple[str, Iterator[Item]]:
 def _exported(item: Item, *, texts: bool) -> dict[str, Any]:
     if isinstance(item, Head):
         return {"head": {"chain": item.chain, "seq": item.seq, "hash": item.hash}}
-    exported = item.row | {"at": spelled(item.row["at"])}
+    exported = item.row | {"at": time_text(item.row["at"])}
     if item.signature:
         exported["signature"] = {"key_id": item.signature[0], "value": item.signature[1]}
     if texts and item.texts is not None and "texts" in item.row["details"]:

@@ -15,7 +15,7 @@ class Points:
         self._db.execute("CREATE TABLE deleted (chain TEXT PRIMARY KEY) WITHOUT ROWID")
         self._db.execute("CREATE TABLE absent (chain TEXT, seq INTEGER, name TEXT)")
         self._db.execute("CREATE TABLE erased (chain TEXT, seq INTEGER, principal TEXT, PRIMARY KEY (chain, seq)) WITHOUT ROWID")
-        self._sorted = False
+        self._has_index = False
         self._db.execute("BEGIN")
 
     def __enter__(self) -> "Points":
@@ -60,15 +60,15 @@ class Points:
 
     def of(self, chain: str) -> dict[int, list[tuple[str, int]]]:
         """Return the chain's expected hashes by seq, each with the seal that names it."""
-        if not self._sorted:
+        if not self._has_index:
             self._db.execute("CREATE INDEX point_chain ON point (chain)")
-            self._sorted = True
-        expected: dict[int, list[tuple[str, int]]] = {}
+            self._has_index = True
+        hashes: dict[int, list[tuple[str, int]]] = {}
         for seq, digest, seal in self._db.execute("SELECT seq, hash, seal FROM point WHERE chain = ?", (chain,)):
-            expected.setdefault(seq, []).append((digest, seal))
-        return expected
+            hashes.setdefault(seq, []).append((digest, seal))
+        return hashes
 
-    def passed(self, chain: str, seq: int, *, headless: bool) -> bool:
+    def record_end(self, chain: str, seq: int, *, headless: bool) -> bool:
         """Record that a chain was read to its end; `headless` if it has no session's row. Returns False if it was read before."""
         inserted = self._db.execute("INSERT OR IGNORE INTO passed VALUES (?, ?, ?)", (chain, seq, headless))
         return inserted.rowcount == 1

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from models.audit.acts import spelled
+from models.audit.acts import time_text
 from models.audit.seal_key import PublicKey
 from models.audit.seals import SignedHead, is_signed
-from models.audit.verifying.verdict import Report
+from models.audit.verifying.verdict import AuditReport
 from models.audit.verifying.walk import Act
 
 
@@ -20,7 +20,7 @@ class Signing:
     older than `since`: an intruder who backdates a seal would have to backdate the acts as well.
     """
 
-    report: Report
+    report: AuditReport
     keys: dict[str, PublicKey]
     """The keys whose signatures count, by id."""
     since: datetime | None
@@ -39,15 +39,15 @@ class Signing:
         """Record the time of the workspace's next act."""
         self.newest_at = max(self.newest_at or at, at)
 
-    def seal(self, act: Act, named: Any) -> bool:
-        """Verify the next seal, whose act names the key `named`. Returns True if its signature is good."""
+    def seal(self, act: Act, named_key: Any) -> bool:
+        """Verify the next seal, whose act names the key `named_key`. Returns True if its signature is good."""
         chain, seq, head = self.report.workspace_id, act.row["seq"], act.row["hash"]
         key_id, signature = act.signature or (None, "")
         if key_id and is_signed(act.row, act.signature, self.keys.values()):
             self._end()
             self.report.signed = SignedHead(chain, seq, head, act.row["at"], key_id, signature)
             return True
-        if key_id is None and named is None:
+        if key_id is None and named_key is None:
             self._add(seq)
         elif key_id is None:
             self.report.add("signature", chain, seq, seq, f"the signature of act {seq} of {chain} is missing")
@@ -77,7 +77,7 @@ class Signing:
         """Yield notes for the reader of the report."""
         if self.since:
             yield (
-                f"Signed since {spelled(self.since)}, as the verification was told. {self.excused_seals} older seals without a"
+                f"Signed since {time_text(self.since)}, as the verification was told. {self.excused_seals} older seals without a"
                 " signature were excused: whoever could write to the database until then can have made those acts."
             )
         if self.report.seals and not self.keys:

@@ -5,14 +5,14 @@ from typing import Any
 
 from models.audit.text import ERASED, digest
 from models.audit.verifying.points import Points
-from models.audit.verifying.verdict import Report
+from models.audit.verifying.verdict import AuditReport
 from models.audit.verifying.walk import Act
 
 
 class Texts:
     """The texts of the acts that were read."""
 
-    def __init__(self, report: Report, points: Points) -> None:
+    def __init__(self, report: AuditReport, points: Points) -> None:
         self.report, self.points = report, points
         self.left_out = 0
         """Acts whose texts the file left out."""
@@ -31,8 +31,8 @@ class Texts:
         if act.texts is None:
             self.left_out += 1
             return
-        for name, expected in digests.items():
-            self._compare(row["chain"], row["seq"], name, expected, act.texts.get(name))
+        for name, digest_in_act in digests.items():
+            self._compare(row["chain"], row["seq"], name, digest_in_act, act.texts.get(name))
 
     def end(self) -> None:
         """Report the missing texts, after the last act."""
@@ -49,12 +49,12 @@ class Texts:
         if self.left_out:
             yield f"The texts of {self.left_out} act(s) were left out of this file; their digests are in the chain."
 
-    def _compare(self, chain: str, seq: int, name: str, expected: Any, text: tuple[str, str] | None) -> None:
+    def _compare(self, chain: str, seq: int, name: str, digest_in_act: Any, text: tuple[str, str] | None) -> None:
         if text is None:
             self.points.absent(chain, seq, name)
             return
         self.restored += self.points.is_erased(chain, seq)
-        if not _fits(expected, text):
+        if not _fits(digest_in_act, text):
             self.report.add("changed", chain, seq, seq, f"text {name} of act {seq} of {chain} is not the one that was written")
 
     def _erased(self, principal: str, acts: Any) -> None:
@@ -64,8 +64,8 @@ class Texts:
             self.points.erase(principal, ((chain, seq) for chain, seqs in lists for seq in seqs if type(seq) is int))
 
 
-def _fits(expected: Any, text: tuple[str, str]) -> bool:
+def _fits(digest_in_act: Any, text: tuple[str, str]) -> bool:
     try:
-        return bool(expected == digest(*text))
+        return bool(digest_in_act == digest(*text))
     except ValueError:
         return False  # Assent never writes a salt that is not hex, nor a text that is not Unicode

@@ -38,7 +38,7 @@ class Problem:
 
 
 @dataclass
-class Report:
+class AuditReport:
     """The result of a verification."""
 
     workspace_id: str

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from models.audit.acts import spelled
+from models.audit.acts import time_text
 from models.audit.seal_key import PublicKey
 from models.audit.seals import ADOPTED, SEALS, heads_of, until_of
-from models.audit.verifying.chain import Chain
+from models.audit.verifying.chain import VerifiedChain
 from models.audit.verifying.points import Points
 from models.audit.verifying.signing import Signing
 from models.audit.verifying.texts import Texts
-from models.audit.verifying.verdict import Report
+from models.audit.verifying.verdict import AuditReport
 from models.audit.verifying.walk import Act, Head, Item
 
 ADOPTIONS = 20
@@ -28,35 +28,35 @@ def verify(
     items: Iterable[Item],
     keys: Iterable[PublicKey],
     *,
-    kept: Head | None = None,
+    kept_head: Head | None = None,
     only: str | None = None,
     signed_since: datetime | None = None,
-) -> Report:
+) -> AuditReport:
     """Return the report on these acts.
 
     `keys` are the keys whose signatures count. With at least one, an unsigned seal is a problem, unless it and all acts that it
-    covers are older than `signed_since`. `kept` is a head of the workspace's chain that was kept elsewhere. `only` names the one
-    session whose acts are among the items.
+    covers are older than `signed_since`. `kept_head` is a head of the workspace's chain that was kept elsewhere. `only` names the
+    one session whose acts are among the items.
     """
     with Points() as points:
-        report = Report(workspace_id)
+        report = AuditReport(workspace_id)
         signing = Signing(report, {key.id: key for key in keys}, signed_since)
-        checking = _Checking(report, points, signing, kept, only)
+        checking = _Checking(report, points, signing, kept_head, only)
         for item in items:
             if isinstance(item, Head):
                 checking.head(item)
             else:
                 checking.act(item)
-        return checking.done()
+        return checking.finish()
 
 
 class _Checking:
     """One verification. The workspace's chain comes first, then the chains of its sessions, then the rest of the workspace's."""
 
-    def __init__(self, report: Report, points: Points, signing: Signing, kept: Head | None, only: str | None) -> None:
+    def __init__(self, report: AuditReport, points: Points, signing: Signing, kept_head: Head | None, only: str | None) -> None:
         self.report = report
-        self.outside = Chain(report.workspace_id, report, {kept.seq: [(kept.hash, 0)]} if kept else {})
-        self.inside: Chain | None = None
+        self.outside = VerifiedChain(report.workspace_id, report, {kept_head.seq: [(kept_head.hash, 0)]} if kept_head else {})
+        self.inside: VerifiedChain | None = None
         self.points, self.signing, self.only = points, signing, only
         self.texts = Texts(report, points)
         self.late = False
@@ -91,7 +91,7 @@ class _Checking:
             self._inside(head.chain)
             self._leave(head)
 
-    def done(self) -> Report:
+    def finish(self) -> AuditReport:
         """Finish and return the report, after the last item."""
         self._leave(None)
         self.outside.end(self.outside_head)
@@ -111,12 +111,12 @@ class _Checking:
         self.report.notes = list(self._notes())
         return self.report
 
-    def _inside(self, chain: str) -> Chain:
+    def _inside(self, chain: str) -> VerifiedChain:
         """Return the session's chain that is being read. Begins a new one if the chain has changed."""
         if self.inside is None or self.inside.id != chain:
             self._leave(None)
             self.late = True
-            self.inside = Chain(chain, self.report, self.points.of(chain))
+            self.inside = VerifiedChain(chain, self.report, self.points.of(chain))
         return self.inside
 
     def _leave(self, head: Head | None) -> None:
@@ -126,7 +126,7 @@ class _Checking:
             return
         chain.end(head)
         self.report.chains += 1
-        if not self.points.passed(chain.id, chain.seq, headless=head is None):
+        if not self.points.record_end(chain.id, chain.seq, headless=head is None):
             self.report.add("inserted", chain.id, 1, chain.seq, f"chain {chain.id} comes twice")
 
     def _read(self, act: Act) -> None:
@@ -151,7 +151,7 @@ class _Checking:
         self._expect(act.row["seq"], heads_of(details))
         good = self.signing.seal(act, details.get("key_id"))
         if good and act.row["action"] == ADOPTED and len(self.adoptions) < ADOPTIONS:
-            self.adoptions.append(f"act {act.row['seq']} by {act.row['principal']}, {spelled(act.row['at'])}")
+            self.adoptions.append(f"act {act.row['seq']} by {act.row['principal']}, {time_text(act.row['at'])}")
         # From the first signature on, only signed seals count.
         if not self.late and (good or self.report.signed is None):
             self.open = _Open()
@@ -176,7 +176,7 @@ class _Checking:
         yield from self.texts.notes()
         if report.unsealed_since:
             acts = "1 act is" if report.unsealed == 1 else f"{report.unsealed} acts are"
-            since = spelled(report.unsealed_since)
+            since = time_text(report.unsealed_since)
             yield f"{acts} not sealed yet, since {since}: what came from then on could still be changed or cut off unnoticed."
 
 

@@ -85,7 +85,7 @@ def _check_readable(locked: Locked, content: list[dict[str, Any]]) -> None:
     entry = providers.serving(model["id"], providers.excluded(model, defaults))
     for index, block in enumerate(content):
         if entry and not entry.reads(block):
-            message = f"provider {entry.name} cannot read {providers.described(block)}; send its content as text."
+            message = f"provider {entry.name} cannot read {providers.block_in_words(block)}; send its content as text."
             raise Invalid(f"content.{index}", message)
 
 

@@ -11,14 +11,14 @@ from models.session.approval import confirmation
 from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
 from models.session.tool_call.row import ToolCall
-from models.workspace.halt import Halt, is_halted, passed
+from models.workspace.halt import Halt, have_passed, is_halted
 
 
 def silent(locked: Locked, calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the calls whose client sent no result in time."""
     waiting = [(call, call.answer_by, call.deadline_from) for call in calls if call.status == "with_client"]
     timed = [(call, at, since) for call, at, since in waiting if at is not None and since is not None]
-    late = passed(locked.db, [(at, since) for _, at, since in timed], locked.now)
+    late = have_passed(locked.db, [(at, since) for _, at, since in timed], locked.now)
     return [call for (call, _, _), is_late in zip(timed, late, strict=True) if is_late]
 
 

@@ -113,4 +113,4 @@ def _may_allow(locked: Locked, approval: Approval, call: ToolCall) -> bool:
     verdict = verdict_on(rules, call, call_input)
     if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False
-    return rules.lets_on_timeout(call.name, verdict)
+    return rules.may_allow_on_timeout(call.name, verdict)

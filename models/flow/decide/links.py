@@ -16,9 +16,9 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.row import Session
-from models.workspace.halt import passed
+from models.workspace.halt import have_passed
 from models.workspace.row import Workspace
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 
 State = Literal["open", "sign_in", "changed", "over", "decided"]
 """`open`: the code decides. `sign_in`: only a signed-in person decides. `changed`: the input that would run is not the input of the
@@ -30,7 +30,7 @@ def state(db: Db, session: Session, approval: Approval, link: Link, now: datetim
     """Return the link's state at `now`."""
     if approval.status != "pending":
         return "decided"
-    if any(passed(db, [(link.expires_at, link.deadline_from)], now)):
+    if any(have_passed(db, [(link.expires_at, link.deadline_from)], now)):
         return "over"
     if approval.runs != link.input_sha256:
         return "changed"
@@ -40,7 +40,7 @@ def state(db: Db, session: Session, approval: Approval, link: Link, now: datetim
 def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     """Return why a code is not enough to decide the approval, as a sentence; empty if a code is enough."""
     agent = session.agent(db)
-    configured = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent)).quorum(approval.tool, approval.level)
+    configured = SessionPolicies.of(agent, Workspace.policies(db), listings_of(db, agent)).quorum(approval.tool, approval.level)
     return decider.why_sign_in(approval, Quorum.of(approval.quorum).and_also(configured))
 
 

@@ -16,7 +16,7 @@ from models.session.approval.grant import Grant
 from models.session.row import Session
 from models.settings import settings
 from models.workspace.row import Workspace
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Explanation:
     """A verdict, with the command lines and grants that led to it."""
 
     verdict: Verdict
-    lines: dict[str, shell.Line]
+    lines: dict[str, shell.CommandLine]
     """The command lines in the input, by JSON Pointer."""
     grants: list[Grant]
     """The session's live grants for this tool."""
@@ -50,7 +50,7 @@ def explain(db: Db, agent: Mapping[str, Any], example: Example, session: Session
     tool = example.tool
     policies = Workspace.policies(db)
     one = with_tool(agent, tool, example.proposed)
-    applied = SessionPolicies(one, policies, settings().default_permission, listed(db, one))
+    applied = SessionPolicies(one, policies, settings().default_permission, listings_of(db, one))
     applied = applied.in_session(git_written=session is not None and session.git_written)
     grants = Grant.live(db, session, {tool}) if session else []
     call = Input(tool, example.input, None)

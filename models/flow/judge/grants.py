@@ -30,14 +30,14 @@ from models.session.tool_call.proposal import Proposal
 from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 
 
 def session_policies(locked: Locked) -> SessionPolicies:
     """Return the policies that apply to the session's calls now."""
     db, session = locked.db, locked.session
     agent = session.agent(db)
-    return SessionPolicies.of(agent, locked.policies, listed(db, agent)).in_session(git_written=session.git_written)
+    return SessionPolicies.of(agent, locked.policies, listings_of(db, agent)).in_session(git_written=session.git_written)
 
 
 def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdict]:

@@ -24,7 +24,7 @@ from models.pure.policy.rules import MAX_RULES
 from models.session.row import Session
 from models.settings import settings
 from models.workspace.row import Workspace
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 
 EXAMPLES = 10
 SHOWN_BYTES = 10_000
@@ -170,7 +170,7 @@ class _TrialPolicies:
 
     def _compile(self, agent: dict[str, Any], tool: str) -> SessionPolicies:
         trial, workspace, fallback = self._trial, dict(self._policies), settings().default_permission
-        behind = listed(self._db, agent)
+        behind = listings_of(self._db, agent)
         if trial.policy and trial.tool:
             return SessionPolicies(with_tool(agent, tool, trial.policy), workspace, fallback, behind)
         if trial.agent_id:

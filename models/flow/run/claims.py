@@ -87,7 +87,7 @@ class _Permission:
             return False
         if self.approval.by_person:
             return votes.still_allows(db, self.approval, rules.quorum(call.name, self.approval.level))
-        return self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict)
+        return self.approval.by_deadline and rules.may_allow_on_timeout(call.name, judged.verdict)
 
 
 @dataclass(frozen=True)

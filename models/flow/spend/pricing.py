@@ -4,7 +4,7 @@ from datetime import datetime
 
 from models.pure.pricing.prices import Price, list_price, list_window
 from models.settings import settings
-from models.settings.providers import ProviderEntry, named
+from models.settings.providers import ProviderEntry, provider_named
 
 
 def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0, listed_as: str | None = None) -> Price | None:
@@ -12,7 +12,7 @@ def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0
 
     `model` is the name by which the agent asked, `listed_as` the name of the model that answered, often with a date.
     """
-    entry = named(provider)
+    entry = provider_named(provider)
     if entry is None:
         return None
     if (prices := entry.price(model)) is not None:

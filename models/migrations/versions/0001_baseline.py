@@ -267,8 +267,8 @@ def grant_app_rights() -> None:
             give_app(table, rights, of_session=table in OF_SESSIONS)
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
     # Toolsets belong to the operator. Workers announce them, and allowed workspaces read them.
-    allowed = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"
-    give_app("toolset", "SELECT", policy="allowed_workspaces", using=allowed)
+    condition = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"
+    give_app("toolset", "SELECT", policy="allowed_workspaces", using=condition)
     # These rows belong to no workspace and no person.
     give_app("organization", "SELECT", policy="everybody", using="true")
     give_app("ceremony", "SELECT, INSERT, DELETE", policy="everybody", using="true")

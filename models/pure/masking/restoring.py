@@ -8,7 +8,7 @@ rest; a marker then counts only in a text or list that is as it was shown, so th
 from typing import Any
 
 from models.pure.json.canonical import canonical
-from models.pure.masking.texts import MARKER, Reader
+from models.pure.masking.texts import MARKER, TextMasker
 from models.pure.masking.values import escape_part, masked_names
 
 _ELSE = "type the value that is meant, or ask somebody whose key has the scope `reveal`"
@@ -36,7 +36,7 @@ def _value(edited: Any, original: Any, masked_value: Any, path: str, *, free: bo
 
 
 def _object(edited: dict[str, Any], original: dict[str, Any], masked_fields: dict[str, Any], path: str) -> dict[str, Any]:
-    names = {masked_name: name for name, masked_name in masked_names(original, Reader()).items()}
+    names = {masked_name: name for name, masked_name in masked_names(original, TextMasker()).items()}
     result = {}
     for masked_name, item in edited.items():
         here = _in(path, masked_name)

@@ -22,7 +22,7 @@ _ROUNDS = 5
 """Passes over one text, since masking can reveal a secret beside. If the last still finds one, the text is masked as a whole."""
 
 
-class Reader:
+class TextMasker:
     """Masks the texts of one value, with one limit for all of them."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from models.pure import ahead
 from models.pure.masking.echoes import LEAST, texts_in
 from models.pure.masking.names import is_secret
 from models.pure.masking.schemas import Place, secret_places
-from models.pure.masking.texts import MARKER, Reader
+from models.pure.masking.texts import MARKER, TextMasker
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Mask:
 
     def __init__(self, secrets: set[Place]) -> None:
         self._secret_places = secrets
-        self.reader = Reader()
+        self.reader = TextMasker()
         self.paths: set[str] = set()
         self.secrets: set[str] = set()
 
@@ -94,7 +94,7 @@ class _Mask:
         return result
 
 
-def masked_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
+def masked_names(value: dict[str, Any], reader: TextMasker) -> dict[str, str]:
     """Return the masked form of each name of an object's fields. The order of the fields does not matter."""
     names = {name: reader.read(name) for name in value}
     names_in_use = {name for name, masked_name in names.items() if masked_name == name}

@@ -58,7 +58,7 @@ def compile_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a rule. Raises ValueError."""
     words = tuple(word for word, _ in _words(text))
     if not words:
-        raise ValueError("the command pattern is empty; write the tool's name alone for every call of it")
+        raise ValueError("the command pattern is empty; to match every call, write only the tool's name")
     whole = join_words(words)
     if len(words) > 1 and words[-1] == _STAR:
         # A final ` *` also matches no further words.

@@ -150,7 +150,7 @@ def _json(value: Any) -> str | None:
     try:
         return "shorter" if len(canonical(value)) > MAX_TEXT * 10 else None
     except (ValueError, RecursionError):
-        return "a value that JSON can say exactly"
+        return "a value that JSON can express exactly"
 
 
 def _choices(value: Any) -> str | None:

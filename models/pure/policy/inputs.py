@@ -9,7 +9,7 @@ from models.pure.json.canonical import digest
 from models.pure.masking import MARKER
 from models.pure.policy.commands import join_words
 from models.pure.policy.conditions import DIRECTORY, MISSING, Argument, look_up, pointer
-from models.pure.shell import Line, Words, in_directory, read
+from models.pure.shell import CommandLine, Words, in_directory, read
 
 _OPAQUE = "\udcff"
 """Stands for a secret in texts that patterns test. Only a `*` matches it: no pattern has this character, and RE2 cannot read it."""
@@ -31,7 +31,7 @@ class Input:
         self._git_doubt = git_doubt
         self._workdir = workdir
         self._arguments: dict[str, Argument] = {}
-        self._lines: dict[str, Line | None] = {}
+        self._lines: dict[str, CommandLine | None] = {}
         self._commands: dict[str, list[str]] = {}
         self._suspects: dict[str, list[str]] = {}
 
@@ -61,17 +61,17 @@ class Input:
         """True if the line at a pointer begins with a `cd` to the directory that the input names."""
         return path == "/command" and self._directory is not None
 
-    def line(self, path: str) -> Line | None:
+    def line(self, path: str) -> CommandLine | None:
         """Return the command line at a pointer; None if there is none. A value that is not text cannot be read with certainty."""
         if path not in self._lines:
             value = self._at(path)
             self._lines[path] = None if value is MISSING or value is None or value == "" else self._read(path, value)
         return self._lines[path]
 
-    def _read(self, path: str, value: Any) -> Line:
+    def _read(self, path: str, value: Any) -> CommandLine:
         directory = self._directory if path == "/command" else None
         if not isinstance(value, str) or not isinstance(directory, str | None):
-            return Line((), "it is not text", ())
+            return CommandLine((), "it is not text", ())
         line = read(in_directory(value, directory))
         return replace(line, doubt=self._git_doubt) if self._git_doubt and not line.doubt and line.runs("git") else line
 

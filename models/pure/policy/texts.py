@@ -90,7 +90,7 @@ def _specified(tool: str, text: str) -> Match:
     if tool in FILE_PATHS:
         pattern = text.strip()
         if not pattern:
-            raise ValueError("has nothing in its parentheses; write a pattern, or the tool's name alone for every call of it")
+            raise ValueError("has nothing in its parentheses; write a pattern, or only the tool's name to match every call")
         return Match(tool, () if pattern == "*" else (Condition(FILE_PATHS[tool], "path_glob", path_pattern(pattern)),))
     if tool != "bash":
         raise ValueError(

@@ -10,13 +10,15 @@ from dataclasses import replace
 
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.rules import Rule, Verdict
-from models.pure.shell import Line, unknown
+from models.pure.shell import CommandLine, unknown
 
 _SHOWN = 3
 """Programs that the reason names."""
 
 
-def check_programs(verdict: Verdict, line: Line, naming: Callable[[int], Rule | None], rule: Rule, binding: Rule | None) -> Verdict:
+def check_programs(
+    verdict: Verdict, line: CommandLine, naming: Callable[[int], Rule | None], rule: Rule, binding: Rule | None
+) -> Verdict:
     """Return the verdict that allows a call, or a verdict that asks because of an unknown program that no rule names.
 
     `line` has no doubt. `naming` returns the allow rule or grant that names the program of the command with a number, or the exact

@@ -121,7 +121,7 @@ def _match(value: Any, where: str) -> Match:
     _refuse_unknown(value, {"tool", "input", "input_sha256"}, f"{where}.")
     sha256, tests = value.get("input_sha256"), value.get("input", [])
     if sha256 is not None and not (isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256)):
-        raise ValueError(f"{where}.input_sha256: must be 64 hex digits in small letters")
+        raise ValueError(f"{where}.input_sha256: must be 64 lowercase hex digits")
     if not isinstance(tests, list):
         raise ValueError(f'{where}.input: must be a list such as [{{"path": "/amount", "gt": 100}}]')
     conditions = [condition for n, test in enumerate(tests) for condition in _conditions(test, f"{where}.input.{n}")]

@@ -2,7 +2,7 @@
 
 from models.pure.shell.git_commands import plain
 from models.pure.shell.known_programs import unknown
-from models.pure.shell.line import Line, Words, in_directory, read
+from models.pure.shell.line import CommandLine, Words, in_directory, read
 from models.pure.shell.words import fixed_beginning
 
-__all__ = ["Line", "Words", "fixed_beginning", "in_directory", "plain", "read", "unknown"]
+__all__ = ["CommandLine", "Words", "fixed_beginning", "in_directory", "plain", "read", "unknown"]

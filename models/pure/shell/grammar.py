@@ -187,7 +187,7 @@ def _redirect(node: Node, source: bytes) -> None:
     if re.match(r"\d?<[ \t]*[^<&(]", text) and len(_targets(node)) == 1:
         if not re.match(rf"/dev|//|{MARK}|.*\.\.", literal(_targets(node)[0], source), re.DOTALL):
             return
-        raise Doubt("it reads from a place that may be no file")
+        raise Doubt("it reads from a place that may not be a file")
     raise Doubt("it writes to a file")
 
 

@@ -21,7 +21,7 @@ _SPLIT_QUOTED = re.compile(r"[\x00;&|()`\n\r'\"{}$<>!=,\\\[\]]+")
 
 
 @dataclass(frozen=True)
-class Line:
+class CommandLine:
     """Every simple command of a command line."""
 
     commands: tuple[Words, ...]
@@ -42,12 +42,12 @@ def in_directory(command: str, directory: str | None) -> str:
     return command if directory is None else f"cd -- {shlex.quote(directory)}\n{command}"
 
 
-def read(text: str) -> Line:
+def read(text: str) -> CommandLine:
     """Parse a command line. Bounded in time and depth for any text. Never raises."""
     return _read(text, 0)
 
 
-def _read(text: str, depth: int) -> Line:
+def _read(text: str, depth: int) -> CommandLine:
     text_doubt = _text_doubt(text)
     source = text[:LENGTH].encode("utf-8", "replace")
     root = grammar.tree_of(source)
@@ -74,7 +74,7 @@ def _read(text: str, depth: int) -> Line:
     if torn:
         suspects |= dict.fromkeys(_rough(text))
     suspects |= dict.fromkeys(map(git_commands.without_options, tuple(suspects)))
-    return Line(commands, doubt, tuple(suspects)[:_SUSPECTS])
+    return CommandLine(commands, doubt, tuple(suspects)[:_SUSPECTS])
 
 
 def _plain(commands: list[Words]) -> tuple[Words, ...]:

@@ -9,7 +9,7 @@ from models.pure.times import rfc3339
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.workspace.halt import moved, passed, passed_sql
+from models.workspace.halt import deadline_after_halts, have_passed, passed_sql
 
 
 class DeadlinePassed(Conflict):
@@ -27,7 +27,7 @@ OVERDUE = passed_sql("expires_at", "deadline_from")
 
 def overdue(db: Db, approvals: Sequence[Approval], now: datetime) -> list[Approval]:
     """Return the approvals whose deadline has passed at `now`. Nobody can decide them any more."""
-    late = passed(db, [(approval.expires_at, approval.deadline_from) for approval in approvals], now)
+    late = have_passed(db, [(approval.expires_at, approval.deadline_from) for approval in approvals], now)
     return [approval for approval, is_late in zip(approvals, late, strict=True) if is_late]
 
 
@@ -42,7 +42,7 @@ def extend(locked: Locked, approval: Approval, seconds: float) -> None:
     if overdue(locked.db, [approval], locked.now):
         raise DeadlinePassed(approval)
     until = locked.now + timedelta(seconds=seconds)
-    before = moved(locked.db, approval.expires_at, approval.deadline_from, locked.now)
+    before = deadline_after_halts(locked.db, approval.expires_at, approval.deadline_from, locked.now)
     if until <= before:
         raise Conflict(f"seconds: the deadline is {rfc3339(before)}, which is later already.", {"expires_at": rfc3339(before)})
     approval.expires_at, approval.deadline_from = until, locked.now

@@ -10,7 +10,7 @@ from models.session.approval.row import Approval
 from models.session.row import Session
 from models.workspace.agent import Agent, AgentVersion
 from models.workspace.row import Workspace
-from models.workspace.toolset import listed
+from models.workspace.toolset import listings_of
 
 
 def offer_now(db: Db, session: Session, approval: Approval) -> Offer:
@@ -18,7 +18,7 @@ def offer_now(db: Db, session: Session, approval: Approval) -> Offer:
     if not approval.traits.asks_to_run:
         return approval.offer
     agent = session.agent(db)
-    policies = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent))
+    policies = SessionPolicies.of(agent, Workspace.policies(db), listings_of(db, agent))
     return approval.offer.and_also(policies.quorum(approval.tool, approval.level).offer)
 
 
@@ -30,6 +30,6 @@ def offers_of(db: Db, grants: Iterable[Grant]) -> dict[str, Offer]:
     bodies = {session.id: session.agent(db) for session in sessions}
     bodies |= {agent.id: AgentVersion.of_session(db, agent.id, agent.version).snapshot() for agent in agents}
     workspace = Workspace.policies(db) if bodies else {}
-    policies = {owner: SessionPolicies.of(body, workspace, listed(db, body)) for owner, body in bodies.items()}
+    policies = {owner: SessionPolicies.of(body, workspace, listings_of(db, body)) for owner, body in bodies.items()}
     owners = {row.id: row.session_id or row.agent_id for row in rows}
     return {row.id: policies[owners[row.id]].quorum(row.tool).offer if owners[row.id] in policies else EVERYTHING for row in rows}

@@ -93,7 +93,7 @@ class Proposal:
             input=self.input,
             shown_input=self.shown,
             secrets=list(self.masked.secrets) or None,
-            asking=self.asking.kept if (grants or self.origin) and self.asking else None,
+            asking=self.asking.as_json if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":
             hint_queued(locked.db, call.hint(session.agent_id))

@@ -44,8 +44,8 @@ def main() -> None:
     os.umask(0o022)
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
-    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker ends a keeper
-        signal.signal(ignored, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker ends a keeper
+        signal.signal(number, signal.SIG_IGN)
     order = read_order()
     # Orphaned descendants become children of this process, so that the keeper reaches each of them.
     if order is None or not prctl(SET_SUBREAPER, 1) or clock.now() >= order["until"]:
@@ -56,21 +56,21 @@ def main() -> None:
     directory_end, command_end = os.pipe()
     os.write(report, b"s")
     command = start(order, command_end)
-    ended = "orphaned"
+    how = "orphaned"
     try:
         nothing = os.open("/dev/null", os.O_WRONLY)
         for fd in (1, 2, command_end):  # only the command holds them: end of file means that all of it has ended
             os.dup2(nothing, fd)
         os.write(report, b"%10d" % command)
         walls = watch.Watch(order["walls"]) if order.get("walls") else None
-        ended = wait_for_end(command, time.monotonic() + order["seconds"], walls)
-        if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
+        how = wait_for_end(command, time.monotonic() + order["seconds"], walls)
+        if how in ("timeout", "cancelled") and (grace := order.get("grace")):
             terminate(command, itself=not order["sandboxed"])
-            ended = "orphaned" if wait_for_end(command, time.monotonic() + grace, walls) == "orphaned" else ended
+            how = "orphaned" if wait_for_end(command, time.monotonic() + grace, walls) == "orphaned" else how
     finally:
-        status, left = end_all(command)
-    if ended != "orphaned":
-        os.write(report, marshal.dumps((ended, status, left, read_directory(directory_end))))
+        status, survivors = end_all(command)
+    if how != "orphaned":
+        os.write(report, marshal.dumps((how, status, survivors, read_directory(directory_end))))
 
 
 def prioritize(pid: int) -> None:
@@ -82,13 +82,14 @@ def prioritize(pid: int) -> None:
 
 
 def prctl(option: int, value: int) -> bool:
-    """Linux's prctl; True if it worked. A no-op on other systems, where a keeper ends the command's process group alone."""
+    """Call Linux's prctl. Returns True if it worked. Does nothing on other systems, where a keeper ends the command's process group
+    alone."""
     numbers = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
     return sys.platform != "linux" or bool(ctypes.CDLL(None).prctl(option, *numbers) == 0)
 
 
 def read_order() -> dict[str, Any] | None:
-    """The worker's order; None if the worker died before its end."""
+    """Return the worker's order; None if the worker died before its end."""
     size, data = int.from_bytes(os.read(0, 8), "big"), b""
     while len(data) < size:
         piece = os.read(0, size - len(data))
@@ -111,7 +112,7 @@ def start(order: dict[str, Any], directory: int | None = None) -> int:
 
 
 def become(order: dict[str, Any], directory: int | None) -> NoReturn:
-    """In the child: undo the keeper's settings and become the command."""
+    """Undo the keeper's settings and become the command, in the child."""
     prctl(SET_DUMPABLE, 1)
     prctl(SET_PDEATHSIG, signal.SIGKILL)
     if not order["sandboxed"]:
@@ -164,13 +165,13 @@ def wait_for_end(command: int, deadline: float, walls: watch.Watch | None) -> st
     except (AttributeError, OSError):  # macOS, an old kernel
         sources, pause = [0], 0.01
     while True:
-        left = deadline - time.monotonic()
-        ready = select.select(sources, [], [], max(min(left, pause), 0))[0]
+        seconds = deadline - time.monotonic()
+        ready = select.select(sources, [], [], max(min(seconds, pause), 0))[0]
         if has_exited(command):
             return "exited"
         if 0 in ready:
             return "cancelled" if os.read(0, 1) else "orphaned"
-        if left <= 0:
+        if seconds <= 0:
             return "timeout"
         if walls and (problem := walls.problem()):
             return f"over:{problem}"
@@ -230,7 +231,7 @@ def quietly(act: Callable[..., object], *arguments: object) -> None:
 
 
 def read_directory(fd: int) -> bytes:
-    """The last directory that the command wrote, b"" for none."""
+    """Return the last directory that the command wrote, b"" for none."""
     os.set_blocking(fd, False)
     try:
         return os.read(fd, 65_536).rpartition(b"\0")[2].removesuffix(b"\n")  # a pipe holds no more

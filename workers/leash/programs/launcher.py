@@ -26,8 +26,8 @@ def main() -> None:
         return
     order = {"argv": words, "env": dict(os.environ), "cwd": ".", "fds": (0,), "files": {}, "limits": {}}
     command = keeper.start({**order, "sandboxed": True, "until": math.inf})  # may raise its privileges, as the operator says
-    for ignored in (signal.SIGINT, signal.SIGHUP):  # the worker decides when the command ends
-        signal.signal(ignored, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):  # the worker decides when the command ends
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     nothing = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):  # only the command may hold the pipes: their end of file says that the command closed them

@@ -16,7 +16,7 @@ _TMPFS = ("tmp", "dev/shm")
 
 
 def read_or_empty(path: str) -> bytes:
-    """A file of /proc; empty if its process is gone or belongs to another user."""
+    """Return a file of /proc; empty if its process is gone or belongs to another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
             return file.read()
@@ -25,7 +25,7 @@ def read_or_empty(path: str) -> bytes:
 
 
 def parent_of(pid: int) -> int:
-    """A process's parent, 0 if it is gone."""
+    """Return a process's parent, 0 if it is gone."""
     stat = read_or_empty(f"/proc/{pid}/stat")
     return int(stat.rpartition(b")")[2].split()[1]) if stat else 0
 
@@ -36,13 +36,13 @@ def is_dead(pid: int) -> bool:
     return not stat or stat.rpartition(b")")[2].split()[0] in {b"Z", b"X"}
 
 
-def marked(word: bytes) -> list[int]:
-    """The other processes with this word as an argument. Zombies have no command line."""
+def with_argument(word: bytes) -> list[int]:
+    """Return the other processes with this word as an argument. Zombies have no command line."""
     return [pid for pid in _pids() if pid != os.getpid() and word in read_or_empty(f"/proc/{pid}/cmdline").split(b"\0")]
 
 
 def descendants(*tops: int) -> list[tuple[int, int]]:
-    """Every descendant of these processes, with its parent; parents first."""
+    """Return every descendant of these processes, with its parent; parents first."""
     children: dict[int, list[int]] = {}
     for pid in _pids():
         if parent := parent_of(pid):
@@ -75,12 +75,12 @@ def send(pid: int, parent: int, number: int) -> None:
 
 
 def children(pid: int, task: str = "") -> list[int]:
-    """The children of a process, or of one of its threads."""
+    """Return the children of a process, or of one of its threads."""
     return [int(child) for child in read_or_empty(f"/proc/{pid}/task/{task or pid}/children").split()]
 
 
 def family(most: int) -> tuple[list[int], int]:
-    """The descendants of this process and the number of their threads. Stops soon after `most` threads.
+    """Return the descendants of this process and the number of their threads. Stops soon after `most` threads.
 
     Cheaper than `descendants`, but may miss a process that is being forked: good for counting, not for killing.
     """
@@ -101,13 +101,13 @@ def family(most: int) -> tuple[list[int], int]:
 
 
 def memory(pids: list[int], limit: int) -> int:
-    """Bytes of memory of these processes. Exact only above the limit, as the exact number costs more."""
+    """Return the bytes of memory of these processes. Exact only above the limit, as the exact number costs more."""
     most = sum(int((read_or_empty(f"/proc/{pid}/statm").split() or [b"", b"0"])[1]) for pid in pids) * _PAGE
     return most if most <= limit else sum(map(_share, pids))
 
 
 def _share(pid: int) -> int:
-    """The process's own anonymous pages, and its share of pages in common with other processes."""
+    """Return the process's own anonymous pages, and its share of pages in common with other processes."""
     size = 0
     for line in read_or_empty(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith((b"Pss_Anon:", b"Pss_Shmem:")):
@@ -116,12 +116,12 @@ def _share(pid: int) -> int:
 
 
 def nameless(pids: list[int], device: int) -> tuple[int, int]:
-    """Bytes of open files without a name in any folder: on that device, and in memory (memfd).
+    """Return the bytes of open files without a name in any folder: on that device, and in memory (memfd).
 
     Raises OverflowError if too many files are open.
     """
-    disk = held = files = 0
-    seen = set()
+    disk_bytes = memory_bytes = files = 0
+    inodes = set()
     for pid in pids:
         try:
             names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
@@ -134,20 +134,21 @@ def nameless(pids: list[int], device: int) -> tuple[int, int]:
             path = f"/proc/{pid}/fd/{name}"
             try:
                 status = os.stat(path)  # noqa: PTH116
-                if status.st_nlink or not status.st_blocks or (status.st_dev, status.st_ino) in seen:
+                if status.st_nlink or not status.st_blocks or (status.st_dev, status.st_ino) in inodes:
                     continue
-                seen.add((status.st_dev, status.st_ino))
+                inodes.add((status.st_dev, status.st_ino))
                 if status.st_dev == device:
-                    disk += status.st_blocks * 512
+                    disk_bytes += status.st_blocks * 512
                 elif os.readlink(path).startswith("/memfd:"):  # noqa: PTH115
-                    held += status.st_blocks * 512
+                    memory_bytes += status.st_blocks * 512
             except OSError:
                 continue
-    return disk, held
+    return disk_bytes, memory_bytes
 
 
 def temporary_files(pids: list[int]) -> int:
-    """Number of the files in a sandbox's own `/tmp` and `/dev/shm`, which are in memory. bubblewrap limits their bytes alone."""
+    """Return the number of files in a sandbox's own `/tmp` and `/dev/shm`, which are in memory. bubblewrap limits their bytes
+    alone."""
     for pid in reversed(pids):  # the deepest process is certainly inside the sandbox
         try:
             if os.stat(f"/proc/{pid}/root/tmp").st_dev == os.stat("/tmp").st_dev:  # noqa: PTH116, S108

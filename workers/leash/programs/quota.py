@@ -20,19 +20,19 @@ class Use:
         self.bytes = 0
         self.files = 0
         self.deep = False
-        self._seen: set[tuple[int, int]] = set()
+        self._inodes: set[tuple[int, int]] = set()
 
     def add(self, status: os.stat_result) -> None:
         """Count an entry. A file with several names counts once."""
         self.files += 1
         if status.st_nlink > 1:
-            if (key := (status.st_dev, status.st_ino)) in self._seen:
+            if (key := (status.st_dev, status.st_ino)) in self._inodes:
                 return
-            self._seen.add(key)
+            self._inodes.add(key)
         self.bytes += status.st_blocks * 512
 
     def problem(self, most_bytes: int, most_files: int) -> str | None:
-        """The exceeded limit, as a sentence; None for none."""
+        """Return the exceeded limit, as a sentence; None for none."""
         if self.deep:
             return f"the working directory has directories nested more than {DEEP} deep"
         if self.files > most_files:
@@ -42,7 +42,7 @@ class Use:
         return None
 
 
-def used(path: str, most_bytes: int, most_files: int) -> Use:
+def measure(path: str, most_bytes: int, most_files: int) -> Use:
     """Measure a folder without following links, even while files change. Raises OSError if there is no folder."""
     use = Use()
     folder = os.open(path, _FOLDER)
@@ -69,9 +69,9 @@ def _count(use: Use, folder: int, depth: int, most_bytes: int, most_files: int) 
     if below and depth == DEEP:
         use.deep = True
         return
-    for name, closed in below:
+    for name, is_closed in below:
         try:
-            inner, mode = _open_up(name, folder) if closed else (os.open(name, _FOLDER, dir_fd=folder), None)
+            inner, mode = _open_up(name, folder) if is_closed else (os.open(name, _FOLDER, dir_fd=folder), None)
         except OSError:
             continue
         try:
@@ -86,17 +86,17 @@ def _count(use: Use, folder: int, depth: int, most_bytes: int, most_files: int) 
 
 def _open_up(name: str, folder: int) -> tuple[int, int]:
     """Open a folder that nobody may read (`chmod 0`). Returns its descriptor and the mode to restore."""
-    held = os.open(name, _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    place = os.open(name, _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        itself, mode = f"/proc/self/fd/{held}", os.fstat(held).st_mode & 0o7777
+        itself, mode = f"/proc/self/fd/{place}", os.fstat(place).st_mode & 0o7777
         os.chmod(itself, mode | 0o500)  # noqa: PTH101 - pathlib is slow to import
         return os.open(itself, _FOLDER & ~os.O_NOFOLLOW), mode
     finally:
-        os.close(held)
+        os.close(place)
 
 
 def disk_problem(path: str, least_free: int) -> str | None:
-    """A sentence if the disk under the path has fewer free bytes than `least_free`, else None."""
+    """Return a sentence if the disk under the path has fewer free bytes than `least_free`, else None."""
     status = os.statvfs(path)
     free = status.f_bavail * status.f_frsize
     return None if free >= least_free else f"the disk has {free} bytes free, less than the {least_free} that must stay free"

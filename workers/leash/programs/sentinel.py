@@ -31,8 +31,8 @@ RETRY_SECONDS = 0.001
 def main() -> None:
     if os.fork():
         return  # the worker collects this process; its child belongs to init
-    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker's death ends a sentinel
-        signal.signal(ignored, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker's death ends a sentinel
+        signal.signal(number, signal.SIG_IGN)
     mark = os.fsencode(sys.argv[1])
     watch(mark)
     end_all(mark)
@@ -42,8 +42,8 @@ def watch(mark: bytes) -> None:
     """Kill the descendants of the marked processes whenever the lease has ended. Returns when the worker is dead."""
     until, pause = math.inf, RETRY_SECONDS
     while True:
-        left = until - clock.now()
-        if select.select([0], [], [], pause if left <= 0 else min(LOOK_SECONDS, left))[0]:
+        seconds = until - clock.now()
+        if select.select([0], [], [], pause if seconds <= 0 else min(LOOK_SECONDS, seconds))[0]:
             messages = os.read(0, PIPE_BYTES)
             if not messages:
                 return
@@ -60,7 +60,7 @@ def kill_below(mark: bytes) -> bool:
 
     The marked processes stay: they report to the worker how their commands ended.
     """
-    below = [(pid, parent) for pid, parent in processes.descendants(*processes.marked(mark)) if not processes.is_dead(pid)]
+    below = [(pid, parent) for pid, parent in processes.descendants(*processes.with_argument(mark)) if not processes.is_dead(pid)]
     for pid, parent in below:
         kill(pid, parent)
     return bool(below)
@@ -69,9 +69,9 @@ def kill_below(mark: bytes) -> bool:
 def end_all(mark: bytes) -> None:
     """Kill all descendants of the marked processes, and then the marked processes."""
     retry = RETRY_SECONDS
-    while marked := processes.marked(mark):
+    while pids := processes.with_argument(mark):
         if not kill_below(mark):
-            for pid in marked:
+            for pid in pids:
                 kill(pid, processes.parent_of(pid))
         time.sleep(retry)
         retry = min(2 * retry, LOOK_SECONDS)

@@ -31,7 +31,7 @@ class Watch:
         self._next = 0.0
 
     def problem(self) -> str | None:
-        """The limit that the command exceeds, as a sentence; None for none."""
+        """Return the limit that the command exceeds, as a sentence; None for none."""
         try:
             return self._problem()
         except OverflowError as error:
@@ -45,23 +45,23 @@ class Watch:
             return f"it had more than the {self._processes} processes and threads that it may"
         if (size := processes.memory(pids, self._memory)) > self._memory:
             return self._too_much_memory(size)
-        begun = time.monotonic()
-        if begun >= self._next:
-            if problem := self._measured(pids):
+        start_time = time.monotonic()
+        if start_time >= self._next:
+            if problem := self._measure(pids):
                 return problem
-            ended = time.monotonic()
-            self._next = ended + max(_REST_SECONDS, 10 * (ended - begun))
+            end_time = time.monotonic()
+            self._next = end_time + max(_REST_SECONDS, 10 * (end_time - start_time))
         return quota.disk_problem(self._folder, self._free)
 
-    def _measured(self, pids: list[int]) -> str | None:
-        """The slower measurements."""
-        use = quota.used(self._folder, self._bytes, self._files)
-        disk, held = processes.nameless(pids, self._device)
-        use.bytes += disk
+    def _measure(self, pids: list[int]) -> str | None:
+        """Return the limit that a slower measurement finds exceeded, as a sentence; None for none."""
+        use = quota.measure(self._folder, self._bytes, self._files)
+        disk_bytes, memory_bytes = processes.nameless(pids, self._device)
+        use.bytes += disk_bytes
         use.deep &= self._shallow
         if (files := processes.temporary_files(pids)) > self._files:
             return f"its files in /tmp and /dev/shm were {files}, more than the {self._files} that they may"
-        if held and (size := held + processes.memory(pids, self._memory - held)) > self._memory:
+        if memory_bytes and (size := memory_bytes + processes.memory(pids, self._memory - memory_bytes)) > self._memory:
             return self._too_much_memory(size)
         return use.problem(self._bytes, self._files)
 

@@ -48,19 +48,19 @@ class _Repository:
         if full:
             raise ToolError("the working directory is full; remove some files first")
         command = confined(self._context, [git, *_QUIET, *self._more, *words], self._directory, walls, {})
-        ended = run(command, max(self._deadline - time.monotonic(), 0), self._context.cancelled, output)
-        if reason := ended.reason(self._context.seconds):
+        end = run(command, max(self._deadline - time.monotonic(), 0), self._context.cancelled, output)
+        if reason := end.reason(self._context.seconds):
             raise ToolError(f"{reason}; see `git status` for what was done")
         texts = output.texts()
-        return ended.code, texts.get("stdout", ""), texts.get("stderr", "")
+        return end.code, texts.get("stdout", ""), texts.get("stderr", "")
 
     def output(self, *words: str) -> str | None:
-        """The output of a git command; None if the command fails."""
+        """Return the output of a git command; None if the command fails."""
         code, output, _ = self.git(*words)
         return output.strip("\n") if code == 0 else None
 
     def commit(self, revision: str) -> str | None:
-        """The full name of a revision's commit; None if there is none."""
+        """Return the full name of a revision's commit; None if there is none."""
         return self.output("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
 
 
@@ -73,7 +73,7 @@ def _create_branch(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             raise ToolError(f"{field}: must be 1 to {_NAME_BYTES} visible characters")
     repository = _Repository(context, _directory(context, fields.get("directory") or "."))
     if name.startswith("-") or repository.output("check-ref-format", "--branch", name) != name:
-        raise ToolError(f"name: git allows no branch of the name {name!r}")
+        raise ToolError(f"name: git does not allow a branch named {name!r}")
     current = repository.output("symbolic-ref", "--quiet", "--short", "HEAD")
     target = repository.commit(start or "HEAD")
     if start and target is None:
@@ -110,15 +110,15 @@ def _switch(repository: _Repository, *words: str) -> None:
 
 
 def _directory(context: ToolContext, path: str) -> Path:
-    """The folder at a path, with all links resolved."""
-    with paths.located(context.workdir, path, context.judged) as place:
+    """Return the folder at a path, with all links resolved."""
+    with paths.located(context.workdir, path, context.path_targets) as place:
         folder = paths.open_folder(place)
         try:
             real = (context.workdir / path).resolve()
         finally:
             os.close(folder)
     if not _within(context.workdir, str(real)):
-        raise ToolError(f"{place.shown}: is outside the working directory")
+        raise ToolError(f"{place.label}: is outside the working directory")
     return real
 
 

@@ -11,7 +11,7 @@ from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A file's content before and after an edit."""
 
     before: bytes
@@ -21,8 +21,8 @@ class Change:
     """Replacements."""
 
 
-def change(place: paths.Place, fields: dict[str, Any]) -> Change:
-    """The change that an edit would make to the file as it is now. Raises ToolError if the edit does not fit the file."""
+def change(place: paths.FilePlace, fields: dict[str, Any]) -> FileChange:
+    """Return the change that an edit would make to the file as it is now. Raises ToolError if the edit does not fit the file."""
     old, new = encode(fields["old_string"], "old_string"), encode(fields["new_string"], "new_string")
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
@@ -32,33 +32,33 @@ def change(place: paths.Place, fields: dict[str, Any]) -> Change:
     # Bytes, not text: other parts of the file need not be UTF-8.
     count = data.count(old)
     if count == 0:
-        raise ToolError(f"{place.shown}: old_string does not occur in the file; nothing was changed")
+        raise ToolError(f"{place.label}: old_string does not occur in the file; nothing was changed")
     if count > 1 and not fields.get("replace_all"):
         raise ToolError(
-            f"{place.shown}: old_string occurs {count} times; nothing was changed. "
+            f"{place.label}: old_string occurs {count} times; nothing was changed. "
             "Give more of the text around it, or set replace_all"
         )
-    changed = data.replace(old, new)
-    if len(changed) > FILE_BYTES:
-        raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
-    return Change(data, changed, mode, count)
+    result = data.replace(old, new)
+    if len(result) > FILE_BYTES:
+        raise ToolError(f"{place.label}: would have {len(result)} bytes, more than the {FILE_BYTES} allowed")
+    return FileChange(data, result, mode, count)
 
 
 def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    with only_writer(context), paths.located(context.workdir, fields["file_path"], context.judged) as place:
-        changed = change(place, fields)
-        require_room(context, len(changed.after))
-        replace(context, place, changed.after, changed.mode)
-    return text_result(f"edited {place.shown}: {changed.count} replacement{'s' if changed.count > 1 else ''}")
+    with only_writer(context), paths.located(context.workdir, fields["file_path"], context.path_targets) as place:
+        edit = change(place, fields)
+        require_room(context, len(edit.after))
+        replace(context, place, edit.after, edit.mode)
+    return text_result(f"edited {place.label}: {edit.count} replacement{'s' if edit.count > 1 else ''}")
 
 
-def content(place: paths.Place) -> tuple[bytes, int]:
-    """The content and mode of a file. Raises ToolError for a file of more than FILE_BYTES."""
+def content(place: paths.FilePlace) -> tuple[bytes, int]:
+    """Return the content and mode of a file. Raises ToolError for a file of more than FILE_BYTES."""
     with os.fdopen(paths.open_file(place), "rb") as file:
         status = os.fstat(file.fileno())
         data = file.read(FILE_BYTES + 1)
     if len(data) > FILE_BYTES:
-        raise ToolError(f"{place.shown}: has {status.st_size} bytes, more than the {FILE_BYTES} allowed")
+        raise ToolError(f"{place.label}: has {status.st_size} bytes, more than the {FILE_BYTES} allowed")
     return data, status.st_mode
 
 

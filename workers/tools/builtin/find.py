@@ -27,7 +27,7 @@ States = frozenset[tuple[int, int]]
 
 def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     patterns = _patterns(fields["pattern"])
-    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
+    with paths.located(context.workdir, fields.get("path") or ".", context.path_targets) as place:
         folder = paths.open_folder(place)
         try:
             matches, is_complete = _search(context, folder, patterns)
@@ -35,7 +35,7 @@ def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             os.close(folder)
     # Newest first, then by name, so that the result is the same each time.
     matches.sort(key=lambda match: (-match[0], match[1]))
-    above = "" if place.shown == "." else place.shown.rstrip("/") + "/"
+    above = "" if place.label == "." else place.label.rstrip("/") + "/"
     # A name may hold line ends, and must not pass for several names.
     lines = [above + name.replace("\n", "\\n") for _, name in matches[:_SHOWN]] or ["no matches"]
     if len(matches) > _SHOWN:
@@ -46,31 +46,31 @@ def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple[list[tuple[float, str]], bool]:
-    """Time of change and name of each match below the folder, and whether the search saw every file.
+    """Return the time of change and the name of each match below the folder, and whether the search saw every file.
 
     Links are listed, never followed.
     """
     matches: list[tuple[float, str]] = []
     deadline = time.monotonic() + context.seconds
     states_at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
-    seen = 0
+    entries = 0
     for path, folders, files, fd in os.fwalk(".", dir_fd=folder):
         context.require_time(deadline)
         states = states_at.pop(path, frozenset())
         down: set[str] = set()
         for name in folders + files:
-            seen += 1
-            if seen > _ENTRIES:
+            entries += 1
+            if entries > _ENTRIES:
                 return matches, False
             after = _step(patterns, states, name)
             if not after or name.startswith(TEMPORARY):
                 continue
             full = os.path.normpath(f"{path}/{name}")
-            if any(done == len(patterns[n]) for n, done in after):
+            if any(components == len(patterns[n]) for n, components in after):
                 with contextlib.suppress(OSError):  # the file is gone
                     status = os.stat(name, dir_fd=fd, follow_symlinks=False)
                     matches.append((status.st_mtime, full + "/" * stat.S_ISDIR(status.st_mode)))
-            if any(done < len(patterns[n]) for n, done in after):
+            if any(components < len(patterns[n]) for n, components in after):
                 down.add(name)
                 states_at[f"{path}/{name}"] = after
         folders[:] = [name for name in folders if name in down] if path.count("/") < quota.DEEP else []
@@ -78,33 +78,33 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
 
 
 def _step(patterns: list[Pattern], states: States, name: str) -> States:
-    """The states after an entry of this name, in a folder with `states`; empty if no pattern can match."""
+    """Return the states after an entry of this name, in a folder with `states`; empty if no pattern can match."""
     after = set()
-    for n, done in states:
-        if done == len(patterns[n]):
+    for n, components in states:
+        if components == len(patterns[n]):
             continue
-        component = patterns[n][done]
+        component = patterns[n][components]
         if component == "**":
             # Only a pattern that names `.git` enters it.
-            after |= set() if name == ".git" else {(n, done)}
+            after |= set() if name == ".git" else {(n, components)}
         elif fnmatch.fnmatchcase(name, component) and (name != ".git" or ".git" in component):
-            after.add((n, done + 1))
+            after.add((n, components + 1))
     return _ahead(patterns, after)
 
 
 def _ahead(patterns: list[Pattern], states: set[tuple[int, int]]) -> States:
-    """The states, with those that follow where `**` stands for no folder."""
+    """Return the states, with those that follow where `**` stands for no folder."""
     todo = list(states)
     while todo:
-        n, done = todo.pop()
-        if done < len(patterns[n]) and patterns[n][done] == "**" and (n, done + 1) not in states:
-            states.add((n, done + 1))
-            todo.append((n, done + 1))
+        n, components = todo.pop()
+        if components < len(patterns[n]) and patterns[n][components] == "**" and (n, components + 1) not in states:
+            states.add((n, components + 1))
+            todo.append((n, components + 1))
     return frozenset(states)
 
 
 def _patterns(text: str) -> list[Pattern]:
-    """The pattern's alternatives, each as its components."""
+    """Return the pattern's alternatives, each as its components."""
     if len(text) > _PATTERN_CHARACTERS:
         raise ToolError(f"pattern: has more than {_PATTERN_CHARACTERS} characters")
     alternatives: list[Pattern] = []

@@ -55,14 +55,14 @@ class _Unreadable(Exception):
 
 
 def _directories(files: Path, *, bare: bool) -> Iterator[Path]:
-    """The git directories that a command in any folder of the files would use. Raises _Unreadable.
+    """Yield the git directories that a command in any folder of the files would use. Raises _Unreadable.
 
     `bare`: also the folders that are git directories by their files alone, at any place.
     """
-    left = settings().workdir_files
+    room = settings().workdir_files
     for at, folders, others in os.walk(files, onerror=_raise_unreadable):
-        left -= len(folders) + len(others)
-        if left < 0:
+        room -= len(folders) + len(others)
+        if room < 0:
             raise _Unreadable
         if bare and _has_head(others):
             yield Path(at)
@@ -80,7 +80,7 @@ def _directories(files: Path, *, bare: bool) -> Iterator[Path]:
 
 
 def _modules(folder: Path) -> Iterator[Path]:
-    """The git directories of submodules, at any depth."""
+    """Yield the git directories of submodules, at any depth."""
     for at, folders, others in os.walk(folder):
         if _has_head(others):
             yield Path(at)
@@ -93,7 +93,7 @@ def _has_head(names: list[str]) -> bool:
 
 
 def _linked(files: Path, place: Path) -> Path:
-    """The target of a `.git` file, inside the files. Raises _Unreadable."""
+    """Return the target of a `.git` file, inside the files. Raises _Unreadable."""
     link = re.fullmatch(r"gitdir: ([^\x00\n]+)\n?", _text(place))
     if not link:
         raise _Unreadable
@@ -132,7 +132,7 @@ def _is_harmless_text(text: str, overridden: frozenset[str]) -> bool:
 
 
 def _text(place: Path) -> str:
-    """A file's text. Raises _Unreadable unless it is a regular, short file in UTF-8."""
+    """Return a file's text. Raises _Unreadable unless it is a regular, short file in UTF-8."""
     try:
         if place.is_symlink() or not place.is_file() or place.stat().st_size > _BYTES:
             raise _Unreadable

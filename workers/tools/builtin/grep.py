@@ -9,7 +9,7 @@ from typing import Any
 from assent import ToolError
 from workers.leash import quota
 from workers.tools.builtin import paths
-from workers.tools.builtin.patterns import compiled
+from workers.tools.builtin.patterns import compile_pattern
 from workers.tools.builtin.write import TEMPORARY
 from workers.tools.kinds import OutOfTime, Tool, ToolContext, ToolResult, text_result
 
@@ -21,12 +21,12 @@ _SKIPPED = (".git", "node_modules")
 
 
 def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    search = _Search(context, compiled("pattern", fields["pattern"]))
-    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
+    search = _Search(context, compile_pattern("pattern", fields["pattern"]))
+    with paths.located(context.workdir, fields.get("path") or ".", context.path_targets) as place:
         is_folder = stat.S_ISDIR(place.kind() or 0)
         start = paths.open_folder(place) if is_folder else paths.open_file(place)
         try:
-            notes = list(search.below(place.shown, start) if is_folder else search.inside(place.shown, os.dup(start)))
+            notes = list(search.below(place.label, start) if is_folder else search.inside(place.label, os.dup(start)))
         except OutOfTime as error:
             return text_result(*context.output.whole().values(), f"{error}; narrow the pattern or the path", is_error=True)
         finally:
@@ -47,7 +47,7 @@ class _Search:
         self._matches = 0
         self.long_lines = 0
 
-    def below(self, shown: str, start: int) -> Iterator[str]:
+    def below(self, label: str, start: int) -> Iterator[str]:
         """Search the files below an open folder, through no link. Yields notes for the model. Raises OutOfTime."""
         files = 0
         for path, folders, names, folder in os.fwalk(".", dir_fd=start):
@@ -60,11 +60,11 @@ class _Search:
                 if (fd := _open(name, folder)) is None:
                     continue
                 # A name may hold line ends, and must not pass for several names.
-                for note in self.inside(os.path.normpath(f"{shown}/{path}/{name}").replace("\n", "\\n"), fd):
+                for note in self.inside(os.path.normpath(f"{label}/{path}/{name}").replace("\n", "\\n"), fd):
                     yield note
                     return
 
-    def inside(self, shown: str, fd: int) -> Iterator[str]:
+    def inside(self, label: str, fd: int) -> Iterator[str]:
         """Search one open file and close it. Yields a note once there are too many matches. Raises OutOfTime."""
         with os.fdopen(fd, "rb") as file:
             for number, line in self._lines(file):
@@ -74,27 +74,27 @@ class _Search:
                 if self._matches > _MATCHES:
                     yield f"[... more than {_MATCHES} matches; narrow the pattern or the path ...]"
                     return
-                self._context.output.add("stdout", f"{shown}:{number}:".encode(errors="replace") + line + b"\n")
+                self._context.output.add("stdout", f"{label}:{number}:".encode(errors="replace") + line + b"\n")
 
     def _lines(self, file: Any) -> Iterator[tuple[int, bytes]]:
-        """Number and beginning of each line of a text file; nothing of a binary file."""
+        """Yield the number and beginning of each line of a text file; nothing of a binary file."""
         if b"\0" in file.peek(_SNIFF_BYTES)[:_SNIFF_BYTES]:
             return
         number, at_start = 0, True
         while piece := file.readline(_LINE_BYTES):
             self._context.require_time(self._deadline)
-            ended = piece.endswith(b"\n")
+            is_whole = piece.endswith(b"\n")
             if at_start:
                 number += 1
-                self.long_lines += not ended and len(piece) == _LINE_BYTES
+                self.long_lines += not is_whole and len(piece) == _LINE_BYTES
                 yield number, piece.rstrip(b"\r\n")
-            at_start = ended
+            at_start = is_whole
 
 
 def _open(name: str, folder: int) -> int | None:
-    """A descriptor of a regular file; None for anything else, and for half-written files."""
+    """Return a descriptor of a regular file; None for anything else, and for half-written files."""
     try:
-        return None if name.startswith(TEMPORARY) else paths.open_file(paths.Place(folder, name, name))
+        return None if name.startswith(TEMPORARY) else paths.open_file(paths.FilePlace(folder, name, name))
     except (OSError, ToolError):
         return None
 

@@ -10,8 +10,8 @@ _CHARACTERS = 1_000
 _MEMORY_BYTES = 1 << 20
 
 
-def compiled(field: str, pattern: str) -> Any:
-    """The expression, for text or UTF-8 bytes. Raises ToolError, which names the field."""
+def compile_pattern(field: str, pattern: str) -> Any:
+    """Return the expression, for text or UTF-8 bytes. Raises ToolError, which names the field."""
     if len(pattern) > _CHARACTERS:
         raise ToolError(f"{field}: has more than {_CHARACTERS} characters")
     try:

@@ -21,17 +21,17 @@ def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _directory(root: Path, fields: dict[str, Any]) -> str:
-    """Where the command starts, relative to the session's files."""
+    """Return where the command starts, relative to the session's files."""
     directory = shown_directory(root, starting_directory(root, fields))
     return "the session's directory" if directory == "." else directory
 
 
-def _edit(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
-    changed = edit.change(place, fields)
-    return _difference(changed.before, changed.after)
+def _edit(place: paths.FilePlace, fields: dict[str, Any]) -> dict[str, Any]:
+    change = edit.change(place, fields)
+    return _difference(change.before, change.after)
 
 
-def _write(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
+def _write(place: paths.FilePlace, fields: dict[str, Any]) -> dict[str, Any]:
     after = fields["content"].encode("utf-8", "replace")
     if place.file_mode() is None:
         return {"hunks": [], "left_out": 0, "is_new": True}

@@ -15,17 +15,17 @@ _SNIFF_BYTES = 8_192
 
 def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     with (
-        paths.located(context.workdir, fields["file_path"], context.judged) as place,
+        paths.located(context.workdir, fields["file_path"], context.path_targets) as place,
         os.fdopen(paths.open_file(place), "rb") as file,
     ):
         if b"\0" in file.read(_SNIFF_BYTES):
-            raise ToolError(f"{place.shown}: is a binary file ({_size(file)} bytes); only text can be read")
+            raise ToolError(f"{place.label}: is a binary file ({_size(file)} bytes); only text can be read")
         file.seek(0)
         if fields.get("view_range"):
-            data = _lines(file, *map(int, fields["view_range"]), shown=place.shown)
+            data = _lines(file, *map(int, fields["view_range"]), label=place.label)
         elif _size(file) > (limit := settings().tool_output_bytes):
             raise ToolError(
-                f"{place.shown}: has {_size(file)} bytes, more than the {limit} that one call reads; "
+                f"{place.label}: has {_size(file)} bytes, more than the {limit} that one call reads; "
                 "give view_range, for example [1, 500]"
             )
         else:
@@ -38,24 +38,24 @@ def _size(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def _lines(file: BinaryIO, start: int, end: int, *, shown: str) -> bytes:
-    """Lines `start` to `end`, both counted from 1 and included. An end below 1 means the end of the file."""
+def _lines(file: BinaryIO, start: int, end: int, *, label: str) -> bytes:
+    """Return the lines `start` to `end`, both counted from 1 and included. An end below 1 means the end of the file."""
     start = max(start, 1)
     if 1 <= end < start:
         raise ToolError(f"view_range [{start}, {end}]: the end is before the start")
     limit = settings().tool_output_bytes
-    line, kept, at_start = 1, bytearray(), True
+    line, lines, at_start = 1, bytearray(), True
     while (end < 1 or line <= end) and (piece := file.readline(_PIECE_BYTES)):
         if line >= start:
-            kept += piece
-        if len(kept) > limit:
-            raise ToolError(f"{shown}: view_range [{start}, {end}] has more than {limit} bytes; ask for less")
+            lines += piece
+        if len(lines) > limit:
+            raise ToolError(f"{label}: view_range [{start}, {end}] has more than {limit} bytes; ask for less")
         at_start = piece.endswith(b"\n")
         line += at_start
     last = line - 1 if at_start else line
     if last < start:
-        raise ToolError(f"{shown}: has only {last} lines")
-    return bytes(kept)
+        raise ToolError(f"{label}: has only {last} lines")
+    return bytes(lines)
 
 
 READ = Tool(

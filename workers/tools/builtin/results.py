@@ -6,7 +6,7 @@ from typing import Any
 
 from assent import ToolError
 from models.settings import settings
-from workers.tools.builtin.patterns import compiled
+from workers.tools.builtin.patterns import compile_pattern
 from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
@@ -18,7 +18,7 @@ _LINES_PER_LOOK = 1_000
 
 def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     call_id = fields["call_id"]
-    data = context.stored(call_id)
+    data = context.stored_result(call_id)
     if data is None:
         raise ToolError(
             f"{escape_controls(call_id[:200])}: has no stored result. Only results that were too long are stored: "
@@ -29,31 +29,31 @@ def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def _part(context: ToolContext, text: str, start: int, pattern: str | None) -> str:
-    """As many lines from `start` on as may be shown; with a pattern only those that match, with their numbers."""
-    matches = compiled("search", pattern).search if pattern else None
-    shown: list[str] = []
-    left, end, total = settings().tool_output_bytes - _RESERVE_BYTES, 0, 0
+    """Return as many lines from `start` on as may be shown; with a pattern only those that match, with their numbers."""
+    matches = compile_pattern("search", pattern).search if pattern else None
+    lines: list[str] = []
+    room, end, total = settings().tool_output_bytes - _RESERVE_BYTES, 0, 0
     for total, line in _numbered(context, text):
         if end or total < start or (matches and not matches(line)):
             continue
         line_shown = f"{total}:{line}" if matches else line
-        left -= len(line_shown.encode()) + 1
-        if left >= 0 or not shown:
-            shown.append(line_shown)
+        room -= len(line_shown.encode()) + 1
+        if room >= 0 or not lines:
+            lines.append(line_shown)
         elif matches:
-            return "\n".join(shown) + f"\n[... more lines match; go on with start {total} ...]"
+            return "\n".join(lines) + f"\n[... more lines match; go on with start {total} ...]"
         else:
             end = total - 1
     if matches:
-        return "\n".join(shown) or f"no line matches, of lines {start} to {total}"
+        return "\n".join(lines) or f"no line matches, of lines {start} to {total}"
     if start > total:
         raise ToolError(f"the result has only {total} lines")
     more = f"\n[... go on with start {end + 1} ...]" if end else ""
-    return f"[lines {start} to {end or total} of {total}]\n" + "\n".join(shown) + more
+    return f"[lines {start} to {end or total} of {total}]\n" + "\n".join(lines) + more
 
 
 def _numbered(context: ToolContext, text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers; a long line counts as several. Raises OutOfTime."""
+    """Yield the lines with their numbers; a long line counts as several. Raises OutOfTime."""
     deadline = time.monotonic() + context.seconds
     number = 0
     for line in text.removesuffix("\n").split("\n"):

@@ -75,14 +75,14 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     directory = starting_directory(context.root, fields)
     argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash", str(directory)]
     command = confined(context, argv, directory, walls, {_COMMAND_FD: script})
-    ended = run(command, seconds, context.cancelled, context.output)
-    if ended.directory:
-        _remember(context, ended.directory)
-    return _result(context, ended, seconds)
+    end = run(command, seconds, context.cancelled, context.output)
+    if end.directory:
+        _remember(context, end.directory)
+    return _result(context, end, seconds)
 
 
 def confined(context: ToolContext, argv: list[str], cwd: Path, walls: leash.Walls, files: dict[int, bytes]) -> leash.Command:
-    """A command in the session's folder, inside the sandbox of the current settings. Call `shell_problem` first."""
+    """Return a command in the session's folder, inside the sandbox of the current settings. Call `shell_problem` first."""
     limits = settings()
     sandboxed = limits.shell == "bubblewrap"
     if sandboxed:
@@ -112,7 +112,7 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: leash.Wall
     )
 
 
-def run(command: leash.Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> leash.Ended:
+def run(command: leash.Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> leash.CommandEnd:
     """Run a command to its end. Raises ToolError if it never started, OutcomeUnknown if one of its processes may be alive."""
     try:
         return leash.run(command, seconds, cancelled, output.add)
@@ -123,9 +123,9 @@ def run(command: leash.Command, seconds: float, cancelled: threading.Event, outp
 
 
 def walls_of(files: Path) -> tuple[leash.Walls, bool]:
-    """The limits of a command in a folder, and True if the folder is full: then files may be removed, but not grow."""
+    """Return the limits of a command in a folder, and True if the folder is full: then files may be removed, but not grow."""
     limits = settings()
-    use = quota.used(str(files), 10 * limits.workdir_bytes, 10 * limits.workdir_files)
+    use = quota.measure(str(files), 10 * limits.workdir_bytes, 10 * limits.workdir_files)
     full = use.problem(limits.workdir_bytes, limits.workdir_files) or quota.disk_problem(str(files), limits.workdir_free_bytes)
     walls = leash.Walls(
         folder=str(files),
@@ -139,21 +139,21 @@ def walls_of(files: Path) -> tuple[leash.Walls, bool]:
     return walls, full is not None
 
 
-def _result(context: ToolContext, ended: leash.Ended, seconds: float) -> ToolResult:
-    """Standard output and standard error, each in its own block, then how the command ended and where the next one starts. An error
-    unless the code is 0."""
+def _result(context: ToolContext, end: leash.CommandEnd, seconds: float) -> ToolResult:
+    """Return standard output and standard error, each in its own block, then how the command ended and where the next one starts.
+    The result is an error unless the code is 0."""
     texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
     if problem := workdir.full(context.workdir):
         texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
-    code = ended.code if ended.code >= 0 else 128 - ended.code
-    reason = ended.reason(seconds)
+    code = end.code if end.code >= 0 else 128 - end.code
+    reason = end.reason(seconds)
     texts.append((f"{reason}; its processes were killed" if reason else f"exit code: {code}") + f"\n{_line(context)}")
-    return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
+    return text_result(*texts, is_error=end.how != "exited" or end.code != 0)
 
 
 def starting_directory(root: Path, fields: dict[str, Any]) -> Path:
-    """The directory in which the command of a call starts, in the files of the session at `root`. Errors: ToolError for a
-    `working_directory` that is none there."""
+    """Return the directory in which the command of a call starts, in the files of the session at `root`. Raises ToolError for a
+    `working_directory` that is not a directory there."""
     path = fields.get("working_directory")
     if path is None:
         return root / "files" if fields.get("restart") else _next_directory(root)
@@ -164,17 +164,17 @@ def starting_directory(root: Path, fields: dict[str, Any]) -> Path:
 
 
 def shown_directory(root: Path, directory: Path) -> str:
-    """A directory relative to the files of the session at `root`, safe to show."""
+    """Return a directory relative to the files of the session at `root`, safe to show."""
     return escape_controls(str(directory.relative_to(root / "files")))
 
 
 def _next_directory(root: Path) -> Path:
-    """The directory where the last call ended, if it is still in the files of the session at `root`; else those files."""
+    """Return the directory where the last call ended, if it is still in the files of the session at `root`; else those files."""
     try:
-        kept = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
+        directory = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
     except OSError:
         return root / "files"
-    return kept if _inside(root / "files", kept) else root / "files"
+    return directory if _inside(root / "files", directory) else root / "files"
 
 
 def _inside(files: Path, directory: Path) -> bool:
@@ -187,16 +187,16 @@ def _inside(files: Path, directory: Path) -> bool:
 
 
 def _line(context: ToolContext) -> str:
-    """The line that ends every result."""
+    """Return the line that ends every result."""
     return f"directory: {shown_directory(context.root, _next_directory(context.root))}"
 
 
 def _remember(context: ToolContext, directory: str | None) -> None:
     """Store the directory for the next call; of concurrent calls the last one wins."""
-    kept = context.workdir if directory is None or not _inside(context.workdir, Path(directory)) else Path(directory)
+    next_directory = context.workdir if directory is None or not _inside(context.workdir, Path(directory)) else Path(directory)
     temporary = context.state / f"directory-{secrets.token_hex(8)}"
     with contextlib.suppress(OSError):  # a full disk must not hide the command's result
-        temporary.write_bytes(os.fsencode(kept))
+        temporary.write_bytes(os.fsencode(next_directory))
         temporary.replace(context.state / "directory")
 
 

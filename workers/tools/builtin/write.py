@@ -24,16 +24,16 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = encode(fields["content"], "content")
     with (
         only_writer(context),
-        paths.located(context.workdir, fields["file_path"], context.judged, make_folders=True) as place,
+        paths.located(context.workdir, fields["file_path"], context.path_targets, make_folders=True) as place,
     ):
         mode = place.file_mode()
         require_room(context, len(data))
         replace(context, place, data, 0o644 if mode is None else mode)
-    return text_result(f"{'created' if mode is None else 'replaced'} {place.shown} ({len(data)} bytes)")
+    return text_result(f"{'created' if mode is None else 'replaced'} {place.label} ({len(data)} bytes)")
 
 
 def encode(text: str, field: str) -> bytes:
-    """The text as UTF-8. Raises ToolError for lone surrogates and for too many bytes."""
+    """Return the text as UTF-8. Raises ToolError for lone surrogates and for too many bytes."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -49,7 +49,7 @@ def require_room(context: ToolContext, size: int) -> None:
         raise ToolError(f"{problem}; nothing was changed")
 
 
-def replace(context: ToolContext, place: paths.Place, data: bytes, mode: int) -> None:
+def replace(context: ToolContext, place: paths.FilePlace, data: bytes, mode: int) -> None:
     """Replace a file in one move: readers see the old or the new content, never a part."""
     temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
     fd = os.open(temporary, _NEW_FILE, 0o600, dir_fd=place.folder)
@@ -81,7 +81,7 @@ def only_writer(context: ToolContext) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline or context.cancelled.wait(0.005):
-                    raise ToolError("another write in this session takes too long; nothing was changed") from None
+                    raise ToolError("another write in this session is taking too long; nothing was changed") from None
         yield
 
 

@@ -17,8 +17,8 @@ from workers import leash
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.mcp.connecting import FAILURES
 from workers.tools.mcp.connections import Connections, in_thread
-from workers.tools.mcp.links import Exchange, Link
-from workers.tools.mcp.outcomes import Answer, Reply, failed, outcome
+from workers.tools.mcp.links import Exchange, ServerLink
+from workers.tools.mcp.outcomes import Answer, ServerResponse, failed, outcome
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
 from workers.tools.output import OutcomeUnknown
@@ -43,7 +43,7 @@ Listener = Callable[[str], object]
 
 
 def mcp_tool(server: Server, entry: Mapping[str, Any], *listeners: Listener) -> Tool:
-    """The tool that a listing's entry describes. Each run calls the server. Changes of its tools go to `listeners`."""
+    """Return the tool that a listing's entry describes. Each run calls the server. Changes of its tools go to `listeners`."""
 
     def run(context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
         future = in_thread(_Call(server, entry, context, input, listeners).run)
@@ -51,7 +51,7 @@ def mcp_tool(server: Server, entry: Mapping[str, Any], *listeners: Listener) -> 
             return future.result(context.seconds + _SLACK_SECONDS)
         except TimeoutError:
             future.cancel()
-            raise OutcomeUnknown("the thread that makes calls does not answer") from None
+            raise OutcomeUnknown("the thread that makes calls does not respond") from None
 
     return Tool.of_entry(entry, run)
 
@@ -72,7 +72,7 @@ class _Call:
         self._context = context
         self._input = input
         self._listeners = listeners
-        self._link: Link | None = None
+        self._link: ServerLink | None = None
         self._exchange = Exchange()
         self._stopping = False
 
@@ -88,7 +88,7 @@ class _Call:
         await asyncio.wait({call})  # its end closes the connection: from now on nothing more is sent
         if not call.cancelled():
             return call.result()
-        if not self._exchange.sent:
+        if not self._exchange.may_have_arrived:
             return failed(self._server, f"the call {self._why} before it was sent; nothing began")
         raise self._unknown()
 
@@ -109,7 +109,7 @@ class _Call:
         From 2026-07-28 on, over HTTP, the end of the connection cancels the call.
         """
         link = self._link
-        if link is None or not self._exchange.sent or (link.modern and self._server.url is not None):
+        if link is None or not self._exchange.may_have_arrived or (link.modern and self._server.url is not None):
             return
         self._stopping = True
         params = types.CancelledNotificationParams(request_id=self._exchange.request_id, reason="cancelled by the client")
@@ -129,47 +129,49 @@ class _Call:
             raise self._unknown()  # the error says that the server stopped, and not what it had done until then
         return outcome(self._server, self._entry, reply)
 
-    async def _attempt(self, connections: Connections, *, new: bool) -> Reply:
-        async with connections.link(self._server, self._context.workspace_id, self._changed, new=new) as link:
+    async def _attempt(self, connections: Connections, *, new: bool) -> ServerResponse:
+        async with connections.link(self._server, self._context.workspace_id, self._report_change, new=new) as link:
             self._link = link
             reply = await self._converse(link)
             link.broken = reply.error is not None and not reply.is_final
             return reply
 
-    def _is_stale(self, reply: Reply) -> bool:
+    def _is_stale(self, reply: ServerResponse) -> bool:
         """True if the connection was lost before the call, so that the server has not begun and a new connection may carry it."""
         if reply.error is None or self._stopping:
             return False
         forgotten = self._server.url is not None and not reply.link.modern and self._exchange.status == _NOT_FOUND
-        return forgotten or (reply.link.over and not self._exchange.sent)
+        return forgotten or (reply.link.over and not self._exchange.may_have_arrived)
 
-    async def _converse(self, link: Link) -> Reply:
+    async def _converse(self, link: ServerLink) -> ServerResponse:
         """Call until the server answers, or asks a question for people."""
         answers = self._context.answers
         if answers is not None and not link.modern:
-            return Reply(link, self._exchange, unanswerable=True)
+            return ServerResponse(link, self._exchange, unanswerable=True)
         responses: types.InputResponses | None = None
         state: str | None = None
         if answers is not None:
             responses = {key: types.ElicitResult.model_validate(answer) for key, answer in answers.by_key.items()}
             state = answers.state
-        pause, begun, listed = _PAUSE_SECONDS, False, False
+        pause, may_have_begun, has_schema = _PAUSE_SECONDS, False, False
         while True:
-            reply = await self._send(link, responses or None, state, begun=begun)
-            if isinstance(reply.error, MCPError) and reply.error.code == types.HEADER_MISMATCH and link.modern and not listed:
+            reply = await self._send(link, responses or None, state, may_have_begun=may_have_begun)
+            if isinstance(reply.error, MCPError) and reply.error.code == types.HEADER_MISMATCH and link.modern and not has_schema:
                 # The server rejected the call unread: our headers must repeat the fields that the tool's schema marks.
-                listed = True
+                has_schema = True
                 await self._list(link)
             elif isinstance(reply.answer, types.InputRequiredResult) and not reply.answer.input_requests:
-                begun, responses, state = True, None, reply.answer.request_state
+                may_have_begun, responses, state = True, None, reply.answer.request_state
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _PAUSE_MAX_SECONDS)
             else:
                 return reply
 
-    async def _send(self, link: Link, responses: types.InputResponses | None, state: str | None, *, begun: bool) -> Reply:
-        """Send one request. `begun`: an earlier request of this call has reached the server."""
-        self._exchange = link.exchange = Exchange(self._context.output, sent=begun)
+    async def _send(
+        self, link: ServerLink, responses: types.InputResponses | None, state: str | None, *, may_have_begun: bool
+    ) -> ServerResponse:
+        """Send one request. `may_have_begun`: an earlier request of this call has reached the server."""
+        self._exchange = link.exchange = Exchange(self._context.output, may_have_arrived=may_have_begun)
         params = types.CallToolRequestParams(
             name=self._entry["name"],
             arguments=self._input,
@@ -180,15 +182,15 @@ class _Call:
         if leash.lapsed():
             raise Unreachable("connection", leash.LAPSED)
         if self._server.url is None:
-            self._exchange.sent = begun or not link.over
+            self._exchange.may_have_arrived = may_have_begun or not link.over
         try:
             request = types.CallToolRequest(params=params)
             answer = await link.session.send_request(request, _ANSWER, progress_callback=self._show_progress)
-            return Reply(link, self._exchange, answer)
+            return ServerResponse(link, self._exchange, answer)
         except FAILURES as error:
-            return Reply(link, self._exchange, error=error)
+            return ServerResponse(link, self._exchange, error=error)
 
-    async def _list(self, link: Link) -> None:
+    async def _list(self, link: ServerLink) -> None:
         """Have the session read the tool's schema. If that fails, the server rejects the call again."""
         link.exchange = Exchange()
         cursor = None
@@ -203,6 +205,6 @@ class _Call:
         share = f"{progress:g}" + (f"/{total:g}" if total is not None else "")
         self._exchange.show("stdout", f"{share} {message or ''}".rstrip())
 
-    def _changed(self) -> None:
+    def _report_change(self) -> None:
         for listener in self._listeners:  # each uses the database, which must not hold up this thread
             asyncio.get_running_loop().run_in_executor(None, listener, self._server.address)

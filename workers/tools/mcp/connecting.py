@@ -30,7 +30,7 @@ from models.settings import settings
 from workers import leash
 from workers.guarded_http import TooLong
 from workers.tools.mcp.http_client import http_client
-from workers.tools.mcp.links import Link
+from workers.tools.mcp.links import ServerLink
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable, unreachable
 
@@ -46,16 +46,16 @@ for _name in ("httpx2", "httpcore2", "mcp", "client"):
 
 
 @asynccontextmanager
-async def connect(server: Server, changed: Callable[[], None] = lambda: None) -> AsyncIterator[Link]:
-    """A connection. Calls `changed` when the server says that its tools changed. Raises Unreachable.
+async def connect(server: Server, on_change: Callable[[], None] = lambda: None) -> AsyncIterator[ServerLink]:
+    """Open a connection. Calls `on_change` when the server says that its tools changed. Raises Unreachable.
 
     Enter and leave in the same task, as the SDK's task groups demand. They also wrap what the block raises: let it raise nothing.
     """
-    link = Link(server)
+    link = ServerLink(server)
     failure: Unreachable | None = None
     async with AsyncExitStack() as stack:
         try:
-            link.session = await _session(link, stack, changed)
+            link.session = await _session(link, stack, on_change)
             with anyio.fail_after(settings().mcp_connect_seconds):
                 await _negotiate(link.session)
         except (*FAILURES, httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -87,14 +87,14 @@ async def _negotiate(session: ClientSession) -> None:
         await session.send_notification(types.InitializedNotification())
 
 
-async def _session(link: Link, stack: AsyncExitStack, changed: Callable[[], None]) -> ClientSession:
+async def _session(link: ServerLink, stack: AsyncExitStack, on_change: Callable[[], None]) -> ClientSession:
     async def show_log(params: types.LoggingMessageNotificationParams) -> None:
         message = params.data if isinstance(params.data, str) else repr(params.data)
         link.exchange.show("stderr", f"{params.level}: {message}")
 
     async def notice_change(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            changed()
+            on_change()
 
     session = ClientSession(
         dispatcher=_Dispatcher(link, *await _streams(link, stack)),
@@ -111,7 +111,7 @@ async def _cancel(context: ClientRequestContext, params: types.ElicitRequestPara
     return types.ElicitResult(action="cancel")
 
 
-async def _streams(link: Link, stack: AsyncExitStack) -> tuple[Any, Any]:
+async def _streams(link: ServerLink, stack: AsyncExitStack) -> tuple[Any, Any]:
     server = link.server
     if server.url is not None:
         client = await stack.enter_async_context(http_client(link))
@@ -129,7 +129,7 @@ async def _streams(link: Link, stack: AsyncExitStack) -> tuple[Any, Any]:
     return inner, output
 
 
-async def _forward(link: Link, messages: Any, forwarded: Any) -> None:
+async def _forward(link: ServerLink, messages: Any, forwarded: Any) -> None:
     """Pass a command's messages on until one is too long or the command closes a pipe: no answer comes after that."""
     try:
         async for item in messages:
@@ -148,7 +148,7 @@ async def _forward(link: Link, messages: Any, forwarded: Any) -> None:
 class _Dispatcher(JSONRPCDispatcher[Any]):
     """Sends a call under the id of its exchange, so that the call can be cancelled; leaves malformed tools out of listings."""
 
-    def __init__(self, link: Link, *streams: Any) -> None:
+    def __init__(self, link: ServerLink, *streams: Any) -> None:
         super().__init__(*streams)
         self._link = link
 
@@ -161,15 +161,15 @@ class _Dispatcher(JSONRPCDispatcher[Any]):
         if method != "tools/list" or not isinstance(tools := result.get("tools"), list):
             return result
         # The session would refuse the whole page for one malformed tool.
-        kept = [tool for tool in map(_well_formed, tools) if tool is not None]
-        if len(kept) < len(tools):
-            name, count = self._link.server.label, len(tools) - len(kept)
+        well_formed = [tool for tool in map(_well_formed, tools) if tool is not None]
+        if len(well_formed) < len(tools):
+            name, count = self._link.server.label, len(tools) - len(well_formed)
             log.warning("MCP server %s: %d of its tools are left out: they are malformed", name, count)
-        return {**result, "tools": kept}
+        return {**result, "tools": well_formed}
 
 
 def _well_formed(tool: Any) -> dict[str, Any] | None:
-    """The tool as every version of the protocol describes it; None if it is malformed."""
+    """Return the tool as every version of the protocol describes it; None if it is malformed."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not isinstance(tool.get("inputSchema"), dict):
         return None
     mended = {**tool, "inputSchema": {"type": "object", **tool["inputSchema"]}}

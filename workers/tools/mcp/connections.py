@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 from models.settings import settings
 from workers.tools.mcp.connecting import connect
-from workers.tools.mcp.links import Link
+from workers.tools.mcp.links import ServerLink
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
 
@@ -59,7 +59,7 @@ def close_all() -> None:
 
 
 def _forget() -> None:
-    """In a fork: leave the connections to the parent."""
+    """Leave the connections to the parent, in a fork."""
     global _thread, _lock  # noqa: PLW0603 - one per process
     _lock = threading.Lock()
     if _thread is not None:
@@ -89,10 +89,12 @@ class Connections:
         """The server and workspace of each. The one that waits longest comes first."""
 
     @asynccontextmanager
-    async def link(self, server: Server, workspace_id: str, changed: Callable[[], None], *, new: bool) -> AsyncIterator[Link]:
-        """A connection for one call: an idle one, unless `new`, or a new one. Raises Unreachable."""
+    async def link(
+        self, server: Server, workspace_id: str, on_change: Callable[[], None], *, new: bool
+    ) -> AsyncIterator[ServerLink]:
+        """Open a connection for one call: an idle one, unless `new`, or a new one. Raises Unreachable."""
         key = (server.key, "" if server.url is None else workspace_id)
-        connection = (None if new else self._take(key)) or _Connection(server, changed)
+        connection = (None if new else self._take(key)) or _Connection(server, on_change)
         try:
             yield await connection.link()
         except BaseException:
@@ -137,27 +139,27 @@ class _Connection:
 
     expiry: asyncio.TimerHandle
 
-    def __init__(self, server: Server, changed: Callable[[], None]) -> None:
+    def __init__(self, server: Server, on_change: Callable[[], None]) -> None:
         self._server = server
-        self._changed = changed
-        self._opened: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
-        self._ended = asyncio.Event()
+        self._on_change = on_change
+        self._link: asyncio.Future[ServerLink] = asyncio.get_running_loop().create_future()
+        self._end = asyncio.Event()
         self._task = asyncio.create_task(self._hold())
 
     @property
     def usable(self) -> bool:
         """True if a further call may use it."""
-        link = self._opened.result()
+        link = self._link.result()
         return not (link.broken or link.over or self._task.done())
 
-    async def link(self) -> Link:
-        """The link, once it is open. Raises Unreachable."""
-        return await asyncio.shield(self._opened)
+    async def link(self) -> ServerLink:
+        """Return the link, once it is open. Raises Unreachable."""
+        return await asyncio.shield(self._link)
 
     def end(self) -> None:
         """Begin to close."""
-        self._ended.set()
-        if not self._opened.done():
+        self._end.set()
+        if not self._link.done():
             self._task.cancel()
 
     async def close(self) -> None:
@@ -167,18 +169,18 @@ class _Connection:
 
     async def _hold(self) -> None:
         try:
-            async with connect(self._server, self._changed) as link, _changes_reported(link):
-                self._opened.set_result(link)
-                await self._ended.wait()
+            async with connect(self._server, self._on_change) as link, _changes_reported(link):
+                self._link.set_result(link)
+                await self._end.wait()
         except Exception as error:  # noqa: BLE001 - the SDK raises its own errors, in groups
-            if not self._opened.done():
+            if not self._link.done():
                 failure = Unreachable("connection", f"{self._server.label} cannot be reached: the connection failed")
-                self._opened.set_exception(error if isinstance(error, Unreachable) else failure)
+                self._link.set_exception(error if isinstance(error, Unreachable) else failure)
             log.info("MCP server %s: the connection ended: %s", self._server.label, type(error).__name__)
 
 
 @asynccontextmanager
-async def _changes_reported(link: Link) -> AsyncIterator[None]:
+async def _changes_reported(link: ServerLink) -> AsyncIterator[None]:
     """Have a server report changes of its tools during the block. Before 2026-07-28 servers report them unasked."""
     tools = link.session.server_capabilities and link.session.server_capabilities.tools
     if not (link.modern and tools and tools.list_changed):
@@ -193,7 +195,7 @@ async def _changes_reported(link: Link) -> AsyncIterator[None]:
     await asyncio.wait({listening})
 
 
-async def _listen(link: Link, acknowledged: asyncio.Event) -> None:
+async def _listen(link: ServerLink, acknowledged: asyncio.Event) -> None:
     with contextlib.suppress(MCPError, RuntimeError, anyio.ClosedResourceError):
         async with listen(link.session, tools_list_changed=True) as changes:
             acknowledged.set()

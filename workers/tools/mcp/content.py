@@ -27,7 +27,7 @@ def is_storable(value: Any) -> bool:
 
 
 def blocks(result: types.CallToolResult) -> list[dict[str, Any]]:
-    """A result's content. Structured data becomes a text block if the result has none."""
+    """Return a result's content. Structured data becomes a text block if the result has none."""
     content = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(block["type"] == "text" for block in content):
         content.append(text_block(json.dumps(result.structured_content, ensure_ascii=False)))

@@ -12,13 +12,13 @@ import httpx2
 
 from models.settings import settings
 from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
-from workers.tools.mcp.links import Exchange, Link
+from workers.tools.mcp.links import Exchange, ServerLink
 
 _EVENTS = "text/event-stream"
 
 
-def http_client(link: Link) -> httpx2.AsyncClient:
-    """A client for the link's server. Its only time limit is for connecting, as calls have limits of their own."""
+def http_client(link: ServerLink) -> httpx2.AsyncClient:
+    """Return a client for the link's server. Its only time limit is for connecting, as calls have limits of their own."""
     seconds = settings().mcp_connect_seconds
     ours = link.server.ours
     options = OPEN_NOTHING_ELSE | ({"max_redirects": 3} if ours else {})
@@ -31,7 +31,7 @@ def http_client(link: Link) -> httpx2.AsyncClient:
 
 
 class _NotingTransport(httpx2.AsyncBaseTransport):
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: ServerLink) -> None:
         self._link = link
         self._inner = GuardedTransport(private=link.server.ours, max_bytes=settings().mcp_response_bytes)
 
@@ -46,12 +46,12 @@ class _NotingTransport(httpx2.AsyncBaseTransport):
             if request.method == "POST":
                 exchange.status = response.status_code
             if response.status_code == 200 and response.headers.get("content-type", "").lower().startswith(_EVENTS):
-                exchange.answered = True
+                exchange.has_answer = True
                 assert isinstance(response.stream, httpx2.AsyncByteStream)
                 response.stream = _Events(response.stream, exchange)
             elif request.method == "POST":
                 answer = _object(await response.aread())
-                exchange.answered = answer.get("id") == message.get("id") and ("result" in answer or "error" in answer)
+                exchange.has_answer = answer.get("id") == message.get("id") and ("result" in answer or "error" in answer)
         except httpx2.RequestError as error:
             exchange.error = error
             return httpx2.Response(503)
@@ -62,7 +62,7 @@ class _NotingTransport(httpx2.AsyncBaseTransport):
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body; empty for anything else."""
+    """Return the JSON object in a body; empty for anything else."""
     try:
         value = json.loads(body)
     except ValueError:
@@ -83,9 +83,9 @@ class _Events(httpx2.AsyncByteStream):
                 yield part
         except httpx2.RequestError as error:
             self._exchange.error = error
-            self._exchange.answered = False
+            self._exchange.has_answer = False
             raise
-        self._exchange.answered = False
+        self._exchange.has_answer = False
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -33,13 +33,13 @@ class Exchange:
 
     output: OutputSoFar | None = None
     """Where progress and log messages go; None for requests that are not calls."""
-    sent: bool = False
+    may_have_arrived: bool = False
     """True once a byte of the request, or of an earlier request of the same call, may have reached the server."""
     request_id: str = field(default_factory=lambda: f"call-{next(_ids)}")
     """The JSON-RPC id of a call."""
     status: int | None = None
     """The HTTP status."""
-    answered: bool = False
+    has_answer: bool = False
     """HTTP only: the response carries the protocol's own answer to this request, and did not break off."""
     error: Exception | None = None
     """The failure below HTTP."""
@@ -55,13 +55,13 @@ class Exchange:
             self.output.add(stream, f"{line}\n".encode(errors="replace"))
 
     async def trace(self, event: str, _info: dict[str, Any]) -> None:
-        """Httpcore's trace hook: note that the request leaves."""
+        """Note that the request leaves, as httpcore's trace hook."""
         if event.endswith("send_request_headers.started"):
-            self.sent = True
+            self.may_have_arrived = True
 
 
 @dataclass(eq=False)
-class Link:
+class ServerLink:
     """An open connection. It serves one call at a time."""
 
     server: Server

@@ -17,7 +17,7 @@ from models.settings import settings
 from workers.tools import clean
 from workers.tools.mcp.connecting import connect
 from workers.tools.mcp.content import is_storable
-from workers.tools.mcp.links import Link
+from workers.tools.mcp.links import ServerLink
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable, unreachable
 
@@ -39,7 +39,7 @@ class _Unusable(Exception):
 
 
 def listing(server: Server) -> list[dict[str, Any]]:
-    """The server's tools, without those that cannot be used, which the log names. Raises Unreachable.
+    """Return the server's tools, without those that cannot be used, which the log names. Raises Unreachable.
 
     Opens a connection in an event loop of its own, in any thread that runs none, such as gevent's native threads.
     """
@@ -54,7 +54,7 @@ async def _tools(server: Server) -> list[types.Tool]:
     return tools
 
 
-async def _pages(link: Link) -> list[types.Tool] | Unreachable:
+async def _pages(link: ServerLink) -> list[types.Tool] | Unreachable:
     tools: list[types.Tool] = []
     cursor: str | None = None
     try:
@@ -122,15 +122,15 @@ def _line(text: str) -> str:
     return clean.shorten(clean.escape_controls(text), _TITLE_BYTES)
 
 
-def _input_schema(described: dict[str, Any]) -> dict[str, Any]:
-    schema: dict[str, Any] = _exact(described)
+def _input_schema(tool_schema: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = _exact(tool_schema)
     if problem := _problem(schema):
         raise _Unusable(f"its input schema {problem}")
     return schema
 
 
-def _output_schema(described: dict[str, Any] | None) -> dict[str, Any] | None:
-    schema = _exact(described)
+def _output_schema(tool_schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    schema = _exact(tool_schema)
     return None if schema is None or _problem(schema) else schema
 
 
@@ -139,7 +139,7 @@ def _problem(schema: dict[str, Any]) -> str | None:
 
 
 def _exact(value: Any) -> Any:
-    """The value, with integers that canonical JSON cannot express as floats."""
+    """Return the value, with integers that canonical JSON cannot express as floats."""
     if isinstance(value, dict):
         return {key: _exact(part) for key, part in value.items()}
     if isinstance(value, list):

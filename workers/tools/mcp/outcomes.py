@@ -13,7 +13,7 @@ from models.settings import settings
 from workers.tools.clean import text_block
 from workers.tools.kinds import Question, ToolResult, text_result
 from workers.tools.mcp.content import blocks, is_storable
-from workers.tools.mcp.links import REJECTED, Exchange, Link
+from workers.tools.mcp.links import REJECTED, Exchange, ServerLink
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import REFUSED, remedy
 from workers.tools.output import OutcomeUnknown
@@ -24,10 +24,10 @@ _MESSAGE = 2000
 
 
 @dataclass(frozen=True)
-class Reply:
+class ServerResponse:
     """The end of one request: an answer, or an error."""
 
-    link: Link
+    link: ServerLink
     exchange: Exchange
     answer: Answer | None = None
     error: Exception | None = None
@@ -41,16 +41,16 @@ class Reply:
             return False
         if self.link.server.url is None:
             return self.error.code != types.CONNECTION_CLOSED or not self.link.over
-        return self.exchange.answered and self.error.code != types.PARSE_ERROR
+        return self.exchange.has_answer and self.error.code != types.PARSE_ERROR
 
 
 def failed(server: Server, why: str) -> ToolResult:
-    """An error result for the model: the call has ended."""
+    """Return an error result for the model: the call has ended."""
     return text_result(f"{server.label}: {why}", is_error=True)
 
 
-def outcome(server: Server, entry: Mapping[str, Any], reply: Reply) -> ToolResult:
-    """The result of a call. Raises OutcomeUnknown."""
+def outcome(server: Server, entry: Mapping[str, Any], reply: ServerResponse) -> ToolResult:
+    """Return the result of a call. Raises OutcomeUnknown."""
     if reply.unanswerable:
         return failed(server, "the question cannot be answered any more: the server now speaks an older version of the protocol")
     if isinstance(reply.answer, types.InputRequiredResult):
@@ -87,9 +87,9 @@ def _question(server: Server, answer: types.InputRequiredResult) -> ToolResult:
     return ToolResult([], question=Question(requests, answer.request_state))
 
 
-def _without_answer(server: Server, reply: Reply) -> ToolResult:
+def _without_answer(server: Server, reply: ServerResponse) -> ToolResult:
     exchange = reply.exchange
-    if not exchange.sent:
+    if not exchange.may_have_arrived:
         return failed(server, "the connection failed before the call was sent; nothing began")
     if exchange.too_long:
         limit = settings().mcp_response_bytes

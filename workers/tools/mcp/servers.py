@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
-class Misconfigured(Exception):
+class ServersMisconfigured(Exception):
     """The operator's file cannot be used. The message names file, server, field and remedy."""
 
 
@@ -77,25 +77,25 @@ class Server:
 
 
 def configured() -> dict[str, Server]:
-    """The operator's servers by name; none without a file. Raises Misconfigured."""
+    """Return the operator's servers by name; none without a file. Raises ServersMisconfigured."""
     path = settings().mcp_config
     if path is None:
         return {}
     try:
         content = json.loads(path.read_text())
     except OSError as error:
-        raise Misconfigured(f"{path}: cannot be read ({error.strerror}); correct ASSENT_MCP_CONFIG.") from None
+        raise ServersMisconfigured(f"{path}: cannot be read ({error.strerror}); correct ASSENT_MCP_CONFIG.") from None
     except ValueError as error:
-        raise Misconfigured(f"{path}: is not JSON ({error}).") from None
+        raise ServersMisconfigured(f"{path}: is not JSON ({error}).") from None
     entries = content.get("mcpServers") if isinstance(content, dict) else None
     if not isinstance(entries, dict):
-        raise Misconfigured(f'{path}: must be an object with the field "mcpServers", an object with a field per server.')
+        raise ServersMisconfigured(f'{path}: must be an object with the field "mcpServers", an object with a field per server.')
     disabled = {name for name, entry in entries.items() if isinstance(entry, dict) and entry.get("disabled") is True}
     return {name: _server(path, name, entry) for name, entry in entries.items() if name not in disabled}
 
 
 def for_url(url: str) -> Server:
-    """The server at a client's URL. The operator's headers and trust for the same URL apply. Raises Misconfigured."""
+    """Return the server at a client's URL. The operator's headers and trust for the same URL apply. Raises ServersMisconfigured."""
     for server in configured().values():
         if server.url is not None and _same(server.url, url):
             return Server(url, url, server.headers, trusted=server.trusted, ours=True)
@@ -111,14 +111,14 @@ def _same(url: str, other: str) -> bool:
 
 def _server(path: Path, name: str, content: Any) -> Server:
     if not _NAME.fullmatch(name):
-        raise Misconfigured(f"{path}: server {name!r}: unusable name; use 1 to 64 letters, digits, _ and -.")
+        raise ServersMisconfigured(f"{path}: server {name!r}: unusable name; use 1 to 64 letters, digits, _ and -.")
     try:
         entry = _Entry.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])[1:]
         problem = first["msg"].removeprefix("Value error, ")
-        raise Misconfigured(f"{path}: server {name!r}{f', field {where}' if where else ''}: {problem}.") from None
+        raise ServersMisconfigured(f"{path}: server {name!r}{f', field {where}' if where else ''}: {problem}.") from None
     if entry.model_extra:
         log.warning("%s: server %s: unknown fields are ignored: %s", path, name, ", ".join(sorted(entry.model_extra)))
     return Server(
@@ -135,13 +135,13 @@ def _server(path: Path, name: str, content: Any) -> Server:
 
 
 def _folder(path: Path, cwd: str | None) -> str | None:
-    """The current folder of a server's command; None: the worker's."""
+    """Return the current folder of a server's command; None: the worker's."""
     configured = path.parent / Path(cwd).expanduser() if cwd else settings().toolset_folder
     return str(configured.absolute()) if configured else None
 
 
 def _text(text: str) -> str:
-    """The text with the values of environment variables."""
+    """Return the text with the values of environment variables."""
     if not text.isprintable():
         raise ValueError("must be a string of one line")
     return _VARIABLE.sub(_value, text)
@@ -156,12 +156,12 @@ def _value(match: re.Match[str]) -> str:
 
 def _url(url: str) -> str:
     try:
-        parsed = httpx2.URL(url)
+        address = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError):
-        parsed = httpx2.URL("")
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        address = httpx2.URL("")
+    if address.scheme not in {"http", "https"} or not address.host:
         raise ValueError("must begin with https:// or http:// and name a host")
-    if parsed.userinfo:
+    if address.userinfo:
         raise ValueError('must not hold a password; put it into "headers"')
     return url
 

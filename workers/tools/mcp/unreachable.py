@@ -24,14 +24,14 @@ class Unreachable(Exception):
 
 
 def unreachable(server: Server, exchange: Exchange, error: Exception) -> Unreachable:
-    """The exception for a connection that failed with `error`, after the last `exchange`."""
+    """Return the exception for a connection that failed with `error`, after the last `exchange`."""
     if exchange.status in REFUSED:
         return Unreachable("authentication", f"{server.label} refuses the credentials (HTTP {exchange.status}): {remedy(server)}")
     return Unreachable("connection", f"{server.label} cannot be reached: {_reason(server, exchange, exchange.error or error)}")
 
 
 def remedy(server: Server) -> str:
-    """The remedy for a server that refuses the credentials."""
+    """Return the remedy for a server that refuses the credentials."""
     if server.ours:
         return "the operator must check its headers in ASSENT_MCP_CONFIG"
     return "an operator can configure credentials for this URL in ASSENT_MCP_CONFIG"
@@ -66,7 +66,7 @@ def _known_reason(cause: BaseException) -> str | None:
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    """The error and its causes, with groups opened."""
+    """Yield the error and its causes, with groups opened."""
     causes: list[BaseException] = []
     rest = [error]
     while rest:

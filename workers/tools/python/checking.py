@@ -8,7 +8,7 @@ from models.pure.policy import policy_of
 
 
 def fault(entry: dict[str, Any]) -> str | None:
-    """The first fault of a listed tool, with its remedy; None for none."""
+    """Return the first fault of a listed tool, with its remedy; None for none."""
     if is_reserved(entry["name"]):
         return f"its name {RESERVED}"
     if pattern := unusable_pattern(entry["input_schema"]):
@@ -20,7 +20,7 @@ def fault(entry: dict[str, Any]) -> str | None:
 
 
 def _policy_fault(entry: dict[str, Any]) -> str | None:
-    """A policy must be about its own tool and its parameters. Raises ValueError if it is not a policy."""
+    """Return what a policy says beyond its own tool and that tool's parameters. Raises ValueError if it is not a policy."""
     parameters = entry["input_schema"]["properties"]
     for rule in policy_of(entry["policy"], tool=entry["name"]).rules:
         if rule.match.tool not in (entry["name"], "*"):

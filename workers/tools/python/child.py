@@ -18,7 +18,7 @@ from workers import leash
 from workers.tools.kinds import ToolContext
 from workers.tools.output import OutcomeUnknown, OutputSoFar
 from workers.tools.python import discovery
-from workers.tools.python.discovery import Place
+from workers.tools.python.discovery import ToolsetPlace
 from workers.tools.python.runner import start
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ _living: "weakref.WeakSet[Child]" = weakref.WeakSet()
 Frame = dict[str, Any]
 
 
-class Unusable(Exception):
+class UnusableToolset(Exception):
     """The toolset cannot be used, with a reason for the operator. The process is ended."""
 
 
@@ -56,12 +56,12 @@ class NotBegun(Exception):
 class Child:
     """One process of a toolset."""
 
-    def __init__(self, place: Place) -> None:
-        """Start the process; `hello` waits until it is ready. Raises Unusable."""
+    def __init__(self, place: ToolsetPlace) -> None:
+        """Start the process; `hello` waits until it is ready. Raises UnusableToolset."""
         self.place = place
         self.tools: dict[str, Frame] = {}
         """The entries of the toolset's tools, by name, after `hello`."""
-        self._started = time.monotonic()
+        self._start_time = time.monotonic()
         ours, theirs = socket.socketpair()
         for way in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             ours.setsockopt(socket.SOL_SOCKET, way, _FRAME_TIMEOUT)
@@ -75,14 +75,15 @@ class Child:
             self._leash = leash.Leash(leash.Command(argv, variables, discovery.folder(), {"RLIMIT_CORE": 0}, fds=(fd,)))
         except OSError as error:
             self._frames.close()
-            raise Unusable(f"its process could not be started ({error.strerror})") from error
+            raise UnusableToolset(f"its process could not be started ({error.strerror})") from error
         finally:
             os.close(fd)
         _living.add(self)
         self._send({"path": discovery.path(), "idle_seconds": IDLE_SECONDS})
 
     def hello(self, context: ToolContext | None = None) -> Frame:
-        """The toolset: `{"name", "description", "tools"}`. Raises Unusable, and NotBegun if `context` is cancelled."""
+        """Return the toolset: `{"name", "description", "tools"}`. Raises UnusableToolset, and NotBegun if `context` is
+        cancelled."""
         try:
             return self._hello(context)
         except BaseException:
@@ -97,15 +98,15 @@ class Child:
                 self.tools = {entry["name"]: entry for entry in ready["tools"]}
                 return dict(ready)
             if reason := frame.get("unusable"):
-                raise Unusable(str(reason))
+                raise UnusableToolset(str(reason))
             self._log(frame, None)
             if self._leash.over and not frame:
                 last_line = printed.texts().get("stderr", "").strip().rpartition("\n")[2]
-                raise Unusable(f"its import ended the process ({self._how()}) {last_line}".strip())
+                raise UnusableToolset(f"its import ended the process ({self._how()}) {last_line}".strip())
             if context and context.cancelled.is_set():
                 raise NotBegun
-            if time.monotonic() > self._started + START_SECONDS:
-                raise Unusable(f"its import takes longer than {START_SECONDS:g} s")
+            if time.monotonic() > self._start_time + START_SECONDS:
+                raise UnusableToolset(f"its import took longer than {START_SECONDS:g} s")
 
     def call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
         """Run one call; the frame of its end. Raises OutcomeUnknown and NotBegun, after which the process is ended."""
@@ -122,25 +123,25 @@ class Child:
 
     def _call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
         self._leash.listen(0, None)  # drops output printed since the last call
-        deadline, begun, cancelled = time.monotonic() + context.seconds, False, False
+        deadline, has_begun, cancelled = time.monotonic() + context.seconds, False, False
         if leash.lapsed():
             raise NotBegun(leash.LAPSED)
         self._send({"call": _call_of(context), "tool": tool, "input": fields, "until": leash.until()})
         while True:
-            left = max(deadline - time.monotonic(), 0)
-            if not left and not self._leash.over:
+            seconds = max(deadline - time.monotonic(), 0)
+            if not seconds and not self._leash.over:
                 self._leash.kill(context.output.add)
             elif context.cancelled.is_set() and not cancelled:
                 cancelled, deadline = True, min(deadline, time.monotonic() + CANCEL_SECONDS)
                 self._send({"cancel": True})
-            if frame := self._receive(min(_LOOK_SECONDS, left), context.output):
-                begun = begun or "begun" in frame
+            if frame := self._receive(min(_LOOK_SECONDS, seconds), context.output):
+                has_begun = has_begun or "begun" in frame
                 if _ENDS & frame.keys():
                     self._leash.listen(0, context.output.add)  # the function printed all its output before this frame
                     return frame
                 self._log(frame, context)
             elif self._leash.over:
-                if begun:
+                if has_begun:
                     raise OutcomeUnknown(f"its process ended before the call did ({self._how()})")
                 self._require_end()  # a living process may still begin the call
                 raise NotBegun
@@ -158,13 +159,13 @@ class Child:
         self._leash.close()
 
     def forget(self) -> None:
-        """In a fork: leave the process to the worker that started it."""
+        """Leave the process to the worker that started it, in a fork."""
         _living.discard(self)
         self._frames.close()
         self._leash.forget()
 
     def _receive(self, seconds: float, output: OutputSoFar | None) -> Frame | None:
-        """The next frame, if one comes within `seconds`. Reads output meanwhile, and notices the end of the process."""
+        """Return the next frame, if one comes within `seconds`. Reads output meanwhile, and notices the end of the process."""
         self._leash.listen(seconds, output.add if output else None, *([] if self._frames.closed else [self._frames]))
         try:
             if self._frames.closed or not self._frames.poll():
@@ -185,23 +186,23 @@ class Child:
     def _require_end(self) -> None:
         """Raises OutcomeUnknown if the process may be alive."""
         try:
-            self._leash.ended()
+            self._leash.end()
         except leash.MayBeAlive as error:
             raise OutcomeUnknown(str(error)) from error
         except leash.NotStarted:
             return
 
     def _how(self) -> str:
-        """How the process ended, in words."""
+        """Return how the process ended, in words."""
         try:
-            ended = self._leash.ended()
+            end = self._leash.end()
         except (leash.NotStarted, leash.MayBeAlive) as error:
             return str(error)
-        if ended.how == "lapsed":
+        if end.how == "lapsed":
             return "killed, as its worker did not renew its lease in time"
-        if ended.how == "cancelled":
+        if end.how == "cancelled":
             return "killed by the worker"
-        return f"signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+        return f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
 
     def _log(self, frame: Frame, context: ToolContext | None) -> None:
         if "log" in frame:
@@ -210,7 +211,7 @@ class Child:
 
 
 def _call_of(context: ToolContext) -> Frame:
-    """The fields of a function's `Context`."""
+    """Return the fields of a function's `Context`."""
     return {
         "call_id": context.call_id,
         "session_id": context.session_id,

@@ -18,7 +18,7 @@ _SPEC = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
 
 
 @dataclass(frozen=True)
-class Place:
+class ToolsetPlace:
     """The place of a toolset."""
 
     spec: str
@@ -30,11 +30,11 @@ class Place:
         return f"{self.spec} ({self.origin})"
 
 
-def places() -> tuple[list[Place], list[str]]:
-    """The toolsets' places, each once, and a sentence for each text that names no place."""
-    by_spec: dict[str, Place] = {}
+def places() -> tuple[list[ToolsetPlace], list[str]]:
+    """Return the toolsets' places, each once, and a sentence for each text that names no place."""
+    by_spec: dict[str, ToolsetPlace] = {}
     problems = []
-    for place in _named():
+    for place in _configured_places():
         if _SPEC.fullmatch(place.spec):
             by_spec.setdefault(place.spec, place)
         else:
@@ -42,21 +42,21 @@ def places() -> tuple[list[Place], list[str]]:
     return list(by_spec.values()), problems
 
 
-def _named() -> Iterator[Place]:
+def _configured_places() -> Iterator[ToolsetPlace]:
     for distribution in distributions(path=path()):
         for point in distribution.entry_points.select(group=GROUP):
-            yield Place(f"{point.module}:{point.attr}", f"distribution {distribution.name} {distribution.version}")
+            yield ToolsetPlace(f"{point.module}:{point.attr}", f"distribution {distribution.name} {distribution.version}")
     for spec in settings().toolsets.split():
-        yield Place(spec, "ASSENT_TOOLSETS")
+        yield ToolsetPlace(spec, "ASSENT_TOOLSETS")
 
 
 def path() -> list[str]:
-    """The module path of a toolset's process, each entry absolute."""
+    """Return the module path of a toolset's process, each entry absolute."""
     return [str(Path(folder(), entry)) for entry in (*settings().toolset_path.split(os.pathsep), *sys.path)]
 
 
 def folder() -> Path:
-    """The current folder of a toolset's process: ASSENT_TOOLSET_FOLDER, or else the worker's."""
+    """Return the current folder of a toolset's process: ASSENT_TOOLSET_FOLDER, or else the worker's."""
     if configured := settings().toolset_folder:
         return configured.absolute()
     try:

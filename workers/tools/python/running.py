@@ -16,8 +16,8 @@ from workers import leash
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import checking, discovery
-from workers.tools.python.child import Child, NotBegun, Unusable
-from workers.tools.python.discovery import Place
+from workers.tools.python.child import Child, NotBegun, UnusableToolset
+from workers.tools.python.discovery import ToolsetPlace
 
 __all__ = ["describe", "end_idle", "toolset_tool"]
 
@@ -29,42 +29,42 @@ _JUDGED_FIELDS = ("input_schema", "effect", "idempotent", "policy", "workdir")
 """Fields by which policies and people judge a tool. A call of a tool with another value is refused."""
 _idle: defaultdict[str, deque[Child]] = defaultdict(deque)
 """By toolset, the processes that run no call. Threads take and return them without a lock, as both are atomic."""
-_places: dict[str, Place] = {}
+_places: dict[str, ToolsetPlace] = {}
 """By toolset, its place at the last `describe`."""
 
 
 def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """The entries of this worker's toolsets, by name (`Tool.described`), and a sentence for each toolset that cannot be used.
+    """Return the entries of this worker's toolsets, by name (`Tool.as_entry`), and a sentence for each toolset that cannot be used.
 
     Each toolset is imported in a process of its own, all at the same time.
     """
     places, problems = discovery.places()
-    listed: defaultdict[str, list[tuple[Place, list[dict[str, Any]]]]] = defaultdict(list)
-    started: list[tuple[Place, Child]] = []
+    by_name: defaultdict[str, list[tuple[ToolsetPlace, list[dict[str, Any]]]]] = defaultdict(list)
+    children: list[tuple[ToolsetPlace, Child]] = []
     for place in places:
         try:
-            started.append((place, Child(place)))
-        except Unusable as error:
+            children.append((place, Child(place)))
+        except UnusableToolset as error:
             problems.append(f"{place}: {error}")
-    for place, child in started:
+    for place, child in children:
         try:
             name, entries = _listing(child)
-        except Unusable as error:
+        except UnusableToolset as error:
             problems.append(f"{place}: {error}")
         else:
-            listed[name].append((place, entries))
-    for name, same_name in listed.items():
+            by_name[name].append((place, entries))
+    for name, same_name in by_name.items():
         if len(same_name) > 1:
             both = " and ".join(str(place) for place, _ in same_name)
             problems.append(f"{both}: both are called {name!r}, and neither is used; rename one")
-    usable = {name: same_name[0] for name, same_name in listed.items() if len(same_name) == 1}
+    usable = {name: same_name[0] for name, same_name in by_name.items() if len(same_name) == 1}
     _places.clear()
     _places.update({name: place for name, (place, _) in usable.items()})
     return {name: entries for name, (_, entries) in usable.items()}, problems
 
 
 def toolset_tool(toolset_name: str, entry: dict[str, Any], receive: ReceivesTraceback | None = None) -> Tool:
-    """The tool of an entry from `describe`, here or in another worker. `receive` gets the traceback of a failure."""
+    """Return the tool of an entry from `describe`, here or in another worker. `receive` gets the traceback of a failure."""
     return Tool.of_entry(entry, partial(_run, toolset_name, entry, receive))
 
 
@@ -76,12 +76,12 @@ def end_idle() -> None:
 
 
 def _listing(child: Child) -> tuple[str, list[dict[str, Any]]]:
-    """Name and entries of a toolset. Ends the process. Raises Unusable."""
+    """Return the name and entries of a toolset. Ends the process. Raises UnusableToolset."""
     ready = child.hello()
     child.close()
     for entry in ready["tools"]:
         if fault := checking.fault(entry):
-            raise Unusable(f"{entry['name']}: {fault}")
+            raise UnusableToolset(f"{entry['name']}: {fault}")
     return ready["name"], ready["tools"]
 
 
@@ -108,7 +108,7 @@ def _run(
 
 
 def _call(toolset: str, entry: dict[str, Any], context: ToolContext, fields: dict[str, Any]) -> dict[str, Any]:
-    """The end of one call. A process that ended by itself between two calls is replaced, once."""
+    """Return the end of one call. A process that ended by itself between two calls is replaced, once."""
     for last in (False, True):
         try:
             child = _take(toolset, context)
@@ -127,7 +127,7 @@ def _call(toolset: str, entry: dict[str, Any], context: ToolContext, fields: dic
 
 
 def _take(toolset: str, context: ToolContext) -> Child:
-    """A process that runs no other call. Raises ToolError, NotBegun."""
+    """Return a process that runs no other call. Raises ToolError, NotBegun."""
     if context.cancelled.is_set():
         raise NotBegun
     children = _idle[toolset]
@@ -146,7 +146,7 @@ def _take(toolset: str, context: ToolContext) -> Child:
     try:
         child = Child(_places[toolset])
         child.hello(context)
-    except Unusable as unusable:
+    except UnusableToolset as unusable:
         log.error("toolset %s: %s", _places[toolset], unusable)
         raise ToolError("its process cannot be started; the worker's log says why") from None
     return child
@@ -158,7 +158,7 @@ def _refuse_changed(toolset: str, entry: dict[str, Any], child: Child) -> None:
     if current is None or any(entry.get(key) != current[key] for key in _JUDGED_FIELDS):
         child.close()
         change = "has changed" if current else "is gone"
-        raise ToolError(f"its code {change} since the worker listed it; whoever runs the worker of {toolset} must start it again")
+        raise ToolError(f"its code {change} since the worker listed it; whoever runs the worker of {toolset} must restart it")
 
 
 os.register_at_fork(after_in_child=_idle.clear)  # the processes are the parent's

@@ -31,7 +31,8 @@ _PASSWD, _GROUP, _HOSTS, _FILTER, _GIT, _CURLRC = 248, 247, 246, 245, 244, 243
 
 
 def shell_problem() -> str | None:
-    """None if shell calls can run here under the current settings, else the reason in a sentence. Probes once per process."""
+    """Return None if shell calls can run here under the current settings, else the reason in a sentence. Probes once per
+    process."""
     if program("bash") is None:
         return "The shell tool cannot run: bash is not installed."
     if settings().shell == "bare":
@@ -61,12 +62,12 @@ _BARE_IN_PRODUCTION = (
 
 
 def bash() -> str:
-    """The absolute path of bash. Call `shell_problem` first."""
+    """Return the absolute path of bash. Call `shell_problem` first."""
     return program("bash") or "/bin/bash"
 
 
 def wrapped(argv: list[str], root: Path, cwd: Path) -> tuple[list[str], dict[int, bytes]]:
-    """The command inside a sandbox with `root/files` at its own path, and the contents of the descriptors that it reads.
+    """Return the command inside a sandbox with `root/files` at its own path, and the contents of the descriptors that it reads.
 
     The sandbox hides everything else beside the session's files, also the session's own `state/`.
     """
@@ -74,7 +75,7 @@ def wrapped(argv: list[str], root: Path, cwd: Path) -> tuple[list[str], dict[int
 
 
 def process_limit() -> str:
-    """A shell statement that limits the number of its processes; empty without a sandbox. The kernel does not limit root.
+    """Return a shell statement that limits the number of its processes; empty without a sandbox. The kernel does not limit root.
 
     The kernel counts a sandbox's processes apart from all others. The limit is twice the keeper's, so that the
     keeper ends the command first and reports the reason.
@@ -122,13 +123,13 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
 
 
 def program(name: str) -> str | None:
-    """The absolute path of a program on the commands' PATH, None if there is none."""
+    """Return the absolute path of a program on the commands' PATH, None if there is none."""
     return shutil.which(name, path=PATH)
 
 
 @functools.cache
 def _options() -> tuple[str, ...] | None:
-    """The strictest options under which bubblewrap works on this machine; None if bubblewrap does not work."""
+    """Return the strictest options under which bubblewrap works on this machine; None if bubblewrap does not work."""
     if program("bwrap") is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +142,7 @@ def _works(root: Path, options: tuple[str, ...]) -> bool:
     argv = _arguments([bash(), "-c", "true"], root, root / "files", options)
     probe = leash.Command(argv, env={}, cwd=Path("/"), limits={}, files=_files(root), sandboxed=True)
     try:
-        ended = leash.run(probe, _PROBE_SECONDS, threading.Event(), lambda _stream, _data: None)
+        end = leash.run(probe, _PROBE_SECONDS, threading.Event(), lambda _stream, _data: None)
     except (leash.NotStarted, leash.MayBeAlive):
         return False
-    return ended.how == "exited" and ended.code == 0
+    return end.how == "exited" and end.code == 0

@@ -53,7 +53,7 @@ _VARIABLES = {
 
 
 def environment(workdir: Path, *, sandboxed: bool) -> dict[str, str]:
-    """Git's environment variables for a session. Without a sandbox there is no system file."""
+    """Return git's environment variables for a session. Without a sandbox there is no system file."""
     pairs = _settings(workdir)
     variables = {**_VARIABLES, "GIT_CONFIG_COUNT": str(len(pairs))}
     for number, (key, value) in enumerate(pairs):
@@ -62,8 +62,8 @@ def environment(workdir: Path, *, sandboxed: bool) -> dict[str, str]:
 
 
 def system_file(workdir: Path) -> bytes:
-    """The content of `SYSTEM_FILE`: the same settings."""
-    return "".join(_spelled(key, value) for key, value in _settings(workdir)).encode()
+    """Return the content of `SYSTEM_FILE`: the same settings."""
+    return "".join(_setting_text(key, value) for key, value in _settings(workdir)).encode()
 
 
 def _settings(workdir: Path) -> list[tuple[str, str]]:
@@ -74,9 +74,9 @@ def _settings(workdir: Path) -> list[tuple[str, str]]:
     return [*OVERRIDDEN.items(), ("safe.bareRepository", "explicit"), *safe]
 
 
-def _spelled(key: str, value: str) -> str:
+def _setting_text(key: str, value: str) -> str:
     section, _, name = key.rpartition(".")
     first, _, second = section.partition(".")
     header = f'[{first} "{second}"]' if second else f"[{first}]"
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{header}\n\t{name} = "{escaped}"\n'
+    text = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{header}\n\t{name} = "{text}"\n'

@@ -63,7 +63,7 @@ _OTHER_ABI = 0x3FFFFFFF
 
 
 def syscall_filter() -> bytes | None:
-    """The filter in the kernel's format; None for an unknown machine."""
+    """Return the filter in the kernel's format; None for an unknown machine."""
     machine_and_numbers = _NUMBERS.get(platform.machine())
     if machine_and_numbers is None:
         return None

@@ -17,7 +17,7 @@ _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 def storage_id(root: Path) -> str:
-    """The id of the storage of a workdir root, created if there is none. Concurrent callers get the same id.
+    """Return the id of the storage of a workdir root, created if there is none. Concurrent callers get the same id.
 
     Raises OSError if the root cannot be created, read or written.
     """
@@ -42,7 +42,7 @@ def _offer_id(final: Path) -> None:
 
 
 def session_root(session_id: str) -> Path:
-    """The session's own folder, with `files/` (for tools) and `state/`, all for this user alone.
+    """Return the session's own folder, with `files/` (for tools) and `state/`, all for this user alone.
 
     Raises ValueError for a malformed session id; OSError.
     """
@@ -66,9 +66,9 @@ def remove(session_id: str) -> None:
 
 
 def full(files: Path, size: int = 0) -> str | None:
-    """None if a session's folder and its disk have room for `size` more bytes, else a sentence."""
+    """Return None if a session's folder and its disk have room for `size` more bytes, else a sentence."""
     limits = settings()
-    use = quota.used(str(files), limits.workdir_bytes, limits.workdir_files)
+    use = quota.measure(str(files), limits.workdir_bytes, limits.workdir_files)
     if problem := use.problem(limits.workdir_bytes, limits.workdir_files):
         return problem
     if use.bytes + size > limits.workdir_bytes:

@@ -19,7 +19,7 @@ class OthersOnly(MetaPathFinder):
         self._home = str(home)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The team's module. Raises ModuleNotFoundError, so that no later finder returns Assent's."""
+        """Return the team's module. Raises ModuleNotFoundError, so that no later finder returns Assent's."""
         if name not in PACKAGES:
             return None
         elsewhere = [entry for entry in sys.path if os.path.realpath(entry) != self._home]

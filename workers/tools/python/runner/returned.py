@@ -14,7 +14,8 @@ Result = dict[str, Any]
 
 
 def result_of(value: object) -> Result:
-    """The result of a returned value. A value without a form in JSON becomes an error: the function has ended all the same."""
+    """Return the result of a returned value. A value without a form in JSON becomes an error: the function has ended all the
+    same."""
     try:
         return _result(value)
     except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
@@ -23,7 +24,7 @@ def result_of(value: object) -> Result:
 
 
 def failure(text: str) -> Result:
-    """A result of one text that says what went wrong."""
+    """Return a result of one text that says what went wrong."""
     return {"content": [_text(text)], "is_error": True, "structured": None}
 
 
@@ -59,7 +60,7 @@ def _source(data: bytes | str, media_type: str) -> dict[str, str]:
 
 
 def _plain(value: object) -> Any:
-    """The value in JSON's types. Pydantic knows its models, dataclasses, dates, enums and decimals."""
+    """Return the value in JSON's types. Pydantic knows its models, dataclasses, dates, enums and decimals."""
     if isinstance(value, bytes | bytearray):
         raise TypeError("bytes are neither text nor an Image")
     plain = to_jsonable_python(value, inf_nan_mode="null", by_alias=True)

@@ -42,7 +42,7 @@ class Unusable(Exception):
     """The toolset cannot be used, with a reason for the operator."""
 
 
-class Channel:
+class WorkerChannel:
     """The socket. Any thread may send; one thread receives."""
 
     def __init__(self, fd: int) -> None:
@@ -59,7 +59,7 @@ class Channel:
             self._connection.send_bytes(json.dumps(frame).encode())
 
     def receive(self) -> Frame | None:
-        """The next frame; None once the worker is gone."""
+        """Return the next frame; None once the worker is gone."""
         try:
             return dict(json.loads(self._connection.recv_bytes()))
         except (EOFError, ConnectionError):
@@ -69,7 +69,7 @@ class Channel:
 class Runner:
     """Runs calls in the main thread, one at a time."""
 
-    def __init__(self, channel: Channel, tools: dict[str, RunnableTool], idle_seconds: float) -> None:
+    def __init__(self, channel: WorkerChannel, tools: dict[str, RunnableTool], idle_seconds: float) -> None:
         self._channel = channel
         self._tools = tools
         self._idle_seconds = idle_seconds
@@ -115,7 +115,7 @@ class Runner:
 class _ToWorker(logging.Handler):
     """Sends the toolset's log records to the worker's log."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: WorkerChannel) -> None:
         super().__init__()
         self._channel = channel
 
@@ -142,7 +142,7 @@ def load(spec: str) -> Toolset:
 
 
 def usable(spec: str) -> tuple[Toolset, dict[str, RunnableTool]]:
-    """A toolset and its tools. Raises Unusable."""
+    """Return a toolset and its tools. Raises Unusable."""
     try:
         toolset = load(spec)
     except Unusable:
@@ -159,13 +159,13 @@ def usable(spec: str) -> tuple[Toolset, dict[str, RunnableTool]]:
 def main(fd: int, spec: str, home: Path) -> None:
     """Import the toolset and serve its calls."""
     try:
-        _serve(Channel(fd), spec, home)
+        _serve(WorkerChannel(fd), spec, home)
     finally:
         _flush()
         os._exit(0)  # threads of the toolset do not delay the end
 
 
-def _serve(channel: Channel, spec: str, home: Path) -> None:
+def _serve(channel: WorkerChannel, spec: str, home: Path) -> None:
     start = channel.receive()
     if start is None:
         return
@@ -186,7 +186,7 @@ def _serve(channel: Channel, spec: str, home: Path) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """` at FILE, line N`: an error's last line outside of Assent and of Python's own importer; empty for none."""
+    """Return ` at FILE, line N`, an error's last line outside of Assent and of Python's own importer; empty for none."""
     ours = (str(Path(__file__).parent), "<")
     theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
     theirs = [frame for frame in theirs if frame.filename != sys.modules[Toolset.__module__].__file__]
@@ -194,7 +194,7 @@ def _place(error: BaseException) -> str:
 
 
 def _now() -> float:
-    """Seconds by the clock of the worker's leases, `leash.now`."""
+    """Return the seconds by the clock of the worker's leases, `leash.now`."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 

@@ -41,7 +41,7 @@ class Signature:
         return _none_of(self.parameters)
 
     def arguments(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """JSON's values as Python's. A missing field is left to the function's own default. Raises ToolError."""
+        """Return JSON's values as Python's. A missing field is left to the function's own default. Raises ToolError."""
         try:
             model = self._model.model_validate_json(json.dumps(fields))
         except ValidationError as error:
@@ -51,8 +51,9 @@ class Signature:
         return {str(declared[name].alias): getattr(model, name) for name in model.model_fields_set}
 
 
-def read(function: Callable[..., Any], context: type, masked: tuple[str, ...], where: str) -> Signature:
-    """The signature of a function, whose parameters of the type `context` the caller fills. `where` names the function in errors.
+def read(function: Callable[..., Any], context: type, secret_names: tuple[str, ...], where: str) -> Signature:
+    """Return the signature of a function, whose parameters of the type `context` the caller fills. `where` names the function in
+    errors.
 
     Raises TypeError and ValueError that name the function, the parameter and the remedy.
     """
@@ -68,13 +69,13 @@ def read(function: Callable[..., Any], context: type, masked: tuple[str, ...], w
         else:
             fields[parameter.name] = _field(where, parameter, hints, documented.get(parameter.name))
     _require_known(where, "its docstring's Args", documented, [*fields, *contexts])
-    _require_known(where, "masked", masked, list(fields))
+    _require_known(where, "masked", secret_names, list(fields))
     numbered = {f"p{n}": field for n, field in enumerate(fields.values())}  # pydantic refuses some names, such as `_hidden`
     model = create_model("Input", __config__=ConfigDict(extra="forbid"), **numbered)
     schema = model.model_json_schema(schema_generator=_Schema)
     schema.pop("title", None)
     schema.setdefault("properties", {})
-    for name in masked:
+    for name in secret_names:
         schema["properties"][name]["writeOnly"] = True
     return Signature(description, schema, tuple(contexts), model)
 
@@ -95,25 +96,25 @@ def _hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
 
 
 def _field(where: str, parameter: inspect.Parameter, hints: dict[str, Any], documented: str | None) -> tuple[Any, FieldInfo]:
-    named = f"{where}, parameter {parameter.name}"
+    label = f"{where}, parameter {parameter.name}"
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        raise TypeError(f"{named}: a model cannot fill *args or **kwargs; name each parameter, or take one list or dict")
+        raise TypeError(f"{label}: a model cannot fill *args or **kwargs; name each parameter, or take one list or dict")
     if parameter.kind is parameter.POSITIONAL_ONLY:
-        raise TypeError(f"{named}: is positional-only, and a model gives arguments by name; remove the / behind it")
+        raise TypeError(f"{label}: is positional-only, and a model gives arguments by name; remove the / after it")
     if parameter.name not in hints:
-        raise TypeError(f"{named}: has no type; annotate it, as in {parameter.name}: str")
+        raise TypeError(f"{label}: has no type; annotate it, as in {parameter.name}: str")
     if isinstance(parameter.default, FieldInfo):
-        raise TypeError(f"{named}: Field is its default; write {parameter.name}: Annotated[..., Field(...)] with a plain default")
+        raise TypeError(f"{label}: Field is its default; write {parameter.name}: Annotated[..., Field(...)] with a plain default")
     hint = hints[parameter.name]
     try:
         TypeAdapter(hint).json_schema(schema_generator=_Schema)
     except (PydanticUserError, TypeError) as error:
         words = str(error).splitlines()[0]
-        raise TypeError(f"{named}: its type has no JSON Schema ({words}); use plain types or a pydantic model") from error
+        raise TypeError(f"{label}: its type has no JSON Schema ({words}); use plain types or a pydantic model") from error
     own = FieldInfo.from_annotation(hint)
     default = ... if parameter.default is parameter.empty else parameter.default
     if own.default is not PydanticUndefined or own.default_factory is not None:
-        raise TypeError(f"{named}: its default is in Field; write it behind =, so that Python knows it, too")
+        raise TypeError(f"{label}: its default is in Field; write it after =, so that Python knows it too")
     return hint, Field(default, alias=parameter.name, description=own.description or documented)
 
 
@@ -121,18 +122,18 @@ def _bare(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _require_known(where: str, source: str, names: Iterable[str], known: list[str]) -> None:
+def _require_known(where: str, source: str, names: Iterable[str], parameters: list[str]) -> None:
     for name in names:
-        if name not in known:
-            raise ValueError(f"{where}: {source} names {name!r}, which is {_none_of(known)}")
+        if name not in parameters:
+            raise ValueError(f"{where}: {source} names {name!r}, which is {_none_of(parameters)}")
 
 
-def _none_of(known: list[str]) -> str:
-    return f"none of its parameters; they are: {', '.join(known) or 'none'}"
+def _none_of(parameters: list[str]) -> str:
+    return f"none of its parameters; they are: {', '.join(parameters) or 'none'}"
 
 
 def _documented(where: str, docstring: str) -> tuple[str, dict[str, str]]:
-    """A docstring without its sections, and the texts of its section Args, by parameter."""
+    """Return a docstring without its sections, and the texts of its section Args, by parameter."""
     if not docstring.strip():
         raise ValueError(f"{where}: has no docstring; describe the tool in one, for the model to read")
     description: list[str] = []

@@ -32,7 +32,7 @@ class RunnableTool:
             if name not in (*self._signature.parameters, "tool"):
                 raise ValueError(f"{declaration.where}: prompt names {name!r}, which is {self._signature.no_parameter}")
         self.entry = self._entry()
-        """The tool as JSON, for workers and for models: the worker's `Tool.described`."""
+        """The tool as JSON, for workers and for models: the worker's `Tool.as_entry`."""
         json.dumps(self.entry, allow_nan=False)
 
     def _entry(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class RunnableTool:
             except ToolError:
                 raise
             except self._declaration.retry_on as error:
-                wait = WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1)  # noqa: S311 - jitter is no secret
+                wait = WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1)  # noqa: S311 - jitter is not a secret
                 if attempt == TRIES or cancelled.wait(wait):
                     raise
                 self._log.warning("call %s: try %d failed (%s)", context.call_id, attempt, type(error).__name__)
@@ -74,5 +74,5 @@ class RunnableTool:
 
 
 def tools_of(toolset: Toolset) -> dict[str, RunnableTool]:
-    """The tools of a toolset by name. Raises TypeError and ValueError."""
+    """Return the tools of a toolset by name. Raises TypeError and ValueError."""
     return {name: RunnableTool(toolset.name, declaration) for name, declaration in toolset.tools.items()}

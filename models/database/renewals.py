@@ -16,17 +16,18 @@ _RENEW = """
 _LOOK = "SELECT id, cancelled FROM assent_held_leases(CAST(%(ids)s AS text[]), CAST(%(fences)s AS bigint[]))"
 
 
-def renew(held: Iterable[tuple[str, int]]) -> dict[str, bool]:
-    """Renew the leases of the `held` (id, fence) pairs. Returns `{id: True if a cancel was requested}` of those still held."""
-    return _call(_RENEW, held, duration=timedelta(seconds=settings().lease_seconds))
+def renew(leases: Iterable[tuple[str, int]]) -> dict[str, bool]:
+    """Renew the `leases`, which are pairs of an id and a fence. Returns `{id: True if a cancel was requested}` of those still
+    held."""
+    return _call(_RENEW, leases, duration=timedelta(seconds=settings().lease_seconds))
 
 
-def look(held: Iterable[tuple[str, int]]) -> dict[str, bool]:
+def look(leases: Iterable[tuple[str, int]]) -> dict[str, bool]:
     """Return the same as `renew`, without renewing."""
-    return _call(_LOOK, held)
+    return _call(_LOOK, leases)
 
 
-def _call(sql: str, held: Iterable[tuple[str, int]], **values: object) -> dict[str, bool]:
-    pairs = list(held)
+def _call(sql: str, leases: Iterable[tuple[str, int]], **values: object) -> dict[str, bool]:
+    pairs = list(leases)
     with transaction(reserved=True) as db:
         return dict(db.rows(sql, ids=[row_id for row_id, _ in pairs], fences=[fence for _, fence in pairs], **values))
