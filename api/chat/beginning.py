@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from api.chat import asking, deciding, translating
 from api.chat.requests import MODEL, ChatAssistantMessage, ChatCreate
 from api.door import parsing
-from api.v1.approvals import queue
+from api.v1.approvals import visible
 from api.v1.policy.approvers import check_agent_approvers
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -140,7 +140,7 @@ def _chat_approvals(body: ChatCreate, default: bool) -> bool:
 def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Locked:
     """Lock the session, and give it the request's metadata and tools."""
     parsing.check_ids({"session_id": session_id})
-    queue.check_session(db, principal, session_id)
+    visible.check_session(db, principal, session_id)
     locked = lock(db, session_id, principal)
     session = locked.session
     if session.agent_id != body.agent_id:

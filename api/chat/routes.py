@@ -22,7 +22,7 @@ from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import COMMENT, HEADERS
 from api.v1.agents.routes import heads
-from api.v1.approvals.queue import check_session, find_session
+from api.v1.approvals.visible import check_session, find_session
 from api.v1.sessions.waiting import for_people
 from models.audit.principal import Principal
 from models.database import ids

@@ -46,7 +46,7 @@ def approvals_watch(inbox: Inbox) -> None:
 @click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True)
 @click.option("--session", "session_id", help="Only of this session.")
 @click.option("--tool", help="Only of this tool.")
-@click.option("--for", help="The queue of a person, user_...: what waits for the person's vote, the oldest deadline first.")
+@click.option("--for", help="The waiting list of a person, user_...: what waits for the person's vote, the oldest deadline first.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, oldest first.")
 @as_json
 @with_inbox

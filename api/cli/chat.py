@@ -138,10 +138,10 @@ class Talk:
         news: list[Event] = []
         page = None
         while True:
-            answer = self._events(100, page)
-            unknown = [event for event in answer["data"] if event["id"] not in self.known]
-            news, page = news + unknown, answer["next_page"]
-            if len(unknown) < len(answer["data"]) or not page:
+            events = self._events(100, page)
+            unknown = [event for event in events["data"] if event["id"] not in self.known]
+            news, page = news + unknown, events["next_page"]
+            if len(unknown) < len(events["data"]) or not page:
                 break
         news.reverse()
         for event in news:

@@ -80,7 +80,7 @@ def main() -> None:
 @click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port of the API, on 127.0.0.1.")
 @data_dir
 def up(port: int, data_dir: Path) -> None:
-    """Run everything on this machine: database, queue, model, API, workers."""
+    """Run everything on this machine: database, Redis, model, API, workers."""
     from deploy.local import up as run
 
     sys.exit(run(port, data_dir))

@@ -1,6 +1,6 @@
 """The inbox: pages on which people decide. The server renders them, and every action is a plain form.
 
-    list      the queue: approvals that wait for me, or for anybody, and decided ones
+    list      the waiting list: approvals that wait for me, or for anybody, and decided ones
     card      one approval with the evidence to judge it
     deciding  the answers to an approval; `verbs` has the decision of each button
     edit      the page on which a call's input is edited

@@ -10,7 +10,7 @@ from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.list import agent_name
 from api.v1.approvals import responses
-from api.v1.approvals.queue import find, lock_approval
+from api.v1.approvals.visible import find, lock_approval
 from api.v1.grants.routes import would_release
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, NotFound, Refusal

@@ -9,7 +9,7 @@ from flask import request
 
 from api.door.framed import Page, wants
 from api.door.paging import Selection
-from api.inbox import queue
+from api.inbox import waiting_list
 from api.inbox.blueprint import action, page
 from api.inbox.forms import Misfilled
 from api.inbox.list import agent_name, noticed
@@ -18,7 +18,7 @@ from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
 from api.v1.approvals import responses
-from api.v1.approvals.queue import find, lock_approval, only_own
+from api.v1.approvals.visible import find, lock_approval, only_own
 from api.v1.grants import responses as grants
 from models.audit.acts import Audit
 from models.database import clock
@@ -91,7 +91,7 @@ def drawn(
     names = Names.of(db, [approval.decided_by, *(row.decided_by for row in before)])
     now = clock.now(db)
     waits = approval.status == "pending"
-    values = matter(db, session, approval, queue.look(db, approval), revealed=revealed)
+    values = matter(db, session, approval, waiting_list.look(db, approval), revealed=revealed)
     return Page(
         "card.html",
         **values,
@@ -101,9 +101,9 @@ def drawn(
         before=[(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in before],
         decided=noticed(db, person, now),
         votes=_votes(db, approval, cast) if waits else None,
-        why_not=queue.why_not(db, person, approval, cast) if waits else None,
+        why_not=waiting_list.why_not(db, person, approval, cast) if waits else None,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
-        place=queue.position(db, person, approval) if waits else None,
+        place=waiting_list.position(db, person, approval) if waits else None,
         may_reveal=bool(values["shown"].masked) and "reveal" in person.scopes,
         refusal=str(refusal) if refusal and not faults else "",
         faults=faults,
@@ -113,7 +113,7 @@ def drawn(
 
 
 def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | None, *, revealed: bool = False) -> dict[str, Any]:
-    """Return the values of `matter.html`: the question and its evidence. `seen`: as `queue.seen` returns it."""
+    """Return the values of `matter.html`: the question and its evidence. `seen`: as `waiting_list.seen` returns it."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     shown = responses.Approval.of(db, approval, _grant(db, approval, clock.now(db)), reveal=revealed)

@@ -9,14 +9,14 @@ from flask import request
 
 from api.door.pages import local
 from api.door.parsing import validated
-from api.inbox import card, queue
+from api.inbox import card, waiting_list
 from api.inbox.blueprint import action
 from api.inbox.forms import Misfilled
 from api.inbox.list import waiting
 from api.inbox.verbs import VERBS
 from api.v1.approvals.bulk import NoneDecided, decide_all
-from api.v1.approvals.queue import lock_approval
 from api.v1.approvals.requests import DecisionBody, DecisionsBody, ExtendBody
+from api.v1.approvals.visible import lock_approval
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow.decide import decisions
@@ -83,4 +83,4 @@ def onwards(db: Db, person: PersonPrincipal, approval: Approval) -> str:
     if back := request.form.get("back"):
         return local(back)
     held = request.form.get("held", "").split()
-    return queue.address_of_next(db, person, after=approval.id, decided=approval.id, held=held)
+    return waiting_list.address_of_next(db, person, after=approval.id, decided=approval.id, held=held)

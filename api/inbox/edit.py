@@ -11,7 +11,7 @@ from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
 from api.inbox.rendering import fields
-from api.v1.approvals.queue import find, lock_approval
+from api.v1.approvals.visible import find, lock_approval
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, Refusal
 from models.people.principal import PersonPrincipal

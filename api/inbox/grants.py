@@ -4,7 +4,7 @@ from api.door.framed import Page, wants
 from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.inbox.blueprint import action, page
-from api.v1.approvals.queue import only_own
+from api.v1.approvals.visible import only_own
 from api.v1.grants.routes import LIVE, NEWEST, answered
 from models.database.rows import Db
 from models.people.names import Names

@@ -16,10 +16,10 @@ from flask import Blueprint, Response, g, render_template, request
 from api.door import browser, client, errors, limits, pages
 from api.door.parsing import validated
 from api.door.routes import HTML
-from api.inbox import card, queue
+from api.inbox import card, waiting_list
 from api.inbox.forms import text
-from api.v1.approvals.queue import may_see
 from api.v1.approvals.requests import DecisionBody
+from api.v1.approvals.visible import may_see
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
@@ -205,10 +205,10 @@ def _look(db: Db, row: Link) -> View:
     if state == "changed":
         words = "Somebody has changed the call's input since the message was sent. Sign in to see the input that would run now."
         return View(state, {"heading": "The call has changed", "words": words})
-    if why_not := queue.why_not(db, person, approval, Vote.of(db, [approval.id])[approval.id]):
+    if why_not := waiting_list.why_not(db, person, approval, Vote.of(db, [approval.id])[approval.id]):
         return View("not_yours", {"heading": "Not yours to decide", "words": why_not})
     shown = {"reader": db.get_one(Person, row.person_id).name, "why_sign_in": by_link.why_sign_in(db, session, approval)}
-    return View(state, card.matter(db, session, approval, queue.seen(db, approval)) | shown)
+    return View(state, card.matter(db, session, approval, waiting_list.seen(db, approval)) | shown)
 
 
 def _person(db: Db, row: Link) -> PersonPrincipal | None:

@@ -11,9 +11,9 @@ from api.door.paging import Order, Selection
 from api.door.paging import page as page_of
 from api.door.parsing import ID
 from api.door.requests import EARLIEST, LATEST
-from api.inbox import queue
+from api.inbox import waiting_list
 from api.inbox.blueprint import page
-from api.v1.approvals import queue as api_queue
+from api.v1.approvals import visible
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
@@ -60,8 +60,8 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     if tab not in TABS or "read" not in person.scopes:
         tab = "mine"
     filters = {name: wants(name) for name in FILTERS}
-    selection = queue.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
-    rows, after = page_of(db, selection, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
+    selection = waiting_list.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
+    rows, after = page_of(db, selection, NEWEST if tab == "decided" else waiting_list.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
     return Page(
@@ -69,7 +69,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         tab=tab,
         tabs=TABS if "read" in person.scopes else ("mine",),
         filters={name: value for name, value in filters.items() if value},
-        choices=queue.choices(db, person, mine=tab == "mine"),
+        choices=waiting_list.choices(db, person, mine=tab == "mine"),
         refusal=str(refusal or ""),
         lines=lines(db, person, rows, now),
         after=after,
@@ -85,7 +85,7 @@ def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     """Return the approvals that an open page shows and this list no longer has. The page shows how they ended."""
     shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
     result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
-    return [row for row in result if api_queue.may_see(db, person, row)]
+    return [row for row in result if visible.may_see(db, person, row)]
 
 
 def _arrived(db: Db, selection: Selection[Approval]) -> int:
@@ -99,8 +99,10 @@ def _arrived(db: Db, selection: Selection[Approval]) -> int:
 
 @page("/inbox/next", "inbox", "own or read")
 def next_card(db: Db, person: PersonPrincipal) -> str:
-    """Go to the next card of the queue, behind the card that was just decided or skipped."""
-    return queue.address_of_next(db, person, after=wants("after"), decided=wants("decided"), held=(wants("held") or "").split())
+    """Go to the next card of the waiting list, behind the card that was just decided or skipped."""
+    return waiting_list.address_of_next(
+        db, person, after=wants("after"), decided=wants("decided"), held=(wants("held") or "").split()
+    )
 
 
 def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[Line]:
@@ -108,7 +110,7 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
     votes = Vote.of(db, [row.id for row in rows])
     names = Names.of(db, [row.decided_by for row in rows])
-    may = queue.decidable(db, person, rows, votes)
+    may = waiting_list.decidable(db, person, rows, votes)
     return [
         Line(
             row,
@@ -132,7 +134,7 @@ def agent_name(db: Db, session: Session) -> str:
 def noticed(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
     """Return the notice of the approval that the person has just decided, for the next page; None without a decision or vote."""
     approval = db.get(Approval, wants("decided") or "")
-    if approval is None or not api_queue.may_see(db, person, approval):
+    if approval is None or not visible.may_see(db, person, approval):
         return None
     if approval.status == "pending":
         outcome = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])

@@ -15,7 +15,7 @@ from api.inbox.forms import Misfilled, needed
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
 from api.v1.agents.routes import heads
-from api.v1.approvals.queue import find_session, only_own
+from api.v1.approvals.visible import find_session, only_own
 from api.v1.events.routes import opened
 from api.v1.sessions.requests import SessionCreate
 from api.v1.sessions.routes import NEWEST, begin

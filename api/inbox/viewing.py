@@ -7,7 +7,7 @@ from flask import g
 from markupsafe import Markup
 
 from api.door import browser
-from api.inbox import queue
+from api.inbox import waiting_list
 from models.database import clock
 from models.database.rows import Db
 from models.people.names import Names
@@ -27,7 +27,7 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     g.now, g.halted = clock.now(db), _halt(db)
     return {
         "viewer": {"name": db.get_one(Person, person.person_id).name, "is_admin": "admin" in person.scopes},
-        "waiting_for_me": queue.matching(db, person, {}, mine=True).count(db),
+        "waiting_for_me": waiting_list.matching(db, person, {}, mine=True).count(db),
         "halted": g.halted,
         "mark": Approval.mark(db),
         "now": g.now,

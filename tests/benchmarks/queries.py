@@ -99,7 +99,7 @@ class Tables:
     def _queries(self) -> dict[str, Callable[[], float]]:
         """Return the queries by name. Each returns the seconds that it took."""
         from api.door.paging import page
-        from api.v1.approvals import queue
+        from api.v1.approvals import visible, waiting_list
         from api.v1.sessions.requests import SessionList
         from api.v1.sessions.routes import NEWEST, selected
         from models.database.transactions import transaction
@@ -115,14 +115,14 @@ class Tables:
             return partial(timed, read)
 
         def first_page(db: Any, person: Any) -> object:
-            return page(db, queue.waiting_for(db, person.person_id), queue.OLDEST_DEADLINE, 20, None)
+            return page(db, waiting_list.waiting_for(db, person.person_id), waiting_list.OLDEST_DEADLINE, 20, None)
 
         return {
             "grants": reading(self.busy, lambda db: Grant.to_use(db, self.granted, {"bash"})),
             "claim": self._claim,
-            "session": reading(self.others, lambda db: _refused(queue.check_session, db, self.ben.principal, self.parked[1])),
-            "count, anybody's": reading(self.anybody, lambda db: queue.waiting_for(db, self.anna.person_id).count(db)),
-            "count, others'": reading(self.others, lambda db: queue.waiting_for(db, self.ben.person_id).count(db)),
+            "session": reading(self.others, lambda db: _refused(visible.check_session, db, self.ben.principal, self.parked[1])),
+            "count, anybody's": reading(self.anybody, lambda db: waiting_list.waiting_for(db, self.anna.person_id).count(db)),
+            "count, others'": reading(self.others, lambda db: waiting_list.waiting_for(db, self.ben.person_id).count(db)),
             "list, anybody's": reading(self.anybody, lambda db: first_page(db, self.anna)),
             "list, others'": reading(self.others, lambda db: first_page(db, self.ben)),
             "sessions": reading(self.anybody, lambda db: page(db, selected(SessionList(waiting="client")), NEWEST, 20, None)),

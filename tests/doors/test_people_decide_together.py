@@ -88,16 +88,20 @@ def test_a_person_s_queue_is_ordered_by_deadline_and_shows_positions(
     good(allow(own, soon))
     after = good(own.get("/v1/approvals", params={"for": "me", "limit": 1}))["data"]
     assert [(one["id"], one["queue_position"]) for one in after] == [(mine["id"], 1)], (
-        "an approval leaves the queue of a person who has voted"
+        "an approval leaves the waiting list of a person who has voted"
     )
     assert len(good(as_(ben).get("/v1/approvals"))["data"]) == 2, "the queues of others still have it"
 
 
-def test_people_read_their_own_queue_alone(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
+def test_people_read_their_own_waiting_list_alone(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
     anna, ben = two
     bad(caller.get("/v1/approvals", params={"for": "me"}), 400, "for: me is the person who is signed in")
-    bad(as_(anna).get("/v1/approvals", params={"for": ben.person_id}), 403, "another person's queue")
-    bad(caller.get("/v1/approvals", params={"for": ben.person_id, "status": "denied"}), 400, "for: a queue has pending approvals")
+    bad(as_(anna).get("/v1/approvals", params={"for": ben.person_id}), 403, "another person's waiting list")
+    bad(
+        caller.get("/v1/approvals", params={"for": ben.person_id, "status": "denied"}),
+        400,
+        "for: a waiting list has pending approvals",
+    )
     assert good(caller.get("/v1/approvals", params={"for": "user_nobody"}))["data"] == []
 
 

@@ -14,7 +14,7 @@ from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage, call, say
 
 from api.door.paging import MOST_COUNTED, page
-from api.v1.approvals import queue
+from api.v1.approvals import visible, waiting_list
 from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
 from models.database.transactions import transaction
@@ -69,7 +69,7 @@ def test_an_approver_s_sessions_are_found_among_the_approvals_of_others(stage: S
 
     def read(db: Any) -> None:
         with pytest.raises(NotFound):
-            queue.check_session(db, anna.principal, session)
+            visible.check_session(db, anna.principal, session)
 
     check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
 
@@ -79,7 +79,7 @@ def test_what_waits_for_a_person_is_counted_to_a_hundred(stage: Stage, admin: Ad
     stage.propose(session)
 
     def read(db: Any) -> None:
-        count = queue.waiting_for(db, anna.person_id).count(db)
+        count = waiting_list.waiting_for(db, anna.person_id).count(db)
         assert (count, str(count)) == (MOST_COUNTED, "99+")
 
     check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
@@ -95,9 +95,9 @@ def test_what_waits_for_a_person_is_found_among_what_waits_for_others(stage: Sta
         stage.propose(session)
 
     def read(db: Any) -> None:
-        waiting = queue.waiting_for(db, anna.person_id)
+        waiting = waiting_list.waiting_for(db, anna.person_id)
         assert waiting.count(db) == 1
-        [[approval], _] = page(db, waiting, queue.OLDEST_DEADLINE, 20, None)
+        [[approval], _] = page(db, waiting, waiting_list.OLDEST_DEADLINE, 20, None)
         assert approval.session_id == sessions[1]
 
     check(admin, partial(crowd.approvals_of_others, admin, sessions[0]), reading(stage, read))

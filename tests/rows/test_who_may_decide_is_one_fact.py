@@ -12,7 +12,7 @@ from people import Somebody, group, member
 from rows.stage import Stage
 from rows.voting import ask
 
-from api.v1.approvals import queue
+from api.v1.approvals import visible, waiting_list
 from models.audit.principal import system
 from models.database import clock as database_clock
 from models.database import ids
@@ -101,9 +101,9 @@ def test_lists_votes_and_messages_agree_on_everybody(clean_database: None, world
         deciders = [Decider.of(db, who.person_id, now, others) for who in people for others in ((), makers)]
         for decider in deciders:
             awaited = {row.id for row in rows if decider.is_awaited(row, votes[row.id])}
-            selection = queue.waiting_for(db, decider.person_id, decider.makers).where("id <> %(about)s", about=about.id)
+            selection = waiting_list.waiting_for(db, decider.person_id, decider.makers).where("id <> %(about)s", about=about.id)
             assert {row.id for row in selection.select(db, "")} == awaited
-            owned = queue.owned(db, decider.person_id).where("id <> %(about)s", about=about.id).select(db, "")
+            owned = visible.owned(db, decider.person_id).where("id <> %(about)s", about=about.id).select(db, "")
             assert {row.id for row in owned} == {row.id for row in rows if decider.owns(row)}
         for row in rows:
             may = {who.person_id for who in people if _may_deny(locked, who, row)}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from flask import Response
 
 from api.door import errors
-from api.v1.approvals import queue
+from api.v1.approvals import visible
 from api.v1.approvals.requests import BulkDecision
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -64,7 +64,7 @@ def decide_all(
         for item in items:
             try:
                 approval = rows.get(item.approval_id)
-                if approval is None or approval.session_id not in sessions or not queue.may_see(db, principal, approval):
+                if approval is None or approval.session_id not in sessions or not visible.may_see(db, principal, approval):
                     raise NotFound("approval", item.approval_id)
                 if room and item.result == "allow":
                     require_whole(approval, room)

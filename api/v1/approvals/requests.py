@@ -35,15 +35,15 @@ class ApprovalList(Paged):
     expires_before: Moment | None = Field(None, alias="expires_at[lt]")
     order: Literal["asc", "desc"] = "asc"
     for_: Annotated[str, StringConstraints(pattern="^(me|user_[0-9A-Za-z]{1,100})$")] | None = Field(None, alias="for")
-    """The person whose queue is listed: `me`, or `user_...` with an API key. A queue has the pending approvals that wait for the
+    """The person whose waiting list is listed: `me`, or `user_...` with an API key. It has the pending approvals that wait for the
     person's vote, the oldest deadline first, each with its `queue_position`, which is null on pages that begin behind the
     first 100."""
 
     @field_validator("for_")
     @classmethod
-    def _in_queue_order(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _in_waiting_order(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value and (info.data.get("status", "pending") not in {None, "pending"} or info.data.get("order") == "desc"):
-            raise ValueError("a queue has pending approvals, the oldest deadline first: leave out status and order.")
+            raise ValueError("a waiting list has pending approvals, the oldest deadline first: leave out status and order.")
         return value
 
 

@@ -8,17 +8,17 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializeAsAny
 
 from api.door.requests import Sha256
-from api.door.responses import AgentId, ResponseModel, SessionId, Time
+from api.door.responses import AgentId, ResponseModel, SessionId, Time, with_fields_of
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import Escalated, Standing
 from api.v1.blocks import Result
 from api.v1.grants.responses import Grant
 from models.database.rows import Db
 from models.pure import policy
 from models.pure.json.canonical import canonical_text
 from models.pure.offer import Offer
+from models.pure.quorum import Escalation
 from models.session.approval import row as approval
-from models.session.approval.events import Requirements, requirements
+from models.session.approval.events import Requirements, Voting, requirements
 from models.session.approval.grant import rule_for
 from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId, EventId, GrantId
@@ -123,12 +123,46 @@ class Question(ResponseModel):
     on_timeout: Literal["deny", "end_run", "escalate", "allow"]
 
 
+class EscalatedLevel(ResponseModel):
+    """Who may decide at one level."""
+
+    approvers: list[list[str]]
+    timeout_seconds: float
+
+
+class Escalated(ResponseModel):
+    """The escalation of the approval: after each missed deadline, the people of the next level may decide."""
+
+    level: int
+    """The number of escalations so far."""
+    levels: list[EscalatedLevel]
+    then: Literal["deny", "end_run"]
+    """The effect of the last level's deadline."""
+
+    @classmethod
+    def of(cls, row: approval.Approval) -> "Escalated | None":
+        """Return the levels of an approval and its present level. None if the approval does not escalate."""
+        if row.escalation is None:
+            return None
+        escalation = Escalation.of(row.escalation)
+        levels = [
+            EscalatedLevel(approvers=[list(names) for names in quorum.approvers], timeout_seconds=seconds)
+            for quorum, seconds in zip(escalation.quorums, escalation.seconds, strict=True)
+        ]
+        return cls.from_row(escalation, level=row.level, levels=levels)
+
+
+@with_fields_of(Voting)
+class Standing(ResponseModel):
+    """Who may decide, and the votes so far."""
+
+
 class Approval(Standing, Question):
     """One question about one call."""
 
     escalation: Escalated | None = Field(examples=[None])
     queue_position: int | None = Field(examples=[None])
-    """The approval's place, from 1, in the queue of the person that the query `for` names. Null without `for`."""
+    """The approval's place, from 1, in the waiting list of the person that the query `for` names. Null without `for`."""
     remind_at: Time | None
     """The time of the reminder. Null if it was sent, or none is planned."""
     reminded_at: Time | None
@@ -164,8 +198,8 @@ class Approval(Standing, Question):
     ) -> Callable[[], Self]:
         """Return a function that returns an approval with the grant that its decision created and the votes that stand.
 
-        The function reads nothing, and masks the approval's texts. `position` is the approval's place in the queue that the request
-        names. `reveal` leaves secrets unmasked.
+        The function reads nothing, and masks the approval's texts. `position` is the approval's place in the waiting list that the
+        request names. `reveal` leaves secrets unmasked.
         """
         return partial(cls._shown, row, requirements(db, row), grant, votes, position=position, reveal=reveal)
 

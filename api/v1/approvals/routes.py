@@ -8,7 +8,7 @@ from api.door import auth
 from api.door.paging import MOST_COUNTED, Order, Selection, page
 from api.door.responses import Page
 from api.door.routes import reads, writes
-from api.v1.approvals import queue, responses
+from api.v1.approvals import responses, visible, waiting_list
 from api.v1.approvals.bulk import NoneDecided, decide_all
 from api.v1.approvals.requests import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from api.v1.grants.routes import grants_by_approval, would_release
@@ -34,22 +34,22 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Page[responses.Approval]]:
     """List the workspace's approvals, oldest first by default.
 
-    With `for`, list the queue of a person: the approvals that wait for the person's vote, the oldest deadline first. A person whose
-    role may read only their own approvals always gets their own queue.
+    With `for`, list the waiting list of a person: the approvals that wait for the person's vote, the oldest deadline first. A
+    person whose role may read only their own approvals always gets their own waiting list.
     """
     columns = ("status", "session_id", "agent_id", "tool", "kind")
     person = query.for_ or (None if "read" in principal.scopes else "me")
-    person_id = queue.person_of(principal, person) if person else None
+    person_id = waiting_list.person_of(principal, person) if person else None
     makers = principal.makers if person_id == principal.id else ()
-    own = queue.waiting_for(db, person_id, makers) if person_id else None
+    own = waiting_list.waiting_for(db, person_id, makers) if person_id else None
     selection = (own or Selection(Approval)).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
         selection = selection.where("expires_at < %(before)s", before=query.expires_before)
-    order = queue.OLDEST_DEADLINE if own else OLDEST if query.order == "asc" else OLDEST.reversed()
+    order = waiting_list.OLDEST_DEADLINE if own else OLDEST if query.order == "asc" else OLDEST.reversed()
     rows, after = page(db, selection, order, query.limit, query.page)
     first = None
     if own and rows:
-        earlier = queue.before(db, selection, rows[0]) if query.page else 0
+        earlier = waiting_list.before(db, selection, rows[0]) if query.page else 0
         first = 1 + earlier if earlier < MOST_COUNTED else None
     listed = _listed(db, rows, first)
     return lambda: Page[responses.Approval](data=listed(), next_page=after)
@@ -62,10 +62,10 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
     """
-    approval = queue.find(db, principal, approval_id)
+    approval = visible.find(db, principal, approval_id)
     if query.reveal:
         auth.require(principal, "reveal")
-        locked, approval = queue.lock_approval(db, principal, approval_id)
+        locked, approval = visible.lock_approval(db, principal, approval_id)
         locked.note("approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return _shown(db, approval, reveal=query.reveal)
 
@@ -77,7 +77,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 
     Idempotent: the same decision again gets the same response. A different decision is a 409, with the first decision as `winner`.
     """
-    locked, approval = queue.lock_approval(db, principal, approval_id)
+    locked, approval = visible.lock_approval(db, principal, approval_id)
     decisions.decide(locked, approval, body.decision())
     return _response(db, approval)
 
@@ -91,7 +91,9 @@ def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> respons
     """
     outcomes = decide_all(db, principal, body.decisions)
     approvals = zip(outcomes, _listed(db, [row for row, _ in outcomes])(), strict=True)
-    decided = [responses.BulkDecided(approval_id=row.id, outcome=outcome, approval=answer) for (row, outcome), answer in approvals]
+    decided = [
+        responses.BulkDecided(approval_id=row.id, outcome=outcome, approval=approval) for (row, outcome), approval in approvals
+    ]
     return responses.AllDecided(data=decided)
 
 
@@ -107,7 +109,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
-    locked, approval = queue.lock_approval(db, principal, approval_id)
+    locked, approval = visible.lock_approval(db, principal, approval_id)
     approval_deadline.extend(locked, approval, body.seconds)
     return _response(db, approval)
 
@@ -120,7 +122,7 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     The response names the covered calls, and the number of waiting calls that the grant would release. It is a 403 if
     the tool offers no such grant.
     """
-    approval = queue.find(db, principal, approval_id)
+    approval = visible.find(db, principal, approval_id)
     if not approval.traits.asks_to_run:
         raise Invalid("scope", "only an approval of the kind tool_call can create a grant; send a decision without scope.")
     offer = offer_now(db, db.get_one(Session, approval.session_id), approval)
@@ -141,7 +143,7 @@ def _response(db: Db, approval: Approval) -> responses.Approval:
 
 
 def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], responses.Approval]:
-    """Return a function that returns the answer for an approval, and reads nothing."""
+    """Return a function that returns the response for an approval, and reads nothing."""
     votes = Vote.of(db, [approval.id])[approval.id]
     return responses.Approval.read(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
 
@@ -149,7 +151,7 @@ def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], 
 def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Callable[[], list[responses.Approval]]:
     """Return a function that returns the responses for approvals, with their grants and votes, and reads nothing.
 
-    `first` is the first approval's place in a queue.
+    `first` is the first approval's place in a waiting list.
     """
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     shown = [

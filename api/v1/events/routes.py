@@ -10,7 +10,7 @@ from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
 from api.streams.hub import hub
 from api.streams.reader import Reader
 from api.streams.stream import HEADERS, Stream
-from api.v1.approvals import queue
+from api.v1.approvals import visible
 from api.v1.events import responses, revealing
 from api.v1.events.requests import EventList, EventsSend, EventStream, plain
 from models.audit.principal import Principal
@@ -38,7 +38,7 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> res
     """
     body.check()
     payloads = [plain(event) for event in body.events]
-    queue.check_session(db, principal, session_id)
+    visible.check_session(db, principal, session_id)
     locked = lock(db, session_id, principal)
     events = receive(locked, payloads)
     return responses.SentEvents.from_row(None, data=[event.shown(whole=runs_tools(principal)) for event in events])
@@ -52,7 +52,7 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Ca
     The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
     It needs the scope `reveal`, and is audited.
     """
-    queue.find_session(db, principal, session_id)
+    visible.find_session(db, principal, session_id)
     return listed(db, principal, query, session_id)
 
 
@@ -116,7 +116,7 @@ def opened(principal: Principal, session_id: str) -> Response:
 def _take_position(principal: Principal, reader: Reader) -> bool:
     """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
     with transaction(principal.workspace_id) as db:
-        session = queue.find_session(db, principal, reader.session_id)
+        session = visible.find_session(db, principal, reader.session_id)
         reader.seq = _position(db, session, principal)
         if reader.seq < session.last_seq:
             reader.look = True

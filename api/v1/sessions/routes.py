@@ -7,7 +7,7 @@ from api.door.requests import NoQuery, Nothing
 from api.door.routes import reads, writes
 from api.v1.agents import loosening
 from api.v1.agents.servers import check_servers
-from api.v1.approvals.queue import find_session
+from api.v1.approvals.visible import find_session
 from api.v1.events.requests import plain
 from api.v1.model import check_override
 from api.v1.policy.approvers import check_agent_approvers

@@ -8,7 +8,7 @@ from pydantic import Field
 from api.door.requests import Sha256
 from api.door.responses import ResponseModel, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.votes import Standing
+from api.v1.approvals.responses import Standing
 from models.database.rows import Db
 from models.pure.json.shortening import shortened
 from models.pure.masking import masked_paths
@@ -21,7 +21,7 @@ from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
 MOST_INPUT = 4000
-"""Most characters of a call's input in a session's answer. The approval, or the call's event, has the whole input."""
+"""Most characters of a call's input in a session's response. The approval, or the call's event, has the whole input."""
 _WITH_CLIENT = """
     WHERE status = 'with_client' AND turn_id = ANY(%(turns)s) ORDER BY deadline_from, position, id
 """

@@ -108,7 +108,7 @@ class ThreadStats(Stats):
 
 
 def _now(db: Db, row: session.Session) -> datetime:
-    """Return the time of the answer: the locked session's, else a time that is read once per transaction."""
+    """Return the time of the response: the locked session's, else a time that is read once per transaction."""
     if locked := Locked.of(db, row):
         return locked.now
     if "answered at" not in db.info:

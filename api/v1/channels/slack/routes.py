@@ -102,7 +102,7 @@ def _click(raw: bytes) -> Click | None:
 
 
 def _act(click: Click) -> None:
-    """Make the decision, or queue the reply that says why nothing was decided."""
+    """Make the decision, or store the reply that says why nothing was decided."""
     try:
         transact_in_time(click.button.workspace_id, partial(_decide, click=click))
     except Refusal as refusal:
@@ -148,7 +148,7 @@ def _person(db: Db, click: Click) -> PersonPrincipal:
 
 
 def _refuse(click: Click, refusal: Refusal) -> None:
-    """Queue the reply to a click that decided nothing. Hurries the edit of a message whose approval is no longer pending."""
+    """Store the reply to a click that decided nothing. Hurries the edit of a message whose approval is no longer pending."""
     with transaction(click.button.workspace_id) as db:
         approval = db.get(Approval, click.button.approval_id)
         if approval is None or approval.status != "pending":

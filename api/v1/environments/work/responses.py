@@ -57,7 +57,7 @@ class WorkPage(Page[Work]):
 
 
 class WorkStats(ResponseModel):
-    """The queue's length. `depth` counts queued work; `pending` counts work that was offered and is not acknowledged."""
+    """How much work waits. `depth` counts queued work; `pending` counts work that was offered and is not acknowledged."""
 
     type: Literal["work_queue_stats"]
     depth: int

@@ -69,7 +69,7 @@ def index(db: Db, _principal: Principal, query: Paged, environment_id: str) -> r
 @work.get("/stats")
 @reads(NoQuery, response=responses.WorkStats)
 def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> responses.WorkStats:
-    """Get the length of an environment's queue, and the age of its oldest work."""
+    """Get how much work of an environment waits, and the age of the oldest."""
     Environment.find(db, environment_id)
     [(depth, offered, since)] = db.rows(_STATS, environment=environment_id)
     return responses.WorkStats(type="work_queue_stats", depth=depth, pending=offered, oldest_queued_at=since)

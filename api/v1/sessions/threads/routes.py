@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from api.door import auth, parsing
 from api.door.requests import NoQuery, Nothing
 from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
-from api.v1.approvals import queue
+from api.v1.approvals import visible
 from api.v1.events import routes as events
 from api.v1.events.requests import EventList, EventStream
 from api.v1.events.responses import EventPage, StreamFrame
@@ -30,7 +30,7 @@ def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> r
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = responses.Thread.of(db, queue.find_session(db, principal, session_id))
+    thread = responses.Thread.of(db, visible.find_session(db, principal, session_id))
     is_listed = not query.statuses or thread.status in query.statuses
     return responses.ThreadPage(data=[thread] if is_listed else [], next_page=None)
 
@@ -75,7 +75,7 @@ def stream(session_id: str, thread_id: str) -> Response:
 
 
 def _find(db: Db, principal: Principal, session_id: str, thread_id: str) -> Session:
-    session = queue.find_session(db, principal, session_id)
+    session = visible.find_session(db, principal, session_id)
     _check(session, thread_id)
     return session
 

@@ -1,4 +1,4 @@
-"""The queue of the inbox: the approvals that a person sees, their order, and the next card."""
+"""The waiting list of the inbox: the approvals that a person sees, their order, and the next card."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,8 @@ from urllib.parse import quote
 from flask import request
 
 from api.door.paging import Count, Selection
-from api.v1.approvals import queue
+from api.v1.approvals.visible import sees_all
+from api.v1.approvals.waiting_list import OLDEST_DEADLINE, before, waiting_for
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
@@ -20,7 +21,7 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.workspace.agent import Agent
 
-ORDER = queue.OLDEST_DEADLINE
+ORDER = OLDEST_DEADLINE
 _CHOICES = 200
 _LOOKED_AT = 1000
 """Approvals whose values can be chosen: those with the earliest deadlines."""
@@ -37,7 +38,7 @@ def matching(
     A search looks at prompts and tools, which show no secrets.
     """
     if mine or "read" not in person.scopes:
-        selection = queue.waiting_for(db, person.person_id, person.makers)
+        selection = waiting_for(db, person.person_id, person.makers)
     else:
         selection = Selection(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
     names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
@@ -59,7 +60,7 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[An
     newest = session_ids[-_SESSIONS:]
     sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
     shown = Selection(Group)
-    if not queue.sees_all(person):
+    if not sees_all(person):
         shown = shown.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
     groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
@@ -93,7 +94,7 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence
 
 
 def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence[str] = ()) -> Approval | None:
-    """Return the first approval of the person's queue behind `after`, or else the first of all; None if nothing waits.
+    """Return the first approval of the person's waiting list behind `after`, or else the first of all; None if nothing waits.
 
     Approvals in `held`, which the page is about to decide, are skipped.
     """
@@ -115,11 +116,11 @@ def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decid
 
 
 def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[Count, Count] | None:
-    """Return the approval's place in the person's queue, from 1, and the queue's length; None outside the queue."""
+    """Return the approval's place in the person's waiting list, from 1, and the list's length; None outside the list."""
     if not decidable(db, person, [approval], Vote.of(db, [approval.id])):
         return None
-    mine = queue.waiting_for(db, person.person_id, person.makers)
-    return Count(queue.before(db, mine, approval) + 1), mine.count(db)
+    mine = waiting_for(db, person.person_id, person.makers)
+    return Count(before(db, mine, approval) + 1), mine.count(db)
 
 
 def look(db: Db, approval: Approval) -> dict[str, Any] | None:
