@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 from kombu.exceptions import OperationalError
 
+from models.settings import broker
 from models.settings.variables import environment_of
 
 
@@ -18,8 +19,8 @@ class Workers:
     def __init__(self, redis_url: str) -> None:
         from celery import Celery  # the import takes a third of a second, while the workers are starting
 
-        limits = {"socket_timeout": 5, "socket_connect_timeout": 5}
-        self._celery: Any = Celery(broker=redis_url, broker_transport_options=limits)
+        options = broker.options(socket_timeout=5, socket_connect_timeout=5)
+        self._celery: Any = Celery(broker=redis_url, broker_transport_options=options)
 
     def answer(self) -> bool:
         """True if the workers for turns, tools, sweeps and deliveries answer a ping within half a second."""

@@ -20,7 +20,7 @@ from kombu.utils import functional
 
 from models.database.roles import check_start
 from models.operate import garbage_collection
-from models.settings import settings
+from models.settings import broker, settings
 from models.settings.variables import refuse_needless
 from workers import liveness, log_lines
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
@@ -62,14 +62,14 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     task_publish_retry=False,
-    broker_transport_options={
+    broker_transport_options=broker.options(
         # A worker that stops gracefully returns the messages that it has not begun. After a kill, the dispatch sweep sends again.
-        "ack_emulation": False,
-        "socket_timeout": 10,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-        "health_check_interval": 10,
-    },
+        ack_emulation=False,
+        socket_timeout=10,
+        socket_connect_timeout=5,
+        socket_keepalive=True,
+        health_check_interval=10,
+    ),
     # Tool processes are replaced now and then. SIGTERM to the main process lets running tasks finish, while the supervisor waits;
     # SIGTERM to the pool's processes kills their calls (systemd: KillMode=mixed). The soft shutdown belongs to SIGQUIT.
     worker_max_tasks_per_child=1000,

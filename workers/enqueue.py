@@ -18,7 +18,7 @@ from kombu.exceptions import OperationalError
 from models.database import transactions
 from models.database.transactions import Hint, Outbox
 from models.pure.json.codec import encode
-from models.settings import settings
+from models.settings import broker, settings
 from workers.celery import app
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Publisher:
 
     def __init__(self) -> None:
         limit = settings().publish_seconds
-        self.redis = redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
+        self.redis = broker.client(limit)
         self.paused_until = 0.0
         self._first: queue.Queue[_Publication] = queue.Queue(_MOST_WAITING)
         self._later: queue.Queue[_Publication] = queue.Queue(_MOST_WAITING)
@@ -132,7 +132,7 @@ class Publisher:
     def _connect(self) -> None:
         """Prepare a connection for Celery's messages. kombu opens the connection for the first message."""
         limit = settings().publish_seconds
-        options = {"socket_timeout": limit, "socket_connect_timeout": limit}
+        options = broker.options(socket_timeout=limit, socket_connect_timeout=limit)
         self._producer = app.amqp.Producer(
             app.connection_for_write(settings().redis_url, transport_options=options), auto_declare=False
         )

@@ -21,7 +21,7 @@ from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
 from models.session.approval.row import Approval
 from models.session.row import Session
-from models.settings import settings
+from models.settings import broker, settings
 from models.workspace import key_lookup
 from workers.enqueue import channel
 
@@ -224,8 +224,7 @@ def _wake_readers(readers: list[Reader]) -> None:
 
 def connect() -> "redis.Redis":
     """Return a client of Redis whose calls wait at most `publish_seconds`."""
-    seconds = settings().publish_seconds
-    return redis.Redis.from_url(settings().redis_url, socket_timeout=seconds, socket_connect_timeout=seconds)
+    return broker.client(settings().publish_seconds)
 
 
 def _text(value: Any) -> str:

@@ -42,6 +42,10 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     database_owner_url: str = Field("", validation_alias="DATABASE_OWNER_URL")
     """Role `assent_owner`: migrations only."""
     redis_url: str = Field("redis://localhost:6379/0", validation_alias="REDIS_URL")
+    redis_master: str = "mymaster"
+    """The master's name at the Sentinels, if `redis_url` names Sentinels: see docs/deployment.md."""
+    redis_sentinel_auth: bool = False
+    """True if the Sentinels ask for the login of `redis_url`, too."""
     anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
     providers: Path | None = None
     """The registry of model providers, a JSON file: see docs/providers.md. Without it, Anthropic serves every model."""

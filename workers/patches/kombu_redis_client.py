@@ -1,7 +1,7 @@
-"""kombu's transport of Redis, which shows that the loop of its worker runs, and keeps one client per channel.
+"""kombu's transports of Redis and Redis Sentinel, which show that the loop of their worker runs, and keep one client per channel.
 
 kombu 5.7 makes a new `redis.Redis` for each command, which takes a third of the CPU of an empty task. No setting changes that.
-`tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then delete `Channel`.
+`tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then delete `KeepsClient`.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 from workers import liveness
 
 
-class Channel(redis.Channel):
+class KeepsClient(redis.Channel):
     """A channel that keeps its synchronous client."""
 
     kept_client: Any = None
@@ -27,10 +27,14 @@ class Channel(redis.Channel):
         yield client or self.kept_client
 
 
+class SentinelChannel(KeepsClient, redis.SentinelChannel):
+    """A channel to the master that the Sentinels name."""
+
+
 class Transport(redis.Transport):
     """Redis, with channels that keep their client. A worker's loop calls each of these methods: see `workers.liveness`."""
 
-    Channel = Channel
+    Channel = KeepsClient
 
     def establish_connection(self) -> Any:
         """Connect, in the loop that waits for Redis, or in another."""
@@ -48,6 +52,14 @@ class Transport(redis.Transport):
         loop.on_tick.add(liveness.alive)
 
 
+class SentinelTransport(Transport, redis.SentinelTransport):
+    """Redis Sentinel, in the same way."""
+
+    Channel = SentinelChannel
+
+
 TRANSPORT_ALIASES.update(
-    redis="workers.patches.kombu_redis_client:Transport", rediss="workers.patches.kombu_redis_client:Transport"
+    redis="workers.patches.kombu_redis_client:Transport",
+    rediss="workers.patches.kombu_redis_client:Transport",
+    sentinel="workers.patches.kombu_redis_client:SentinelTransport",
 )
