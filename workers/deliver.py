@@ -131,7 +131,7 @@ def _claim(db: Db, due: DueDelivery | None, slot: ExitStack, ends: Ends) -> tupl
     delivery, endpoint, _, is_probe = due
     now, organization_id = clock.now(db), Organization.id_of(db)
     try:
-        return delivery, signed_request(delivery, endpoint.url, endpoint.secrets(now), organization_id, now, is_probe=is_probe)
+        return delivery, signed_request(delivery, endpoint, organization_id, now, is_probe=is_probe)
     except Undecryptable as error:
         problem = f"The signing secret cannot be read. {error}"
     except Exception as error:  # noqa: BLE001 - whatever the row holds, the attempt ends
@@ -142,11 +142,11 @@ def _claim(db: Db, due: DueDelivery | None, slot: ExitStack, ends: Ends) -> tupl
 
 
 def signed_request(
-    delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime, *, is_probe: bool
+    delivery: Delivery, endpoint: Endpoint, organization_id: str, now: datetime, *, is_probe: bool
 ) -> DeliveryRequest:
-    """Return the request of an attempt, signed by Standard Webhooks with each of the secrets. `now` is the database's time."""
+    """Return the request of an attempt, signed by Standard Webhooks with each of the endpoint's secrets at `now`."""
     payload = delivery.payload(organization_id)
-    signatures = [Webhook(secret).sign(delivery.event_id, now, payload) for secret in secrets]
+    signatures = [Webhook(secret).sign(delivery.event_id, now, payload) for secret in endpoint.secrets(now)]
     headers = {
         "content-type": "application/json",
         "user-agent": "Assent-Webhooks",
@@ -154,7 +154,7 @@ def signed_request(
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(signatures),
     }
-    return DeliveryRequest(url, payload, headers, is_probe)
+    return DeliveryRequest(endpoint.url, payload, headers, is_probe)
 
 
 async def _post(request: DeliveryRequest) -> tuple[int | None, str | None]:

@@ -101,7 +101,8 @@ def event(locked: Locked, message: ToolMessage, field: str) -> dict[str, Any]:
             "Send the messages again without it; then you are asked about the new input.",
             {"input_sha256": approval.runs},
         )
-    _check(session, approval, message, answer, shown, field)
+    _check_certain(message, answer, f"{field}.content")
+    _check_same(session, approval, answer, shown, f"{field}.content")
     edit = answer.arguments if answer.arguments is None or not _equal(answer.arguments, shown) else None
     decision = Decision(
         result=answer.result,
@@ -135,17 +136,18 @@ def _answer(content: TextContent | dict[str, Any], field: str) -> ApprovalAnswer
         raise Invalid(f"{field}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
 
 
-def _check(
-    session: Session, approval: Approval, message: ToolMessage, answer: ApprovalAnswer, shown: dict[str, Any] | None, field: str
-) -> None:
-    """Raise Invalid if the answer says nothing certain, or names another call than the one that it answers."""
-    content = f"{field}.content"
+def _check_certain(message: ToolMessage, answer: ApprovalAnswer, content: str) -> None:
+    """Raise Invalid if the answer says nothing certain, or is sent for another call."""
     if answer.result is None or (answer.decision is not None and answer.approved is not None):
         raise Invalid(f"{content}.decision", f"must be approve or deny, said once, as in {_EXAMPLE}.")
     if answer.result == "allow" and answer.message:
         raise Invalid(f"{content}.message", "is the reason of a denial; leave it out with approve.")
     if answer.tool_call_id not in {None, message.tool_call_id}:
         raise Invalid(f"{content}.tool_call_id", f"differs from the message's, {message.tool_call_id!r}; send one call's answer.")
+
+
+def _check_same(session: Session, approval: Approval, answer: ApprovalAnswer, shown: dict[str, Any] | None, content: str) -> None:
+    """Raise Invalid if the answer repeats facts of the call, and they are of another call than the one that it answers."""
     if answer.agent_id not in {None, session.agent_id, MODEL + session.agent_id}:
         raise Invalid(f"{content}.agentId", f"the call is of agent {session.agent_id}; leave it out, or name that agent.")
     if answer.tool_name not in {None, approval.tool}:

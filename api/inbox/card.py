@@ -116,7 +116,7 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     """Return the values of `matter.html`: the question and its evidence. `seen`: as `waiting_list.seen` returns it."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
-    shown = responses.Approval.of(db, approval, _grant(db, approval, clock.now(db)), reveal=revealed)
+    shown = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
     agent, offer = agent_name(db, session), offer_now(db, session, approval)
     return {
         "approval": approval,

@@ -5,6 +5,7 @@ That channel follows the default until the person changes the channel.
 """
 
 import secrets
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +31,24 @@ MOST_OF_PERSON = 10
 MOST_OF_WORKSPACE = 50
 SETTINGS = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone")
 """The fields that a default copies to the channels that follow it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewChannel:
+    """What somebody asks for in a new channel. The fields are columns of `Channel`."""
+
+    kind: str
+    address: str
+    secret: str | None = None
+    """In plain text. The row holds it encrypted."""
+    person_id: str | None = None
+    for_everyone: bool = False
+    name: str | None = None
+    about: str | None = None
+    timing: str | None = None
+    quiet_from: str | None = None
+    quiet_until: str | None = None
+    time_zone: str | None = None
 
 
 class Channel(Base):
@@ -81,67 +100,43 @@ class Channel(Base):
     )
 
     @classmethod
-    def create(
-        cls,
-        db: Db,
-        by: Principal,
-        *,
-        kind: str,
-        address: str,
-        secret: str | None = None,
-        person_id: str | None = None,
-        for_everyone: bool = False,
-        **settings: Any,
-    ) -> "Channel":
-        """Insert and return an enabled channel. `settings` are values of `SETTINGS`.
+    def create(cls, db: Db, by: Principal, new: NewChannel) -> "Channel":
+        """Insert and return an enabled channel.
 
-        `secret` is stored encrypted. A mail channel gets a token for unsubscribing instead. Raises Invalid, and Conflict for too
-        many channels or a second default.
+        A mail channel gets a token for unsubscribing. Raises Invalid, and Conflict for too many channels or a second default.
         """
-        _check_count(db, person_id)
-        now = clock.now(db)
-        row = cls.new(db.workspace_id, now, kind=kind, address=address, secret=secret, person_id=person_id, **settings)
-        row.for_everyone = for_everyone
+        _check_count(db, new.person_id)
+        row = cls.new(db.workspace_id, clock.now(db), new)
         row.check()
-        if for_everyone and db.value("SELECT EXISTS (SELECT FROM channel WHERE for_everyone)"):
+        if row.for_everyone and db.value("SELECT EXISTS (SELECT FROM channel WHERE for_everyone)"):
             raise Conflict("This workspace has a default for everyone: change it, or delete it first.")
         db.insert(row)
-        facts = {"kind": kind, "address": Text(address), "person": person_id, "for_everyone": for_everyone}
+        facts = {"kind": row.kind, "address": Text(row.address), "person": row.person_id, "for_everyone": row.for_everyone}
         acts.record(db, by, "channel.created", row.id, facts)
         return row
 
     @classmethod
-    def new(
-        cls,
-        workspace_id: str,
-        now: datetime,
-        *,
-        kind: str,
-        address: str,
-        secret: str | None = None,
-        person_id: str | None = None,
-        **settings: Any,
-    ) -> "Channel":
+    def new(cls, workspace_id: str, now: datetime, new: NewChannel) -> "Channel":
         """Return an enabled channel without inserting a row."""
         channel_id = ids.new("chan")
-        token = secrets.token_urlsafe(24) if kind == "mail" else None
-        text = token or secret
+        token = secrets.token_urlsafe(24) if new.kind == "mail" else None
+        text = token or new.secret
         return cls(
             id=channel_id,
             workspace_id=workspace_id,
-            person_id=person_id,
-            for_everyone=False,
+            person_id=new.person_id,
+            for_everyone=new.for_everyone,
             follows_default=False,
-            kind=kind,
-            name=settings.get("name") or "",
-            address=address,
+            kind=new.kind,
+            name=new.name or "",
+            address=new.address,
             secret=encryption.encrypt("deliver", text, channel_id) if text else None,
             token_sha256=sha256(token) if token else None,
-            about=settings.get("about") or "all",
-            timing=settings.get("timing") or "at_once",
-            quiet_from=settings.get("quiet_from"),
-            quiet_until=settings.get("quiet_until"),
-            time_zone=settings.get("time_zone") or "UTC",
+            about=new.about or "all",
+            timing=new.timing or "at_once",
+            quiet_from=new.quiet_from,
+            quiet_until=new.quiet_until,
+            time_zone=new.time_zone or "UTC",
             state="enabled",
             disabled_reason="",
             error="",

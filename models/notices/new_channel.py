@@ -1,12 +1,14 @@
 """New channels: who may have which kind, and where each of them leads."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.notices.services import service_of
 from models.people.person import Person, normalized
 from models.people.principal import PersonPrincipal
@@ -17,11 +19,22 @@ _CONVERSATION = re.compile(r"[CG][A-Z0-9]{5,30}")
 _OPERATOR_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 
 
-def add_own(db: Db, person_id: str, by: Principal, *, kind: str, address: str = "", url: str = "", **options: Any) -> Channel:
-    """Give a person a channel: mail to their own address, their own Slack user, or a service.
+@dataclass(frozen=True)
+class Destination:
+    """Where somebody wants a channel to lead."""
+
+    kind: str
+    address: str = ""
+    url: str = ""
+    """The secret address of a service, for the kind apprise."""
+
+
+def add_own(db: Db, person_id: str, by: Principal, to: Destination, options: Mapping[str, Any]) -> Channel:
+    """Give a person a channel: mail to their own address, their own Slack user, or a service. `options` are values of `SETTINGS`.
 
     Raises Invalid, Conflict; Forbidden for a service in a sign-in with a limit.
     """
+    kind, address = to.kind, to.address
     if kind == "mail":
         address = _no_address(address, "mail goes to the person's own address") or db.get_one(Person, person_id).email
         _need_mail()
@@ -31,14 +44,13 @@ def add_own(db: Db, person_id: str, by: Principal, *, kind: str, address: str = 
         raise Invalid("kind", "the operator's URLs are for channels of the workspace; use mail, slack or apprise.")
     elif isinstance(by, PersonPrincipal):
         by.check_unlimited()
-    address, secret = _destination(kind, address, url)
-    return Channel.create(db, by, person_id=person_id, kind=kind, address=address, secret=secret, **options)
+    address, secret = _parts(replace(to, address=address))
+    return Channel.create(db, by, NewChannel(person_id=person_id, kind=kind, address=address, secret=secret, **options))
 
 
-def add_of_workspace(
-    db: Db, by: Principal, *, kind: str, address: str = "", url: str = "", for_everyone: bool = False, **options: Any
-) -> Channel:
+def add_of_workspace(db: Db, by: Principal, to: Destination, options: Mapping[str, Any], *, for_everyone: bool = False) -> Channel:
     """Give the workspace a channel, or the default by mail for everyone without a channel. Raises Invalid, Conflict."""
+    kind, address = to.kind, to.address
     if for_everyone and kind != "mail":
         raise Invalid("for_everyone", "the default is mail to each person's own address: use the kind mail.")
     if kind == "mail":
@@ -50,8 +62,8 @@ def add_of_workspace(
         )
     elif kind == "operator" and not _OPERATOR_NAME.fullmatch(address):
         raise Invalid("address", "must be a name in the operator's ASSENT_NOTIFICATION_URLS, such as ops.")
-    address, secret = _destination(kind, address, url)
-    return Channel.create(db, by, kind=kind, for_everyone=for_everyone, address=address, secret=secret, **options)
+    address, secret = _parts(replace(to, address=address))
+    return Channel.create(db, by, NewChannel(for_everyone=for_everyone, kind=kind, address=address, secret=secret, **options))
 
 
 def slack_address(db: Db, person_id: str, address: str = "") -> str:
@@ -64,15 +76,15 @@ def slack_address(db: Db, person_id: str, address: str = "") -> str:
     return address or linked[0]
 
 
-def _destination(kind: str, address: str, url: str) -> tuple[str, str | None]:
+def _parts(to: Destination) -> tuple[str, str | None]:
     """Return the public and the secret part of where a channel leads. Raises Invalid."""
-    if kind != "apprise":
-        if url:
+    if to.kind != "apprise":
+        if to.url:
             raise Invalid("url", "is for the kind apprise; leave it out.")
-        return address, None
-    _no_address(address, "url says where a channel of the kind apprise leads")
+        return to.address, None
+    _no_address(to.address, "url says where a channel of the kind apprise leads")
     try:
-        return service_of(url).name, url
+        return service_of(to.url).name, to.url
     except ValueError as error:
         raise Invalid("url", str(error)) from None
 

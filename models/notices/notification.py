@@ -1,7 +1,7 @@
 """Notifications: one message per approval and channel. The message is sent with the question, and edited or followed up later."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -15,6 +15,7 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Conflict
 from models.notices.channel import Channel
+from models.outbox.approval_change import ApprovalChange
 from models.pure.backoff import backoff
 
 ATTEMPTS = 12
@@ -78,27 +79,16 @@ class Notification(Leased, Base):
         return db.find(cls, "WHERE approval_id = %(id)s ORDER BY id FOR NO KEY UPDATE", id=approval_id)
 
     @classmethod
-    def new(
-        cls,
-        workspace_id: str,
-        session_id: str,
-        approval_id: str,
-        channel_id: str,
-        *,
-        stage: str,
-        seq: int,
-        due_at: datetime,
-        now: datetime,
-    ) -> dict[str, Any]:
-        """Return the row of a queued notification, for `Db.insert_many`."""
+    def of_change(cls, change: ApprovalChange, channel: Channel, due_at: datetime, now: datetime) -> dict[str, Any]:
+        """Return the row of a queued notification that tells of a change, for `Db.insert_many`."""
         return {
             "id": ids.new("ntfn"),
-            "workspace_id": workspace_id,
-            "session_id": session_id,
-            "approval_id": approval_id,
-            "channel_id": channel_id,
-            "stage": stage,
-            "seq": seq,
+            "workspace_id": change.workspace_id,
+            "session_id": change.session_id,
+            "approval_id": change.approval_id,
+            "channel_id": channel.id,
+            "stage": change.stage,
+            "seq": change.seq,
             "status": "queued",
             "fence": 0,
             "attempt": 0,
@@ -151,13 +141,13 @@ class Notification(Leased, Base):
         return Hint("deliver.notify", (notification_id, workspace_id))
 
     @classmethod
-    def due(cls, db: Db, notification_id: str) -> "tuple[Notification, Channel, datetime] | None":
-        """Return the notification, locked, with its channel and the time. None if it is not queued or not due."""
+    def due(cls, db: Db, notification_id: str) -> "DueNotification | None":
+        """Return the notification, locked. None if it is not queued or not due."""
         row = db.first(cls, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=notification_id)
         if row is None:
             return None
         channel, now = Channel.find(db, row.channel_id), clock.now(db)
-        return (row, channel, now) if row.due_at <= now else None
+        return DueNotification(row, channel, now) if row.due_at <= now else None
 
     def follow(self, db: Db, stage: str, seq: int, due_at: datetime, now: datetime) -> bool:
         """Have the message tell a later stage. Returns True if the message waits for a worker now. Ignores an earlier stage."""
@@ -235,3 +225,11 @@ class Notification(Leased, Base):
         now = clock.now(db)
         if self.is_lapsed(now):
             self.fail(db, "The worker died.")
+
+
+class DueNotification(NamedTuple):
+    """A notification to send at `now`, and its channel."""
+
+    notification: Notification
+    channel: Channel
+    now: datetime

@@ -7,9 +7,9 @@ from typing import NamedTuple, cast
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.notices.channel import SETTINGS, Channel
+from models.notices.channel import SETTINGS, Channel, NewChannel
 from models.notices.notice import ALONE, Notice, Stage
-from models.notices.notification import Notification, Receipt
+from models.notices.notification import DueNotification, Notification, Receipt
 from models.notices.texts import delegation_notice, notice, test_notice
 from models.outbox.approval_change import ApprovalChange
 from models.people.delegation import DECIDING_ROLES, Delegation, Right, rights_of_each
@@ -82,7 +82,7 @@ def prepare(db: Db, notification_id: str, task: str | None = None) -> Message | 
         return _prepare_alone(db, row, channel, now, task)
     approval = db.get(Approval, row.approval_id)
     stage = cast("Stage", row.stage if approval is not None and approval.status == "pending" else "decided")
-    if _is_needless(db, row, channel, approval, stage, now):
+    if _is_needless(db, due, approval, stage):
         row.cancel(db, now)
         return None
     is_silent = stage == "decided" and (channel.kind in _EDITED_IN_PLACE or channel.has_incidents)
@@ -141,8 +141,7 @@ def _add(db: Db, channels: list[Channel], approval: Approval, change: ApprovalCh
     rows = []
     for channel in channels:
         due_at = later if channel.kind == "mail" else now
-        about = (change.workspace_id, change.session_id, change.approval_id, channel.id)
-        rows.append(Notification.new(*about, stage=change.stage, seq=change.seq, due_at=due_at, now=now))
+        rows.append(Notification.of_change(change, channel, due_at, now))
         if due_at <= now:
             outbox(db).hints.append(Notification.hint_of(rows[-1]["id"], change.workspace_id))
     db.insert_many(Notification, rows)
@@ -171,7 +170,7 @@ def give_default(db: Db, now: datetime) -> None:
     people = [person_id for (person_id,) in db.rows(_WITHOUT_CHANNEL, **values)]
     settings = {name: getattr(default, name) for name in SETTINGS}
     for person in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=people):
-        row = Channel.new(db.workspace_id, now, kind="mail", address=person.email, person_id=person.id, **settings)
+        row = Channel.new(db.workspace_id, now, NewChannel(kind="mail", address=person.email, person_id=person.id, **settings))
         row.follows_default = True
         db.insert(row)
 
@@ -192,11 +191,12 @@ def _voters(db: Db, approval: Approval) -> set[str]:
     return {vote.person_id for vote in Vote.of_approval(db, approval.id)}
 
 
-def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage, now: datetime) -> bool:
+def _is_needless(db: Db, due: DueNotification, approval: Approval | None, stage: Stage) -> bool:
     """True if the channel is off, the person lost access or has voted, or the approval ended before anything was sent.
 
     An incident is resolved also after its person lost access: PagerDuty gets the approval's id and nothing else.
     """
+    row, channel, now = due
     if channel.state != "enabled" or (stage == "decided" and row.receipt is None):
         return True
     if stage != "decided" and approval is not None and overdue(db, [approval], now):

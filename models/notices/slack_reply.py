@@ -3,6 +3,7 @@
 A lost hint loses the reply, which changes nothing: the Slack user clicks again.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -15,6 +16,15 @@ from models.database.transactions import Hint, outbox
 
 _OLD = "DELETE FROM slack_reply WHERE created_at < assent_now() - interval '1 hour'"
 _TAKE = "DELETE FROM slack_reply WHERE id = %(id)s RETURNING conversation_id, slack_id, slack_user_id, text, offers_link"
+
+
+@dataclass(frozen=True)
+class Clicker:
+    """Who clicked, and in which conversation. The fields are columns of `SlackReply`."""
+
+    conversation_id: str
+    slack_id: str
+    slack_user_id: str
 
 
 class SlackReply(Base):
@@ -37,15 +47,15 @@ class SlackReply(Base):
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
-    def put(cls, db: Db, *, conversation_id: str, slack_id: str, slack_user_id: str, text: str, offers_link: bool = False) -> None:
+    def put(cls, db: Db, to: Clicker, text: str, *, offers_link: bool = False) -> None:
         """Insert a reply, and have `deliver` send it after the commit. Deletes replies that were not sent within an hour."""
         db.write(_OLD)
         row = cls(
             id=ids.new("slrp"),
             workspace_id=db.workspace_id,
-            conversation_id=conversation_id,
-            slack_id=slack_id,
-            slack_user_id=slack_user_id,
+            conversation_id=to.conversation_id,
+            slack_id=to.slack_id,
+            slack_user_id=to.slack_user_id,
             text=text,
             offers_link=offers_link,
             created_at=clock.now(db),

@@ -11,7 +11,7 @@ from rows.stage import Stage
 
 from models.database import encryption
 from models.database.transactions import transaction
-from models.notices.channel import MOST_OF_PERSON, Channel
+from models.notices.channel import MOST_OF_PERSON, Channel, NewChannel
 from models.people.slack_user import SlackUser
 
 TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
@@ -131,7 +131,7 @@ def test_the_link_in_a_mail_disables_one_channel_and_opening_it_changes_nothing(
     anna = member(stage)
     with transaction(stage.workspace_id) as db:
         make = {"kind": "mail", "address": anna.email, "person_id": anna.person_id}
-        row, other = (Channel.create(db, anna.principal, **make) for _ in range(2))
+        row, other = (Channel.create(db, anna.principal, NewChannel(**make)) for _ in range(2))
         token = encryption.decrypt("deliver", str(row.secret), row.id)
     link = f"/unsubscribe/{stage.workspace_id}/{row.id}/{token}"
     with Visitor(mailing, headers={"origin": "null"}) as browser:

@@ -18,7 +18,7 @@ from rows.tasks import claim_delivery
 from models.database.transactions import transaction
 from models.flow.run.turns import queued_turn
 from models.notices import recipients as notifying
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.notices.notification import Notification
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint, NewEndpoint
@@ -74,7 +74,7 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
             db, stage.principal, NewEndpoint(url="https://example.com", enabled_events=["session.created"])
         )
         assert claim_delivery(db, Delivery.test(db, endpoint, "session.created").id, task="a-lost-delivery deliver@gone")
-        channel = Channel.create(db, stage.principal, person_id=None, kind="operator", address="ops")
+        channel = Channel.create(db, stage.principal, NewChannel(person_id=None, kind="operator", address="ops"))
         assert notifying.prepare(db, Notification.test(db, channel).id, "a-lost-notification deliver@gone")
     clock.advance(100_000)
     events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)

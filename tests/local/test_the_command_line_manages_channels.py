@@ -17,7 +17,7 @@ from rows.stage import Stage
 from api.cli.main import main
 from models.database import encryption
 from models.database.transactions import transaction
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.settings import settings
 
@@ -77,7 +77,7 @@ def test_secrets_are_rotated_with_the_keys_of_a_folder(stage: Stage, tmp_path: P
     with transaction(stage.workspace_id) as db:
         about = {"url": "https://example.com", "name": "", "description": ""}
         endpoint, secret = Endpoint.create(db, stage.principal, NewEndpoint(enabled_events=[], **about))
-        row = Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
+        row = Channel.create(db, stage.principal, NewChannel(kind="apprise", address="Telegram", secret=TELEGRAM))
     printed = CliRunner().invoke(main, ["secrets", "keys", "deliver"], catch_exceptions=False).output
     names = dict(line.split("=", 1) for line in printed.splitlines())
     new = names["ASSENT_DELIVER_PRIVATE_KEYS"]

@@ -7,7 +7,7 @@ from rows.stage import Stage
 from rows.tasks import work
 
 from models.database.transactions import transaction
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.notices.notification import Notification
 from models.outbox.approval_change import ApprovalChange
 from workers import notifying
@@ -20,7 +20,7 @@ def channel(stage: Stage, who: Somebody | None = None, **settings: Any) -> Chann
     """A channel of a person or, without one, of the workspace: by the operator's URL unless it says otherwise."""
     with transaction(stage.workspace_id) as db:
         person_id = who.person_id if who else None
-        return Channel.create(db, stage.principal, person_id=person_id, **(OPERATOR | settings))
+        return Channel.create(db, stage.principal, NewChannel(person_id=person_id, **(OPERATOR | settings)))
 
 
 def mail_channel(stage: Stage, who: Somebody, **settings: Any) -> Channel:

@@ -27,6 +27,7 @@ from workers import notifying, sweeps
 
 KEY = "i" * 32
 URL = f"pagerduty://{KEY}@{'a' * 20}"
+TO_PAGERDUTY = channels.Destination("apprise", url=URL)
 
 
 class PagerDuty:
@@ -66,8 +67,8 @@ def service(stage: Stage, who: Somebody | None = None) -> Channel:
     """A channel that leads to PagerDuty by the URL that a person may choose."""
     with transaction(stage.workspace_id) as db:
         if who:
-            return channels.add_own(db, who.person_id, who.principal, kind="apprise", url=URL)
-        return channels.add_of_workspace(db, stage.principal, kind="apprise", url=URL)
+            return channels.add_own(db, who.person_id, who.principal, TO_PAGERDUTY, {})
+        return channels.add_of_workspace(db, stage.principal, TO_PAGERDUTY, {})
 
 
 def expire(stage: Stage, approval: Approval, clock: Clock) -> None:

@@ -19,7 +19,7 @@ from models.flow.begin import sessions
 from models.flow.decide.deadlines import remind_due
 from models.notices import delegating
 from models.notices import recipients as verbs
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.notices.notification import ATTEMPTS, Notification
 from models.notices.texts import MOST_EVIDENCE
 from models.operate import queued
@@ -324,8 +324,8 @@ def test_secrets_and_hidden_characters_stay_out_of_messages(stage: Stage, ops: R
 def test_everyone_without_a_channel_gets_the_default(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
     anna, bert, _viewer = member(stage), member(stage), member(stage, "viewer")
     with transaction(stage.workspace_id) as db:
-        default = Channel.create(db, stage.principal, kind="mail", address="", for_everyone=True)
-        own = Channel.create(db, stage.principal, kind="mail", address=bert.email, person_id=bert.person_id)
+        default = Channel.create(db, stage.principal, NewChannel(kind="mail", address="", for_everyone=True))
+        own = Channel.create(db, stage.principal, NewChannel(kind="mail", address=bert.email, person_id=bert.person_id))
         own.change(db, bert.principal, {"state": "disabled"})
     ask(stage, stage.session())
     notify(stage)

@@ -7,7 +7,7 @@ from rows.stage import Stage
 from models.database import encryption
 from models.database.transactions import transaction
 from models.errors import Conflict
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.operate import rotation
 from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.schema import TABLES
@@ -68,7 +68,7 @@ def test_another_key_does_not_decrypt(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_public_key_no_secret_is_stored(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, "")
     with pytest.raises(Conflict, match="ASSENT_DELIVER_PUBLIC_KEY is not set"), transaction(stage.workspace_id) as db:
-        Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
+        Channel.create(db, stage.principal, NewChannel(kind="apprise", address="Telegram", secret=TELEGRAM))
 
 
 @pytest.mark.parametrize("key", ["short", "AAAA", "A" * 44, "not base64 at all!"])
@@ -85,8 +85,10 @@ def test_a_rotation_encrypts_every_secret_anew_and_can_be_repeated(stage: Stage,
     use(monkeypatch, old_public, old)
     with transaction(stage.workspace_id) as db:
         endpoint, secret = Endpoint.create(db, stage.principal, NewEndpoint(url="https://example.com", enabled_events=[]))
-        rows = [Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM) for _ in range(5)]
-        Channel.create(db, stage.principal, kind="slack", address="C012AB3CD")
+        rows = [
+            Channel.create(db, stage.principal, NewChannel(kind="apprise", address="Telegram", secret=TELEGRAM)) for _ in range(5)
+        ]
+        Channel.create(db, stage.principal, NewChannel(kind="slack", address="C012AB3CD"))
     with transaction(stage.workspace_id) as db:
         newer = db.get_one(Endpoint, endpoint.id, lock=True).regenerate_secret(db, stage.principal)
     use(monkeypatch, new_public, new, old)
@@ -102,7 +104,7 @@ def test_a_rotation_encrypts_every_secret_anew_and_can_be_repeated(stage: Stage,
 
 def test_a_rotation_leaves_secrets_that_it_cannot_decrypt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     with transaction(stage.workspace_id) as db:
-        row = Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
+        row = Channel.create(db, stage.principal, NewChannel(kind="apprise", address="Telegram", secret=TELEGRAM))
     private, public = encryption.new_keys()
     with monkeypatch.context() as patch:
         use(patch, public, private)

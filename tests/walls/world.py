@@ -19,11 +19,12 @@ from models.database import failure, ids
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow.spend import limits
-from models.notices.channel import Channel
+from models.notices.channel import Channel, NewChannel
 from models.notices.link import issue
 from models.notices.notification import Notification
-from models.notices.slack_reply import SlackReply
+from models.notices.slack_reply import Clicker, SlackReply
 from models.outbox import removal
+from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.people.delegation import Delegation, Terms
@@ -108,7 +109,7 @@ class World:
             self.ids["slack_user_id"] = slack_user.id
             SlackUser.link(db, str(SlackUser.new_link(db, slack_user.id)), by)
             Identity.add(db, "https://issuer.example", by.person_id, by.person_id)
-            SlackReply.put(db, conversation_id="C0ROOM", slack_id="U0ANNA", slack_user_id=slack_user.id, text="No.")
+            SlackReply.put(db, Clicker("C0ROOM", "U0ANNA", slack_user.id), "No.")
             self.ids["invite_id"] = Invitation.create(db, Invitee(f"{self.workspace_id}@example.com", "viewer"), by=by)[0].id
 
     def _webhooks(self) -> None:
@@ -127,20 +128,12 @@ class World:
     def _channels(self) -> None:
         """A channel, a notification, and a change that waits for its notifications."""
         with transaction(self.workspace_id) as db:
-            channel = Channel.create(db, self.stage.principal, kind="mail", address="ops@example.com")
+            channel = Channel.create(db, self.stage.principal, NewChannel(kind="mail", address="ops@example.com"))
             self.ids["channel_id"] = channel.id
             now = channel.created_at
-            row = Notification.new(
-                self.workspace_id,
-                self.session_id,
-                self.ids["approval_id"],
-                channel.id,
-                stage="requested",
-                seq=1,
-                due_at=now,
-                now=now,
-            )
-            db.insert_many(Notification, [row])
+            about = {"workspace_id": self.workspace_id, "session_id": self.session_id, "approval_id": self.ids["approval_id"]}
+            change = ApprovalChange(id="unused", **about, stage="requested", seq=1)
+            db.insert_many(Notification, [Notification.of_change(change, channel, now, now)])
             Notification.test(db, channel)
         session_id = self.stage.session(approval={"approvers": [f"user:{self.anna.person_id}"]})
         self.stage.message(session_id)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -157,6 +158,21 @@ class Standing(ResponseModel):
     """Who may decide, and the votes so far."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What a response tells about an approval beside its row."""
+
+    grant: Grant | None = None
+    """The grant that the decision created."""
+    votes: Sequence[Vote] = ()
+    """The votes that stand."""
+    position: int | None = None
+    """The approval's place in the waiting list that the request names."""
+
+
+NOTHING_BESIDE = Beside()
+
+
 class Approval(Standing, Question):
     """One question about one call."""
 
@@ -179,41 +195,20 @@ class Approval(Standing, Question):
     """The grant that the decision created."""
 
     @classmethod
-    def of(
-        cls, db: Db, row: approval.Approval, grant: Grant | None = None, votes: Sequence[Vote] = (), *, reveal: bool = False
-    ) -> Self:
+    def of(cls, db: Db, row: approval.Approval, beside: Beside = NOTHING_BESIDE, *, reveal: bool = False) -> Self:
         """Return an approval as `read` does, at once."""
-        return cls.read(db, row, grant, votes, reveal=reveal)()
+        return cls.read(db, row, beside, reveal=reveal)()
 
     @classmethod
-    def read(
-        cls,
-        db: Db,
-        row: approval.Approval,
-        grant: Grant | None = None,
-        votes: Sequence[Vote] = (),
-        *,
-        position: int | None = None,
-        reveal: bool = False,
-    ) -> Callable[[], Self]:
-        """Return a function that returns an approval with the grant that its decision created and the votes that stand.
+    def read(cls, db: Db, row: approval.Approval, beside: Beside = NOTHING_BESIDE, *, reveal: bool = False) -> Callable[[], Self]:
+        """Return a function that returns an approval, with what stands beside it.
 
-        The function reads nothing, and masks the approval's texts. `position` is the approval's place in the waiting list that the
-        request names. `reveal` leaves secrets unmasked.
+        The function reads nothing, and masks the approval's texts. `reveal` leaves secrets unmasked.
         """
-        return partial(cls._shown, row, requirements(db, row), grant, votes, position=position, reveal=reveal)
+        return partial(cls._shown, row, requirements(db, row), beside, reveal=reveal)
 
     @classmethod
-    def _shown(
-        cls,
-        row: approval.Approval,
-        required: Requirements,
-        grant: Grant | None,
-        votes: Sequence[Vote],
-        *,
-        position: int | None,
-        reveal: bool,
-    ) -> Self:
+    def _shown(cls, row: approval.Approval, required: Requirements, beside: Beside, *, reveal: bool) -> Self:
         masked = row.masked
         hidden = masked.paths and not reveal
         return cls.from_row(
@@ -227,12 +222,12 @@ class Approval(Standing, Question):
             attempt=row.attempt_told if reveal else row.shown("attempt_told"),
             covers=Covers.of(row, row.offer),
             **required,
-            votes=[vote.summary for vote in votes],
+            votes=[vote.summary for vote in beside.votes],
             escalation=Escalated.of(row),
-            queue_position=position,
+            queue_position=beside.position,
             decision=row.decision if reveal else row.shown("decision"),
             decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
-            grant=grant,
+            grant=beside.grant,
         )
 
 

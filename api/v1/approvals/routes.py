@@ -144,8 +144,8 @@ def _response(db: Db, approval: Approval) -> responses.Approval:
 
 def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], responses.Approval]:
     """Return a function that returns the response for an approval, and reads nothing."""
-    votes = Vote.of(db, [approval.id])[approval.id]
-    return responses.Approval.read(db, approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
+    grant, votes = grants_by_approval(db, [approval]).get(approval.id), Vote.of(db, [approval.id])[approval.id]
+    return responses.Approval.read(db, approval, responses.Beside(grant, votes), reveal=reveal)
 
 
 def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Callable[[], list[responses.Approval]]:
@@ -154,8 +154,7 @@ def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Calla
     `first` is the first approval's place in a waiting list.
     """
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
-    shown = [
-        responses.Approval.read(db, row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
-        for number, row in enumerate(rows)
-    ]
+    positions = (None if first is None else first + number for number in range(len(rows)))
+    beside = [responses.Beside(grants.get(row.id), votes[row.id], at) for row, at in zip(rows, positions, strict=True)]
+    shown = [responses.Approval.read(db, row, more) for row, more in zip(rows, beside, strict=True)]
     return lambda: [approval() for approval in shown]

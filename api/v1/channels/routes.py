@@ -13,7 +13,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.notices.channel import Channel
-from models.notices.new_channel import add_of_workspace, add_own
+from models.notices.new_channel import Destination, add_of_workspace, add_own
 from models.notices.notification import Notification
 from models.people.principal import PersonPrincipal
 
@@ -85,12 +85,12 @@ def delete(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> res
 
 def add(db: Db, principal: Principal, person_id: str | None, body: ChannelCreate) -> Channel:
     """Add a channel of a person or, if `person_id` is None, of the workspace. Raises Invalid."""
-    destination = {"kind": body.kind, "address": body.address, "url": body.url}
+    to = Destination(body.kind, body.address, body.url)
     if person_id is None:
-        return add_of_workspace(db, principal, **destination, for_everyone=body.for_everyone, **body.options)
+        return add_of_workspace(db, principal, to, body.options, for_everyone=body.for_everyone)
     if body.for_everyone:
         raise Invalid("for_everyone", "is for a channel of the workspace; leave it out.")
-    return add_own(db, person_id, principal, **destination, **body.options)
+    return add_own(db, person_id, principal, to, body.options)
 
 
 def own(db: Db, principal: Principal, channel_id: str, *, lock: bool = False) -> Channel:

@@ -22,7 +22,7 @@ from models.flow.decide.decisions import decide
 from models.flow.lock import lock
 from models.notices.notification import Notification
 from models.notices.slack_button import RESULTS, Button, Result
-from models.notices.slack_reply import SlackReply
+from models.notices.slack_reply import Clicker, SlackReply
 from models.people.member import Member
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
@@ -154,11 +154,5 @@ def _refuse(click: Click, refusal: Refusal) -> None:
         if approval is None or approval.status != "pending":
             Notification.hurry(db, click.button.approval_id)
         row = SlackUser.of(db, click.team_id, click.slack_id, click.name)
-        SlackReply.put(
-            db,
-            conversation_id=click.conversation_id,
-            slack_id=click.slack_id,
-            slack_user_id=row.id,
-            text=str(refusal),
-            offers_link=isinstance(refusal, _NotLinked),
-        )
+        clicker = Clicker(click.conversation_id, click.slack_id, row.id)
+        SlackReply.put(db, clicker, str(refusal), offers_link=isinstance(refusal, _NotLinked))
