@@ -69,7 +69,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.environments.routes import environments
     from api.v1.environments.work.routes import work
     from api.v1.events.routes import events
-    from api.v1.grants.routes import grants
+    from api.v1.grants import grants
     from api.v1.halt import halt
     from api.v1.health.metrics import metrics
     from api.v1.health.routes import health
@@ -80,7 +80,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.policy.routes import policy
     from api.v1.provider_keys import provider_keys
     from api.v1.sessions.routes import sessions
-    from api.v1.sessions.threads.routes import threads
+    from api.v1.sessions.threads import threads
     from api.v1.spending.usage import usage
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)

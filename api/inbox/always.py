@@ -11,7 +11,7 @@ from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.list import agent_name
 from api.v1.approvals import responses
 from api.v1.approvals.visible import find, lock_approval
-from api.v1.grants.routes import would_release
+from api.v1.grants import would_release
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid, NotFound, Refusal
 from models.people.principal import PersonPrincipal

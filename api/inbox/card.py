@@ -17,9 +17,9 @@ from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
+from api.v1 import grants
 from api.v1.approvals import responses
 from api.v1.approvals.visible import find, lock_approval, only_own
-from api.v1.grants import responses as grants
 from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db

@@ -5,7 +5,7 @@ from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.inbox.blueprint import action, page
 from api.v1.approvals.visible import only_own
-from api.v1.grants.routes import LIVE, NEWEST, answered
+from api.v1.grants import LIVE, NEWEST, responses_of
 from models.database.rows import Db
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
@@ -30,7 +30,7 @@ def grants(db: Db, person: PersonPrincipal) -> Page:
     agents: dict[str, str] = dict(db.rows(_AGENTS, ids=list({row.agent_id for row in rows})))
     lines = [
         (row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], not shown.live, shown.not_offered)
-        for row, shown in zip(rows, answered(db, rows), strict=True)
+        for row, shown in zip(rows, responses_of(db, rows), strict=True)
     ]
     return Page("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 

@@ -12,7 +12,7 @@ from api.door.requests import Sha256
 from api.door.responses import AgentId, ResponseModel, SessionId, Time, with_fields_of
 from api.v1.approvals.requests import ApprovalKind
 from api.v1.blocks import Result
-from api.v1.grants.responses import Grant
+from api.v1.grants import Grant
 from models.database.rows import Db
 from models.pure import policy
 from models.pure.json.canonical import canonical_text

@@ -11,7 +11,7 @@ from api.door.routes import reads, writes
 from api.v1.approvals import responses, visible, waiting_list
 from api.v1.approvals.bulk import NoneDecided, decide_all
 from api.v1.approvals.requests import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
-from api.v1.grants.routes import grants_by_approval, would_release
+from api.v1.grants import grants_by_approval, would_release
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Forbidden, Invalid

@@ -2,85 +2,143 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, Self
 
 from flask import Blueprint
+from pydantic import Field
 
+from api.door.examples import IDS
 from api.door.paging import Order, Selection, page
-from api.door.requests import NoQuery, Nothing
-from api.door.responses import Page
+from api.door.requests import NoQuery, Nothing, Paged
+from api.door.responses import AgentId, Page, ResponseModel, SessionId, Time
 from api.door.routes import reads, writes
-from api.v1.grants import responses
-from api.v1.grants.requests import GrantList
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.policy.session_policies import SessionPolicies
+from models.pure.offer import Offer
 from models.pure.policy import Granted, Rule
 from models.session.approval.deadline import OVERDUE
-from models.session.approval.grant import Grant, is_exact, live_sql
+from models.session.approval.grant import Grant as GrantRow
+from models.session.approval.grant import is_exact, live_sql
 from models.session.approval.offers import offers_of
 from models.session.approval.row import Approval
+from models.session.event.fields import ApprovalId, GrantId
 from models.session.row import Session
 from models.workspace.row import Workspace
 from models.workspace.toolset import listings_of
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
-NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id))
+NEWEST: Order[GrantRow] = Order("grants", (GrantRow.created_at, GrantRow.id))
 MAX_PREVIEWED = 500
 """Most pending approvals that a preview considers, oldest first."""
 LIVE = live_sql(clock.STARTED)
 
 
+class GrantList(Paged):
+    """GET /v1/grants: newest first."""
+
+    session_id: str | None = Field(None, max_length=128)
+    agent_id: str | None = Field(None, max_length=128)
+    tool: str | None = Field(None, max_length=200)
+    live: bool | None = None
+    """Whether the grant still allows calls: it is not revoked, expired or used up."""
+
+
+class Grant(ResponseModel):
+    """The later calls that a decision allows in advance."""
+
+    id: GrantId
+    type: Literal["grant"]
+    scope: Literal["session", "always"]
+    agent_id: AgentId
+    session_id: SessionId | None
+    """Null for the scope `always`, which covers every session of the agent."""
+    approval_id: ApprovalId
+    """The approval whose decision created the grant."""
+    tool: str = Field(examples=["bash"])
+    match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
+    """The covered calls, in words."""
+    given_by: str = Field(examples=[f"api_key:{IDS['api_key_id']}"])
+    created_at: Time
+    expires_at: Time | None
+    max_uses: int | None
+    uses: int
+    """The number of calls that the grant has allowed."""
+    revoked_at: Time | None
+    revoked_by: str | None
+    """The principal that revoked the grant. `session` if the grant ended with its session."""
+    live: bool = Field(examples=[True])
+    """False once the grant is revoked, expired or used up."""
+    not_offered: str | None = Field(examples=[None])
+    """Why a live grant allows nothing at present: its tool no longer offers grants of this scope or match. Null if it does."""
+
+    @classmethod
+    def of(cls, row: GrantRow, now: datetime, offer: Offer) -> Self:
+        """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
+        live = row.is_live(now)
+        return cls.from_row(row, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None)
+
+
+class GrantRevoked(ResponseModel):
+    """The grant is revoked."""
+
+    id: GrantId
+    type: Literal["grant_revoked"]
+
+
 @grants.get("")
-@reads(GrantList, response=Page[responses.Grant])
-def index(db: Db, _principal: Principal, query: GrantList) -> Page[responses.Grant]:
+@reads(GrantList, response=Page[Grant])
+def index(db: Db, _principal: Principal, query: GrantList) -> Page[Grant]:
     """List the workspace's grants, newest first."""
-    selection = Selection(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
+    selection = Selection(GrantRow).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
         selection = selection.where(LIVE if query.live else f"NOT {LIVE}")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    return Page[responses.Grant](data=answered(db, rows), next_page=after)
+    return Page[Grant](data=responses_of(db, rows), next_page=after)
 
 
 @grants.get("/<grant_id>")
-@reads(NoQuery, response=responses.Grant)
-def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> responses.Grant:
+@reads(NoQuery, response=Grant)
+def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> Grant:
     """Get a grant: the calls that it covers, the person who gave it, and the number of its uses."""
-    return answered(db, [Grant.find(db, grant_id)])[0]
+    return responses_of(db, [GrantRow.find(db, grant_id)])[0]
 
 
 @grants.delete("/<grant_id>")
-@writes(Nothing, "approvals", once=True, response=responses.GrantRevoked)
-def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> responses.GrantRevoked:
+@writes(Nothing, "approvals", once=True, response=GrantRevoked)
+def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> GrantRevoked:
     """Revoke a grant.
 
     Idempotent. Calls that the grant has allowed and that have not started are no longer allowed.
     """
-    Grant.find(db, grant_id).revoke(db, principal)
-    return responses.GrantRevoked(id=grant_id, type="grant_revoked")
+    GrantRow.find(db, grant_id).revoke(db, principal)
+    return GrantRevoked(id=grant_id, type="grant_revoked")
 
 
-def answered(db: Db, rows: Sequence[Grant]) -> list[responses.Grant]:
+def responses_of(db: Db, rows: Sequence[GrantRow]) -> list[Grant]:
     """Return the responses for grants."""
     now, offers = clock.now(db), offers_of(db, rows)
-    return [responses.Grant.of(row, now, offers[row.id]) for row in rows]
+    return [Grant.of(row, now, offers[row.id]) for row in rows]
 
 
-def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, responses.Grant]:
+def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, Grant]:
     """Return the grants that these approvals' decisions created, by the approval's id."""
     creators = [row for row in approvals if (row.decision or {}).get("scope")]
     if not creators:
         return {}
     # A grant has its decision's time, which an existing index covers.
     rows = db.find(
-        Grant,
+        GrantRow,
         "WHERE workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)",
         workspaces=list({row.workspace_id for row in creators}),
         moments=list({row.decided_at for row in creators}),
         approvals=[row.id for row in creators],
     )
-    return {row.approval_id: answer for row, answer in zip(rows, answered(db, rows), strict=True)}
+    return {row.approval_id: response for row, response in zip(rows, responses_of(db, rows), strict=True)}
 
 
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:

@@ -1,18 +1,22 @@
 """Routes of a session's threads. A session has one thread, its own. The thread's events are the session's."""
 
 from collections.abc import Callable
+from typing import Literal, Self
 
 from flask import Blueprint, Response
+from pydantic import Field
 
 from api.door import auth, parsing
-from api.door.requests import NoQuery, Nothing
+from api.door.requests import NoQuery, Nothing, Paged
+from api.door.responses import Page, ResponseModel, SessionId, ThreadId, Time
 from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
+from api.v1.agents.responses import SessionAgent
 from api.v1.approvals import visible
 from api.v1.events import routes as events
 from api.v1.events.requests import EventList, EventStream
 from api.v1.events.responses import EventPage, StreamFrame
-from api.v1.sessions.threads import responses
-from api.v1.sessions.threads.requests import ThreadList
+from api.v1.sessions.responses import STATUSES
+from api.v1.spending.amounts import ActiveUsage, ThreadStats
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -24,32 +28,72 @@ from models.session.row import Session
 threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
 
 
+class ThreadList(Paged):
+    """GET /v1/sessions/{id}/threads."""
+
+    limit: int = Field(1000, ge=1, le=1000)
+    statuses: list[Literal["running", "idle", "rescheduling", "terminated"]] = Field(default_factory=list)
+
+
+class Thread(ResponseModel):
+    """A session's own thread."""
+
+    id: ThreadId
+    type: Literal["session_thread"]
+    session_id: SessionId
+    parent_thread_id: None
+    agent: SessionAgent
+    status: Literal["idle", "running", "rescheduling", "terminated"]
+    stats: ThreadStats
+    usage: ActiveUsage
+    created_at: Time
+    updated_at: Time
+    archived_at: Time | None
+
+    @classmethod
+    def of(cls, db: Db, row: Session) -> Self:
+        """Return a session's own thread."""
+        return cls.from_row(
+            row,
+            id=row.thread_id,
+            session_id=row.id,
+            agent=SessionAgent.stored(**row.agent(db)),
+            status=STATUSES[row.status],
+            stats=ThreadStats.of(db, row, startup_seconds=0.0),
+            usage=ActiveUsage.of(db, row),
+        )
+
+
+class ThreadPage(Page[Thread]):
+    """The session's threads."""
+
+
 @threads.get("")
-@reads(ThreadList, "read or own", response=responses.ThreadPage)
-def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> responses.ThreadPage:
+@reads(ThreadList, "read or own", response=ThreadPage)
+def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> ThreadPage:
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = responses.Thread.of(db, visible.find_session(db, principal, session_id))
+    thread = Thread.of(db, visible.find_session(db, principal, session_id))
     is_listed = not query.statuses or thread.status in query.statuses
-    return responses.ThreadPage(data=[thread] if is_listed else [], next_page=None)
+    return ThreadPage(data=[thread] if is_listed else [], next_page=None)
 
 
 @threads.get("/<thread_id>")
-@reads(NoQuery, "read or own", response=responses.Thread)
-def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> responses.Thread:
+@reads(NoQuery, "read or own", response=Thread)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> Thread:
     """Get a thread of a session."""
-    return responses.Thread.of(db, _find(db, principal, session_id, thread_id))
+    return Thread.of(db, _find(db, principal, session_id, thread_id))
 
 
 @threads.post("/<thread_id>/archive")
-@writes(Nothing, "sessions", once=True, response=responses.Thread)
-def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> responses.Thread:
+@writes(Nothing, "sessions", once=True, response=Thread)
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Thread:
     """Archive a thread, which archives its session."""
     locked = lock(db, session_id, principal)
     _check(locked.session, thread_id)
     sessions.archive(locked)
-    return responses.Thread.of(db, locked.session)
+    return Thread.of(db, locked.session)
 
 
 @threads.get("/<thread_id>/events")
