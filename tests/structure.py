@@ -67,7 +67,7 @@ BOUNDS = {
 MOST_WITH_SIX_PARAMETERS = 19
 """The maximum of functions with six or more parameters, `self` and `cls` not counted."""
 
-MOST_COMPARISONS_OF_KINDS = 2
+MOST_COMPARISONS_OF_KINDS = 0
 """The maximum of places outside of a folder `kinds` that compare an approval's kind, in Python, templates and SQL.
 
 Migrations do not count: they repeat the conditions of the rows' indexes."""
@@ -131,7 +131,6 @@ RIDDLES = frozenset({"asked", "found", "given", "made", "said", "told", "wanted"
 """Those of them that the code has got rid of: none may come back."""
 
 KINDS = frozenset({"tool_call", "question", "unknown_outcome", "budget"})
-_NAMES_OF_KINDS = KINDS | {"BUDGET"}
 _IN_TEXT = re.compile(rf"kind\s*(?:=|==|!=|<>|in|not in)\s*\(?[\"'](?:{'|'.join(sorted(KINDS))})\b", re.IGNORECASE)
 
 Arrow = tuple[str, str]
@@ -221,8 +220,6 @@ def comparisons_of_kinds(text: str, tree: ast.Module | None) -> int:
                 count += sum(any(_names_kind(part) for part in ast.walk(case.pattern)) for case in cases)
             case ast.Constant(value=str(sql)) if id(node) not in docstrings:
                 count += len(_IN_TEXT.findall(sql))
-            case ast.JoinedStr(values=[*_, ast.Constant(value=str(sql)), ast.FormattedValue(value=ast.Name(id="BUDGET")), _]):
-                count += sql.endswith(("kind = '", "kind <> '"))
     return count
 
 
@@ -231,10 +228,7 @@ def _reads_kind(node: ast.AST) -> bool:
 
 
 def _names_kind(node: ast.AST) -> bool:
-    return any(
-        (isinstance(part, ast.Constant) and part.value in KINDS) or (isinstance(part, ast.Name) and part.id == "BUDGET")
-        for part in ast.walk(node)
-    )
+    return any(isinstance(part, ast.Constant) and part.value in KINDS for part in ast.walk(node))
 
 
 def named(tree: ast.Module, words: frozenset[str]) -> int:

@@ -8,7 +8,6 @@ from models.session.approval.evidence import SHOWN_WITH_FILES, Evidence
 from models.session.approval.row import Approval
 from models.session.row import Session
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from workers.celery import app
 from workers.outcome import NOT_CLAIMED
@@ -26,9 +25,9 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> str:
     """
     with transaction(workspace_id) as db:
         session, approval = db.get(Session, session_id), db.get(Approval, approval_id)
-        if session is None or approval is None or approval.status != "pending":
+        if session is None or approval is None or approval.status != "pending" or approval.tool_call_id is None:
             return NOT_CLAIMED
-        call, call_input = db.get_one(ToolCall, approval.tool_call_id), CallInput.of(db, approval.tool_call_id)
+        call, call_input = approval.call(db), CallInput.of(db, approval.tool_call_id)
     if call.kind != "builtin" or call.name not in SHOWN_WITH_FILES:
         return NOT_CLAIMED
     if session.storage_id not in {None, workdir.storage_id(settings().workdir_root)}:

@@ -87,7 +87,7 @@ def _decisions(db: Db, call_ids: list[str]) -> dict[str, list[responses.ListedDe
     votes = Vote.of(db, [approval.id for approval in approvals])
     decisions: dict[str, list[responses.ListedDecision]] = {}
     for approval in sorted(approvals, key=Approval.age):
-        decisions.setdefault(approval.tool_call_id, []).append(responses.ListedDecision.of(approval, votes[approval.id]))
+        decisions.setdefault(str(approval.tool_call_id), []).append(responses.ListedDecision.of(approval, votes[approval.id]))
     return decisions
 
 

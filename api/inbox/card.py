@@ -114,7 +114,7 @@ def drawn(
 
 def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | None, *, revealed: bool = False) -> dict[str, Any]:
     """Return the values of `matter.html`: the question and its evidence. `seen`: as `waiting_list.seen` returns it."""
-    call = db.get_one(ToolCall, approval.tool_call_id)
+    call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     shown = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
     agent, offer = agent_name(db, session), offer_now(db, session, approval)
@@ -127,7 +127,7 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
         "agent": agent,
         "session": session,
         "started_by": Names.of(db, [started.principal])[started.principal] if started else "",
-        "evidence": evidence(approval.tool, shown.input, seen, ours=call.kind == "builtin"),
+        "evidence": evidence(approval.tool, shown.input, seen, ours=call is not None and call.kind == "builtin"),
         "claims": tree(approval.annotations) if approval.annotations else None,
         "afterwards": sentences.afterwards(approval),
         "revealed": revealed,

@@ -45,6 +45,12 @@ def _delete_some(db: Db, row: Removal) -> bool:
     """Delete a batch. Returns False if no row was left."""
     if row.kind == "endpoint":
         return _delete(db, Delivery, "endpoint_id = %(subject)s", row.subject_id)
+    beyond_calls = [approval_id for (approval_id,) in db.rows(_BEYOND_CALLS, session=row.subject_id, limit=BATCH)]
+    if beyond_calls:
+        for name in _OF_APPROVALS:
+            db.write(f"DELETE FROM {name} WHERE approval_id = ANY (%(ids)s)", ids=beyond_calls)  # noqa: S608 - names of our own
+        db.write("DELETE FROM approval WHERE id = ANY (%(ids)s)", ids=beyond_calls)
+        return True
     calls = [call_id for (call_id,) in db.rows(_CALLS, session=row.subject_id, limit=BATCH)]
     if calls:
         for statement in _OF_CALLS:
@@ -64,9 +70,11 @@ def _delete(db: Db, table: type[Base], condition: str, subject_id: str) -> bool:
 _CALLS = """
     SELECT id FROM tool_call WHERE turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s)) LIMIT %(limit)s
 """
+_BEYOND_CALLS = "SELECT id FROM approval WHERE session_id = %(session)s AND tool_call_id IS NULL LIMIT %(limit)s"
+_OF_APPROVALS = ("vote", "evidence", "link")
 _ASKED = "SELECT id FROM approval WHERE tool_call_id = ANY (%(calls)s)"
 _OF_CALLS = (
-    *(f"DELETE FROM {name} WHERE approval_id = ANY (ARRAY({_ASKED}))" for name in ("vote", "evidence", "link")),  # noqa: S608
+    *(f"DELETE FROM {name} WHERE approval_id = ANY (ARRAY({_ASKED}))" for name in _OF_APPROVALS),  # noqa: S608
     *(f"DELETE FROM {name} WHERE tool_call_id = ANY (%(calls)s)" for name in ("approval", "stored_result", "attempt")),  # noqa: S608
     "DELETE FROM tool_call WHERE id = ANY (%(calls)s)",
 )

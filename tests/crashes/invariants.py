@@ -20,7 +20,6 @@ from models.session.approval.row import Approval
 from models.session.event import Event
 from models.session.row import Session
 from models.session.tool_call.attempt import Attempt
-from models.session.tool_call.columns import BUDGET
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
@@ -146,21 +145,21 @@ def something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
     now = [c for c in seen.calls if c.turn_id == session.turn_id]
     under_way = [c for c in now if c.status in {"queued", "running"}]
     needing = [c.id for c in now if c.status in NEEDS_SOMEBODY]
+    for_money = [a.id for a in seen.pending if a.tool_call_id is None]
     assert len(active) <= 1, "a session has one turn under way at most"
     assert all(t.id == session.turn_id for t in active), "the turn under way is the session's current one"
     assert all(c.status in SETTLED for c in seen.calls if c.turn_id != session.turn_id), "past turns have no open calls"
     if session.status in {"idle", "terminated"}:
-        assert not [*active, *under_way, *needing], f"something is open, yet the session is {session.status}"
+        assert not [*active, *under_way, *needing, *for_money], f"something is open, yet the session is {session.status}"
         assert all(e.processed_at for e in seen.events), "no message is left in the queue of a session at rest"
     elif session.status == "waiting":
-        assert needing, "no call needs anybody"
-        for_money = all(c.kind == BUDGET for c in now if c.status in NEEDS_SOMEBODY)
+        assert bool(needing) != bool(for_money), "either calls need somebody, or the session needs money"
         action = {"type": "requires_action", "event_ids": needing}
         assert session.stop_reason == ({"type": "budget_reached"} if for_money else action)
         assert not active, "a turn under way while calls need somebody"
     elif session.status == "running":
         assert active or under_way, "running, and nothing moves"
-        assert not needing, "running, and calls need somebody"
+        assert not [*needing, *for_money], "running, and calls or the session need somebody"
     elif session.status == "rescheduling":
         assert [t.status for t in active] == ["queued"], "rescheduling without a queued turn"
     else:
@@ -187,9 +186,9 @@ def one_decision_per_approval(seen: Seen) -> None:
         assert (approval.status == "pending") == (approval.decision is None) == (approval.decided_at is None)
         if approval.status in {"allowed", "denied", "answered"}:
             assert approval.decided_at < approval.expires_at, "decided in time"
-        is_confirmed = approval.status != "pending" and approval.kind != BUDGET
+        is_confirmed = approval.status != "pending" and approval.tool_call_id is not None
         assert confirmations[approval.id] == is_confirmed, "each decision about a tool's call is stored as one confirmation"
-    pending = sorted(a.tool_call_id for a in seen.pending)
+    pending = sorted(a.tool_call_id for a in seen.pending if a.tool_call_id)
     assert pending == sorted(c.id for c in seen.calls if c.status in {"asked", "unknown"}), (
         "each call that waits for people has a pending approval"
     )
@@ -253,8 +252,7 @@ def checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
         if e.type in {"agent.tool_result", "agent.mcp_tool_result", "user.tool_result", "user.custom_tool_result"}
     )
     settled = [call for call in seen.calls if call.status in SETTLED]
-    of_tools = Counter(call.id for call in settled if call.kind != BUDGET)
-    assert results == of_tools, "one result's event for each call that is settled"
+    assert results == Counter(call.id for call in settled), "one result's event for each call that is settled"
     assert sorted(seen.results) == sorted(call.id for call in settled), "a result for each call that is settled, and for no other"
 
 

@@ -67,14 +67,17 @@ class Invariants:
         unsettled = [c for c in self.calls if c.status not in SETTLED]
         queued = [e for e in self.events if e.processed_at is None]
         assert len(active) <= 1, "one turn at a time"
-        assert session.waits_for == (waits_for(c.status for c in self.calls) if session.status == "waiting" else "none")
+        for_money = [each for each in self.approvals if each.tool_call_id is None and each.status == "pending"]
+        waits = "person" if for_money else waits_for(c.status for c in self.calls)
+        assert session.waits_for == (waits if session.status == "waiting" else "none")
         if session.status in {"idle", "terminated"}:
             assert not active, "an idle session has no turn under way"
             assert not unsettled, "an idle session has no unsettled call"
+            assert not for_money, "an idle session asks for no money"
             assert not queued, "an idle session has read every message"
             check_pairs(self.messages)
         else:
-            assert active or unsettled, f"a session that is {session.status} has something to go on with"
+            assert active or unsettled or for_money, f"a session that is {session.status} has something to go on with"
 
     def check_ends(self) -> None:
         """Assert that ended rows say when, and that only running rows have a lease, an open attempt or an open span."""
@@ -89,5 +92,5 @@ class Invariants:
         begun = sorted(event.id for event in self.events if event.type == "span.model_request_start")
         ended = [event.body["model_request_start_id"] for event in self.events if event.type == "span.model_request_end"]
         assert begun == sorted(ended + [turn.span_id for turn in self.turns if turn.status == "running"]), "each span ends once"
-        open_ = sorted(approval.tool_call_id for approval in self.approvals if approval.status == "pending")
+        open_ = sorted(each.tool_call_id for each in self.approvals if each.status == "pending" and each.tool_call_id)
         assert open_ == sorted(c.id for c in self.calls if c.status in {"asked", "unknown"}), "one question to each that waits"

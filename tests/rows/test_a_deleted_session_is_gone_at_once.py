@@ -5,6 +5,7 @@ import pytest
 from own_database import Clock, DatabaseUrls
 from people import member
 from psycopg import sql
+from rows.spending import QUOTE, spent
 from rows.stage import Stage, call, say
 from rows.tasks import claim_delivery
 
@@ -88,6 +89,19 @@ def test_its_rows_are_removed_in_batches_by_one_sweep(
     sweeps.remove_deleted()
     with transaction(stage.workspace_id) as db:
         assert db.find(Removal) == []
+
+
+def test_a_question_about_money_is_removed_with_its_session(stage: Stage, database_urls: DatabaseUrls) -> None:
+    stage.quote = QUOTE
+    session = spent(stage)
+    [approval] = stage.approvals(session)
+    with transaction(stage.workspace_id) as db:
+        issue(db, approval, member(stage).person_id)
+    stage.decide(approval, result="deny")
+    delete(stage, session)
+    while removals.remove_batch(stage.workspace_id, session):
+        pass
+    assert rows(database_urls, session) == {}
 
 
 def test_an_environment_can_be_deleted_right_after_its_sessions(stage: Stage) -> None:

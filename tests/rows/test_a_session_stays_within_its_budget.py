@@ -72,6 +72,8 @@ def test_an_allow_raises_the_budget_and_the_run_goes_on(stage: Stage) -> None:
     session = spent(stage)
     [approval] = stage.approvals(session)
     assert (approval.kind, approval.tool) == ("budget", "session.budget")
+    [requested] = stage.events(session, "approval.requested")
+    assert (approval.tool_call_id, requested.body["tool_use_id"]) == (None, None), "no call waits"
     assert approval.prompt == "Raise this session's budget from $10.00 to $20.00 (spent: $10.00)?"
     stage.decide(approval, result="allow")
     assert (stage.read(session).status, stage.read(session).max_list_cost) == ("running", 20)

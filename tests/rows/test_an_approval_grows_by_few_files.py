@@ -27,11 +27,11 @@ KIND = Kind("handover", check, tag="handover", headline="May {agent} hand {tool}
 from models.flow.decide.kinds.denial import deny
 from models.session.tool_call.result import Result
 
-def carry_out(locked, approval, call, decision):
+def carry_out(locked, approval, decision):
     if decision.result == "deny":
-        return deny(locked, approval, call, decision)
+        return deny(locked, approval, decision)
     event_id = approval.close(locked, "answered", decision)
-    call.settle(locked, "answered", Result.error("Handed over."))
+    approval.call(locked.db).settle(locked, "answered", Result.error("Handed over."))
     return event_id
 """,
     "api/inbox/templates/kinds/handover.html": "{{ start('decision') }}<button name='do' value='allow'>Hand over</button></form>",
@@ -59,8 +59,8 @@ FIELD = {
         "    is_final: bool | None = None\n",
     ),
     "models/session/approval/confirmation.py": (
-        "    interrupt: NotRequired[bool]\n",
-        "    is_final: NotRequired[bool]\n",
+        "    interrupt: bool\n",
+        "    is_final: bool\n",
     ),
 }
 """The files of a field, each with a line of it and what follows that line. Besides these, docs/decisions.md describes it."""
@@ -86,6 +86,7 @@ def test_one_of_each_is_decided_by_http_and_on_its_card(clean_database: object, 
 
 def decide_one_of_each() -> None:
     """Decide an approval of the new kind, and one with the new field. Runs on the copy."""
+    from doors.served import key
     from people import member
     from rows.stage import Stage
     from rows.voting import ask
@@ -94,7 +95,6 @@ def decide_one_of_each() -> None:
     from api import create_app
     from models.database.transactions import transaction
     from models.session.tool_call.row import ToolCall
-    from models.workspace.api_key import SCOPES, ApiKey
 
     assert ROOT not in Path(models.__path__[0]).parents, "this is the copy"
     stage = Stage()
@@ -102,8 +102,7 @@ def decide_one_of_each() -> None:
     of_kind, with_field = ask(stage, stage.session()), ask(stage, stage.session())
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE approval SET kind = 'handover' WHERE id = %(id)s", id=of_kind.id)
-        _, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="test", scopes=frozenset(SCOPES))
-    client, headers = create_app().test_client(), {"x-api-key": secret}
+    client, headers = create_app().test_client(), {"x-api-key": key(stage)}
     client.set_cookie("assent-80", anna.secret)
     card = client.get(f"/inbox/approvals/{of_kind.id}", base_url="http://localhost:80")
     assert "May Agent hand bash over?" in card.text, card.text

@@ -97,7 +97,8 @@ class Question(ResponseModel):
     status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
     session_id: SessionId
     agent_id: AgentId | None
-    tool_use_id: EventId
+    tool_use_id: EventId | None
+    """The call that waits. Null for the kind `budget`, about which no call waits."""
     tool: str = Field(examples=["bash"])
     prompt: str = Field(examples=["Run this command?"])
     input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])

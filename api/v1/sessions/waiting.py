@@ -30,7 +30,6 @@ _WITH_CLIENT = """
 class WaitingCall(ResponseModel):
     """A call that waits."""
 
-    tool_use_id: EventId
     tool: str = Field(examples=["bash"])
     input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
     """The input that would run, with secrets masked. An input of more than about 4000 characters is shortened: its long texts end
@@ -47,6 +46,8 @@ class WaitingForPerson(Standing, WaitingCall):
     """One approval that a session waits for."""
 
     waits_for: Literal["person"]
+    tool_use_id: EventId | None
+    """The call that waits. Null for the kind `budget`, about which no call waits."""
     approval_id: ApprovalId
     kind: ApprovalKind
     prompt: str = Field(examples=["Run this command?"])
@@ -75,6 +76,7 @@ class WaitingForResult(WaitingCall):
 
     waits_for: Literal["client", "worker"]
     """`worker`: a worker of the session's self-hosted environment. `client`: whoever runs the agent's custom tools."""
+    tool_use_id: EventId
     expires_at: Time | None
     """The time after which the call gets no result any more. Null if it waits for any time."""
 

@@ -38,18 +38,27 @@ def carry_on(locked: Locked) -> None:
         if not any(call.status == "running" for call in calls):
             rest(locked, cast("StopReason", session.stop_reason or {"type": "end_turn"}))
         return
+    if session.status == "waiting" and session.stop_reason == BUDGET_REACHED and not _may_spend(locked):
+        return
     needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
-        asks_for_budget = all(call.asks_for_money for call in needing)
-        tools = RequiresAction(type="requires_action", event_ids=[call.id for call in needing])
-        wait(locked, BUDGET_REACHED if asks_for_budget else tools)
-        return
-    if any(call.asks_for_money and call.status != "answered" for call in calls):
-        rest(locked, BUDGET_REACHED)
+        wait(locked, RequiresAction(type="requires_action", event_ids=[call.id for call in needing]))
         return
     locked.run_again()
     if all_settled(call.status for call in calls):
         Turn.queue(locked, 1 if session.unread else session.turn_count + 1)
+
+
+def _may_spend(locked: Locked) -> bool:
+    """True if people let the session spend more. Else it waits for them, or rests once they did not."""
+    approval = Approval.newest_beyond_calls(locked.db, locked.session.id)
+    if approval is not None and approval.status == "pending":
+        wait(locked, BUDGET_REACHED)
+        return False
+    if approval is None or approval.status != "allowed":
+        rest(locked, BUDGET_REACHED)
+        return False
+    return True
 
 
 @contextmanager
@@ -96,6 +105,8 @@ def stop(locked: Locked, why: str | None = None) -> None:
     session = locked.session
     if session.status in {"idle", "terminated"}:
         return
+    if session.stop_reason == BUDGET_REACHED:
+        withdraw(locked, "The run was ended.")
     locked.become("stopping")
     reason = Ended(type="end_turn", ended_by=str(locked.actor))
     if why:
@@ -109,6 +120,13 @@ def stop(locked: Locked, why: str | None = None) -> None:
     for call in ToolCall.of_turn(locked):
         _stop_call(locked, call)
     carry_on(locked)
+
+
+def withdraw(locked: Locked, why: str) -> None:
+    """Withdraw the question for which the session itself waits. No-op without one."""
+    approval = Approval.newest_beyond_calls(locked.db, locked.session.id)
+    if approval is not None and approval.status == "pending":
+        approval.close(locked, "cancelled", Decision("deny", deny_message=why))
 
 
 def end_unreported(locked: Locked, turn: Turn) -> None:
@@ -142,7 +160,8 @@ def wait(locked: Locked, reason: StopReason) -> None:
     Emits nothing if the session waits for the same reason already, unless its listing is stale.
     """
     session = locked.session
-    session.waits_for = waits_for(call.status for call in ToolCall.of_turn(locked))
+    calls = ToolCall.of_turn(locked)
+    session.waits_for = "person" if reason == BUDGET_REACHED else waits_for(call.status for call in calls)
     if session.status == "waiting" and session.stop_reason == reason:
         if session.chat_approvals and is_stale(locked):
             list_waiting(locked)

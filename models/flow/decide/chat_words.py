@@ -19,7 +19,6 @@ from models.session.approval.row import Approval
 from models.session.event import Event
 from models.session.event.of_session import StoredMessage
 from models.session.locked import Locked
-from models.session.tool_call.row import ToolCall
 
 READ_SECONDS = 2
 """A listing that is younger cannot have been read, so no word refers to it."""
@@ -112,7 +111,7 @@ def _decide(locked: Locked, word: chat.Word, pending: list[Approval], about: _Ab
         for approval, decision in decisions:
             check(locked, approval, decision)
             if word.result == "allow":
-                check_runs(locked, approval, locked.db.get_one(ToolCall, approval.tool_call_id))
+                check_runs(locked, approval)
     except Refusal as refusal:
         return str(refusal)
     _carry_out(locked, decisions, _grants(chosen, granted) if word.all else "")

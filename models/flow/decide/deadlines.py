@@ -20,7 +20,6 @@ from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import Result
-from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt
 
 T = TypeVar("T")
@@ -96,19 +95,19 @@ def too_late(late: DeadlinePassed) -> Conflict:
 def _expire(locked: Locked, approval: Approval, *, ends: bool) -> None:
     """Apply `on_timeout` to one approval. `ends`: the run ends, so nothing is allowed."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
-    call = locked.db.get_one(ToolCall, approval.tool_call_id)
-    if approval.traits.asks_to_run and approval.on_timeout == "allow" and not ends and _may_allow(locked, approval, call):
+    if approval.traits.asks_to_run and approval.on_timeout == "allow" and not ends and _may_allow(locked, approval):
         approval.close(locked, "allowed", Decision("allow"))
-        call.release(locked)
+        approval.call(locked.db).release(locked)
         return
     approval.close(locked, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
-    status, say = approval.traits.silence
-    call.settle(locked, status, Result.error(say(seconds)))
+    if approval.tool_call_id is not None:
+        status, say = approval.traits.silence
+        approval.call(locked.db).settle(locked, status, Result.error(say(seconds)))
 
 
-def _may_allow(locked: Locked, approval: Approval, call: ToolCall) -> bool:
+def _may_allow(locked: Locked, approval: Approval) -> bool:
     """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
-    rules = session_policies(locked)
+    rules, call = session_policies(locked), approval.call(locked.db)
     call_input = CallInput.of(locked.db, call.id)
     verdict = verdict_on(rules, call, call_input)
     if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):

@@ -18,7 +18,6 @@ from models.session.approval.decision import Decision
 from models.session.approval.grant import is_exact, rule_for
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.session.tool_call.row import ToolCall
 
 
 def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
@@ -33,17 +32,16 @@ def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
     if approval.status != "pending":
         return _repeated(locked.db, locked.actor, approval, decision)
     right = check(locked, approval, decision)
-    call = locked.db.get_one(ToolCall, approval.tool_call_id)
     if decision.updated_input is not None and approval.traits.takes_edits:
-        take_edit(locked, approval, call, decision.updated_input)
+        take_edit(locked, approval, decision.updated_input)
         _check_offered(approval, replace(decision, updated_input=None))
     if right is not None:
-        _check_vote(locked, approval, call, decision)
+        _check_vote(locked, approval, decision)
         agreed, event_id = votes.cast(locked, right, approval, decision)
         if agreed is None:
             return event_id
         decision = agreed
-    event_id = CARRY_OUT[approval.kind](locked, approval, call, decision)
+    event_id = CARRY_OUT[approval.kind](locked, approval, decision)
     if (seq := next((event.seq for event in locked.events if event.id == event_id), None)) is not None:
         locked.session.stream_behind(locked.actor, seq)
     if decision.interrupt:
@@ -117,11 +115,11 @@ def _check_offered(approval: Approval, decision: Decision) -> None:
         raise Forbidden(f"{why} Nothing was decided.")
 
 
-def _check_vote(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> None:
+def _check_vote(locked: Locked, approval: Approval, decision: Decision) -> None:
     """Raise the errors of the decision itself, so that a vote that could not take effect is not counted."""
     if decision.result != "allow" or not approval.traits.asks_to_run:
         return
     if decision.scope != "once":
         rule_for(approval, decision.match)
     if not decision.respond:
-        check_runs(locked, approval, call)
+        check_runs(locked, approval)

@@ -173,7 +173,7 @@ def refuse(locked: Locked, call: ToolCall, rule: str, message: str) -> None:
 
 def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approval: Approval) -> bool:
     session = locked.session
-    call = locked.db.get_one(ToolCall, approval.tool_call_id)
+    call = approval.call(locked.db)
     call_input = CallInput.of(locked.db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False

@@ -10,7 +10,6 @@ from models.database.rows import Db
 from models.pure.folding import Messages, Part, cut
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.text import words
-from models.session.tool_call.columns import OF_TOOLS
 from models.session.tool_call.result import text
 from models.session.turn.fold import RESULTS, TURNS
 
@@ -36,7 +35,7 @@ _PROMPTS = f"""
 _CALLS = f"""
     SELECT turn_id, position, (SELECT content FROM call_result WHERE tool_call_id = tool_call.id), is_error,
         (SELECT input FROM call_input WHERE tool_call_id = tool_call.id AND status = 'done' AND proposed_input IS NOT NULL)
-    FROM tool_call WHERE session_id = %(session)s AND status <> 'replaced' AND {OF_TOOLS}
+    FROM tool_call WHERE session_id = %(session)s AND status <> 'replaced'
     AND turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
     ORDER BY turn_id, position
 """  # noqa: S608 - text of our own

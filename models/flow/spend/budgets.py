@@ -9,29 +9,24 @@ from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from models.audit.text import Text
-from models.database import ids
 from models.errors import Invalid
 from models.flow.carry_on.next_step import BUDGET_REACHED as REACHED
-from models.flow.carry_on.next_step import go_on, rest, wait
+from models.flow.carry_on.next_step import go_on, rest, wait, withdraw
 from models.flow.judge.grants import session_policies
 from models.flow.spend.pricing import price_of
-from models.pure.json.canonical import digest
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.money import monetary
 from models.pure.pricing.prices import dollars_of
-from models.session.approval.decision import Decision
+from models.session.approval.kinds import budget
 from models.session.approval.row import Approval
 from models.session.event.of_session import SessionUpdated
 from models.session.locked import Locked
 from models.session.row import Session
-from models.session.tool_call.columns import BUDGET
-from models.session.tool_call.result import Result, text
-from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import providers
 
 TOOL = "session.budget"
-"""The name of the call that people are asked about. No tool can have it."""
+"""What people are asked for. No tool can have this name."""
 _CENT = Decimal("0.01")
 
 
@@ -132,27 +127,20 @@ def unpriced_model(locked: Locked) -> str | None:
     return None
 
 
-def raise_by(locked: Locked, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+def raise_by(locked: Locked, approval: Approval, amount: dict[str, Any]) -> None:
     """Raise the budget by the amount that a person allowed."""
     session = locked.session
     assert session.max_list_cost is not None, "the question is withdrawn with the budget"
     session.max_list_cost += dollars_of(amount["amount"])
     locked.emit(SessionUpdated(type="session.updated", budget=session.budget))
     locked.note("budget.raised", session.id, approval=approval.id, amount=amount["amount"])
-    call.settle(locked, "answered", Result(text("The budget is raised.")))
 
 
 def resume(locked: Locked, why: str = "The budget was changed.") -> None:
     """Continue a run that rests at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
     if locked.session.stop_reason != REACHED or locked.session.status not in {"idle", "waiting"}:
         return
-    for call in ToolCall.of_turn(locked):
-        if call.asks_for_money and call.status == "asked":
-            for approval in Approval.of_call(locked.db, call.id):
-                if approval.status == "pending":
-                    note = Decision("deny", deny_message=why)
-                    approval.close(locked, "cancelled", note)
-            call.settle(locked, "answered", Result(text(why)))
+    withdraw(locked, why)
     go_on(locked)
 
 
@@ -169,33 +157,11 @@ def _question(session: Session, due: Decimal) -> Question:
 
 
 def _ask(locked: Locked, question: Question) -> None:
-    session = locked.session
-    amount = monetary(question.amount)
-    call = ToolCall(
-        id=ids.new("sevt"),
-        workspace_id=session.workspace_id,
-        session_id=session.id,
-        turn_id=session.turn_id,
-        position=0,
-        provider_id="",
-        name=question.tool,
-        kind=BUDGET,
-        workdir=False,
-        input_sha256=digest(amount),
-        permission="ask",
-        rule=question.rule,
-        idempotent=False,
-        announced=True,
-        status="asked",
-        due_at=locked.now,
-        created_at=locked.now,
-    )
-    call.put_input(locked.db, input=amount)
     asking = session_policies(locked).asking_beyond_tools(question.prompt, _schema(question.unit))
-    approval = Approval.ask(locked, call, asking, kind=BUDGET)
-    call.put(locked)
+    about = {"kind": budget.KIND.name, "tool": question.tool, "rule": question.rule}
+    approval = Approval.ask_beyond_calls(locked, asking, monetary(question.amount), **about)
     approval.put(locked)
-    locked.note("budget.asked", approval.id, rule=Text(call.rule))
+    locked.note("budget.asked", approval.id, rule=Text(question.rule))
 
 
 def _schema(unit: str) -> dict[str, Any]:

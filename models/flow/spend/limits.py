@@ -23,14 +23,12 @@ from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
 from models.session.spending import standing as spend_standing
 from models.session.spending.standing import Standing
-from models.session.tool_call.result import Result, text
-from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace.agent import Agent
 from models.workspace.spend_limit import SpendLimit
 
 TOOL = "session.spend_limit"
-"""The name of the call that people are asked about. No tool can have it."""
+"""What people are asked for. No tool can have this name."""
 AGAIN_SECONDS = 2
 """Pause of a turn while other requests may still use up the limit."""
 BATCH = 500
@@ -65,12 +63,11 @@ def hold_back(locked: Locked, turn: Turn, charge: Charge, standings: Sequence[St
     return True
 
 
-def let_spend(locked: Locked, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+def let_spend(locked: Locked, approval: Approval, amount: dict[str, Any]) -> None:
     """Let the session spend in addition the amount that a person allowed. The limit stays, and counts this spend."""
     session = locked.session
     session.spend_limits_from = session.list_cost + dollars_of(amount["amount"])
     locked.note("spend_limit.passed", session.id, approval=approval.id, amount=amount["amount"])
-    call.settle(locked, "answered", Result(text("The session may spend more.")))
 
 
 def set_limit(db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> SpendLimit:
@@ -104,7 +101,8 @@ def resume_at_limit(workspace_id: str, session_id: str) -> None:
     """Withdraw a session's question at a limit and go on, in a transaction of its own. The next claim checks the limits again."""
     with transaction(workspace_id) as db:
         locked = try_lock(db, session_id, system("sweep.resume_at_limits", workspace_id))
-        if locked and any(call.name == TOOL and call.status == "asked" for call in ToolCall.of_turn(locked)):
+        approval = Approval.newest_beyond_calls(db, session_id) if locked else None
+        if locked and approval and approval.tool == TOOL and approval.status == "pending":
             budgets.resume(locked, "The spend limits have room again.")
 
 

@@ -452,7 +452,7 @@ CREATE TABLE approval (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
     session_id varchar NOT NULL,
-    tool_call_id varchar NOT NULL REFERENCES tool_call,
+    tool_call_id varchar REFERENCES tool_call,
     kind varchar NOT NULL,
     tool varchar NOT NULL,
     prompt varchar NOT NULL,
@@ -490,6 +490,7 @@ CREATE TABLE approval (
 CREATE INDEX approval_at_cap ON approval (tool, workspace_id) WHERE status = 'pending' AND kind = 'budget';
 -- Else a plan that is made for any set takes a common one, and looks for a rare one among all that wait.
 ALTER TABLE approval ALTER COLUMN approver_set SET (n_distinct = 1000);
+CREATE INDEX approval_beyond_calls ON approval (session_id, created_at) WHERE tool_call_id IS NULL;
 CREATE INDEX approval_due ON approval (expires_at) WHERE status = 'pending';
 CREATE INDEX approval_inbox ON approval (workspace_id, created_at);
 CREATE INDEX approval_of_approvers ON approval (workspace_id, approver_set, expires_at) WHERE status = 'pending';

@@ -19,16 +19,18 @@ from models.session.approval.kinds.kind import Kind
 
 
 class ApprovalColumns:
-    """One question about one call. The states are in `models.pure.states.APPROVAL`."""
+    """One question: about one call, or about what a session may spend. The states are in `models.pure.states.APPROVAL`."""
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     session_id: Mapped[str]
-    tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"))
+    tool_call_id: Mapped[str | None] = mapped_column(sa.ForeignKey("tool_call.id"))
+    """The call that waits. Null if the session waits, for money, and no call."""
     kind: Mapped[str]
     """One of `KINDS`."""
     status: Mapped[str] = mapped_column(default="pending")
     tool: Mapped[str]
+    """The call's tool; without a call, what people are asked for, such as `session.budget`, a name that no tool can have."""
     prompt: Mapped[str]
     agent_id: Mapped[str | None]
     """The session's agent. A new grant finds the calls that it may release by this column."""

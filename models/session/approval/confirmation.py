@@ -51,6 +51,7 @@ def is_withheld(db: Db, approval: ApprovalColumns, decision: Decision) -> bool:
 
 def event_of(approval: ApprovalColumns, decision: dict[str, Any], by: str, *, goes_on: bool) -> StoredConfirmation:
     """Return the event. `decision` is `Decision.stored` as people see it. `goes_on`: as for `Approval.close`."""
+    assert approval.tool_call_id is not None, "clients are told of decisions about calls"
     result = decision.get("result") or ("deny" if decision.get("outcome") == "give_up" else "allow")
     choices = cast("DecisionFacts", {name: value for name, value in decision.items() if name not in _OMITTED})
     return {

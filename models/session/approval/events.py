@@ -81,7 +81,8 @@ class PendingApproval(_Waiting):
 
 class _AboutApproval(TypedDict):
     approval_id: ApprovalId
-    tool_use_id: EventId
+    tool_use_id: EventId | None
+    """The call that waits. Null for the kind `budget`, about which no call waits."""
 
 
 class ApprovalRequested(_Waiting, _AboutApproval):

@@ -38,6 +38,7 @@ class Approval(ApprovalColumns, Base):
 
     __table_args__ = (
         sa.Index("approval_of_call", "tool_call_id"),
+        sa.Index("approval_beyond_calls", "session_id", "created_at", postgresql_where=sa.text("tool_call_id IS NULL")),
         sa.Index("approval_of_session", "session_id"),
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
@@ -52,6 +53,29 @@ class Approval(ApprovalColumns, Base):
     @classmethod
     def ask(cls, locked: Locked, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **shown: Any) -> "Approval":
         """Return a new approval of a call. `put` inserts it, after its call. `shown`: `questions` or `attempt_told`."""
+        call_input = CallInput.of(locked.db, call.id)
+        return cls._new(
+            locked,
+            asking,
+            tool_call_id=call.id,
+            kind=kind,
+            tool=call.name,
+            input=canonical_text(call_input.input),
+            shown_input=cls.shown_input_of(locked.db, call),
+            input_sha256=call.input_sha256,
+            rule=call.rule,
+            started_by=call_input.askers(locked),
+            **shown,
+        )
+
+    @classmethod
+    def ask_beyond_calls(cls, locked: Locked, asking: Asking, value: dict[str, Any], **columns: str) -> "Approval":
+        """Return a new approval for which the session waits. People may change `value`. `columns`: `kind`, `tool` and `rule`."""
+        value_columns = {"input": canonical_text(value), "input_sha256": digest(value)}
+        return cls._new(locked, asking, **value_columns, **columns, started_by=locked.session.askers)
+
+    @classmethod
+    def _new(cls, locked: Locked, asking: Asking, **columns: Any) -> "Approval":
         db, session = locked.db, locked.session
         remind = asking.remind_after_seconds
         return cls(
@@ -59,17 +83,10 @@ class Approval(ApprovalColumns, Base):
             workspace_id=session.workspace_id,
             session_id=session.id,
             agent_id=session.agent_id,
-            tool_call_id=call.id,
-            kind=kind,
-            tool=call.name,
             prompt=asking.prompt,
-            input=canonical_text(CallInput.of(db, call.id).input),
-            shown_input=cls.shown_input_of(db, call),
             input_schema=asking.input_schema,
-            input_sha256=call.input_sha256,
-            rule=call.rule,
             annotations=asking.annotations,
-            **shown,
+            **columns,
             created_at=locked.now,
             expires_at=locked.now + timedelta(seconds=asking.seconds),
             deadline_from=locked.now,
@@ -78,7 +95,6 @@ class Approval(ApprovalColumns, Base):
             approver_set=ApproverSet.of(db, Quorum.of(asking.quorum)),
             escalation=asking.escalation,
             level=0,
-            started_by=CallInput.of(db, call.id).askers(locked),
             remind_at=locked.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
 
@@ -120,6 +136,24 @@ class Approval(ApprovalColumns, Base):
     def pending(cls, db: Db, *session_ids: str) -> list["Approval"]:
         """Return the approvals of these sessions that wait for a decision, oldest first."""
         return db.find(cls, _OF_PRESENT_TURNS, sessions=list(session_ids)) if session_ids else []
+
+    @classmethod
+    def newest_beyond_calls(cls, db: Db, session_id: str) -> "Approval | None":
+        """Return the last approval for which the session itself waited or waits; None without any."""
+        newest = "WHERE session_id = %(session)s AND tool_call_id IS NULL ORDER BY created_at DESC LIMIT 1"
+        return db.first(cls, newest, session=session_id)
+
+    def call(self, db: Db) -> ToolCall:
+        """Return the call that waits, of an approval that has one."""
+        return db.get_one(ToolCall, self.tool_call_id)
+
+    def call_input(self, db: Db) -> CallInput | None:
+        """Return the payload of the call that waits; None without a call."""
+        return None if self.tool_call_id is None else CallInput.of(db, self.tool_call_id)
+
+    def _secrets(self, db: Db) -> list[str]:
+        call_input = self.call_input(db)
+        return (call_input.secrets or []) if call_input else []
 
     @staticmethod
     def mark(db: Db) -> str:
@@ -163,7 +197,7 @@ class Approval(ApprovalColumns, Base):
         """Insert the approval, with the event and the audit act `approval.requested`."""
         db = locked.db
         texts = {"questions": self.questions, "leads_to": self.leads_to, "attempt_told": self.attempt_told}
-        self._show(masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or ()), **texts)
+        self._show(masking.Echoes(self._secrets(db)), **texts)
         db.insert(self)
         if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
@@ -178,7 +212,7 @@ class Approval(ApprovalColumns, Base):
         """
         db, principal = locked.db, locked.actor
         is_written = not WRITTEN.isdisjoint(decision.stored)
-        echoes = masking.Echoes(CallInput.of(db, self.tool_call_id).secrets or () if is_written else ())
+        echoes = masking.Echoes(self._secrets(db) if is_written else ())
         self._show(echoes, decision=decision.stored)
         shown = (self.shown_fields or {}).get("decision", decision.stored)
         event_id = ids.new("sevt")
@@ -208,8 +242,12 @@ _MARK = """
     )
 """
 _OF_PRESENT_TURNS = """
-    WHERE status = 'pending' AND tool_call_id = ANY (ARRAY(SELECT call.id FROM session JOIN tool_call call
-    ON call.turn_id = session.turn_id WHERE session.id = ANY(%(sessions)s)))
+    WHERE status = 'pending' AND id = ANY (ARRAY(
+        SELECT approval.id FROM session JOIN tool_call call ON call.turn_id = session.turn_id
+        JOIN approval ON approval.tool_call_id = call.id WHERE session.id = ANY(%(sessions)s)
+        UNION ALL
+        SELECT id FROM approval WHERE session_id = ANY(%(sessions)s) AND tool_call_id IS NULL AND status = 'pending'
+    ))
     ORDER BY created_at, id
 """
 """People are asked about calls of their session's present turn alone: the next turn begins when these are settled."""

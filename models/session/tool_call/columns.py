@@ -9,11 +9,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.tables import Hex
 
-BUDGET = "budget"
-"""The kind of call that only asks people to raise a session's budget. No tool runs, and neither clients nor the model see it."""
-OF_TOOLS = f"kind <> '{BUDGET}'"
-"""SQL that is true for a call of a tool: not `asks_for_money`."""
-
 
 class ToolCallColumns:
     """One call. The states are in `models.pure.states.TOOL_CALL`."""
@@ -74,8 +69,3 @@ class ToolCallColumns:
     """True if the result, a `CallResult`, is an error."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-
-    @property
-    def asks_for_money(self) -> bool:
-        """True if the call only asks whether the session may spend more."""
-        return self.kind == BUDGET

@@ -171,8 +171,6 @@ class ToolCall(ToolCallColumns, Leased, Base):
         Attempt.end(locked.db, self.id, self.attempt, locked.now, outcome)
 
     def _emit_result(self, locked: Locked, result: CallResult, echoes: masking.Echoes) -> None:
-        if self.asks_for_money:
-            return
         cached: call_events.Cached | None = None
         if self.cached_from:
             before = locked.db.get_one(ToolCall, self.cached_from)

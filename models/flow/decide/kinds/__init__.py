@@ -7,8 +7,7 @@ from models.session.approval.decision import Decision
 from models.session.approval.kinds import KINDS
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.session.tool_call.row import ToolCall
 
-Verb = Callable[[Locked, Approval, ToolCall, Decision], str]
+Verb = Callable[[Locked, Approval, Decision], str]
 CARRY_OUT: dict[str, Verb] = {name: import_module(f"{__name__}.{name}").carry_out for name in KINDS}
 """By the column `Approval.kind`: the verb that carries a decision out and returns the id of its event."""

@@ -2,20 +2,18 @@
 
 import json
 
-from models.flow.decide.kinds.denial import deny
 from models.flow.spend import limits
 from models.flow.spend.budgets import raise_by
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
-from models.session.tool_call.row import ToolCall
 
 
-def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def carry_out(locked: Locked, approval: Approval, decision: Decision) -> str:
     """Let the session spend the amount, or deny it."""
     if decision.result == "deny":
-        return deny(locked, approval, call, decision)
+        return approval.close(locked, "denied", decision)
     event_id = approval.close(locked, "allowed", decision)
     raise_cap = limits.let_spend if approval.tool == limits.TOOL else raise_by
-    raise_cap(locked, approval, call, json.loads(approval.decided_input or approval.input))
+    raise_cap(locked, approval, json.loads(approval.decided_input or approval.input))
     return event_id

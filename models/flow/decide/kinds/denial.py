@@ -1,15 +1,15 @@
-"""A denial, which ends the call of any kind of approval."""
+"""A denial, which ends the call that waits."""
 
 from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.tool_call.result import Result
-from models.session.tool_call.row import ToolCall
 
 
-def deny(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def deny(locked: Locked, approval: Approval, decision: Decision) -> str:
     """Close the approval as denied, and end the call. Returns the id of the decision's event."""
+    call = approval.call(locked.db)
     event_id = approval.close(locked, "denied", decision)
     if say := approval.traits.denied:
         call.settle(locked, "denied", Result.error(say(decision.deny_message)))

@@ -5,13 +5,13 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.tool_call.input import CallInput
-from models.session.tool_call.row import ToolCall
 
 
-def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def carry_out(locked: Locked, approval: Approval, decision: Decision) -> str:
     """Let the call go on with the answers, or deny it."""
+    call = approval.call(locked.db)
     if decision.result == "deny":
-        return deny(locked, approval, call, decision)
+        return deny(locked, approval, decision)
     event_id = approval.close(locked, "answered", decision)
     CallInput.of(locked.db, call.id).answers = decision.answers
     call.release(locked)

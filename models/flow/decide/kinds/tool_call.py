@@ -17,15 +17,16 @@ from models.session.tool_call.result import Result, text
 from models.session.tool_call.row import ToolCall
 
 
-def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def carry_out(locked: Locked, approval: Approval, decision: Decision) -> str:
     """Deny the call, answer in its place, or let it run."""
+    call = approval.call(locked.db)
     if decision.result == "deny":
-        return deny(locked, approval, call, decision)
+        return deny(locked, approval, decision)
     if decision.respond:
         event_id = approval.close(locked, "answered", decision, goes_on=False)
         call.settle(locked, "answered", Result(text(words.answered_by_person()) + list(decision.respond)))
         return event_id
-    check_runs(locked, approval, call)
+    check_runs(locked, approval)
     if approval.decided_sha256 is None:
         return _allow(locked, approval, call, decision)
     return _edit(locked, approval, call, decision)

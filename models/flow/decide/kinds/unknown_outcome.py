@@ -5,11 +5,11 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.session.tool_call.result import Result
-from models.session.tool_call.row import ToolCall
 
 
-def carry_out(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
+def carry_out(locked: Locked, approval: Approval, decision: Decision) -> str:
     """Settle the call by what became of it, or let it run again."""
+    call = approval.call(locked.db)
     event_id = approval.close(locked, "answered", decision)
     if decision.outcome == "rerun":
         call.release(locked, grants=None)
