@@ -24,7 +24,7 @@ from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
-from models.flow.judge.approvers import described
+from models.flow.judge.approvers import who_may_decide
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure import policy
@@ -143,7 +143,7 @@ def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] |
     for vote in cast:
         by, right = names[f"user:{vote.person_id}"], names[f"user:{vote.for_person_id}"]
         lines.append(f"{by}{f' for {right}' if right != by else ''}: {vote.result}")
-    return {"summary": sentences.votes(approval, cast), "who": described(db, approval), "cast": lines}
+    return {"summary": sentences.votes(approval, cast), "who": who_may_decide(db, approval), "cast": lines}
 
 
 def questions(approval: Approval) -> list[Question]:

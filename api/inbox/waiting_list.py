@@ -12,7 +12,7 @@ from api.v1.approvals.waiting_list import OLDEST_DEADLINE, before, waiting_for
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.flow.judge.approvers import described, why_excluded
+from models.flow.judge.approvers import who_may_decide, why_excluded
 from models.people.group import Group
 from models.people.principal import PersonPrincipal
 from models.session.approval.decider import Decider
@@ -84,13 +84,13 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence
     if decidable(db, person, [approval], {approval.id: votes}):
         return None
     if "approvals" not in person.scopes:
-        return f"Your role, {person.role}, does not decide. {described(db, approval)}"
+        return f"Your role, {person.role}, does not decide. {who_may_decide(db, approval)}"
     if own := next((vote for vote in votes if vote.person_id == person.person_id), None):
         done = "You have edited the input." if own.result == "edit" else "You have voted to allow this."
-        return f"{done} You may still deny. {described(db, approval)}"
+        return f"{done} You may still deny. {who_may_decide(db, approval)}"
     if approval.excludes(person.people):
-        return f"{why_excluded(db, approval, person)} {described(db, approval)}"
-    return f"You are not one of those who may decide this. {described(db, approval)}"
+        return f"{why_excluded(db, approval, person)} {who_may_decide(db, approval)}"
+    return f"You are not one of those who may decide this. {who_may_decide(db, approval)}"
 
 
 def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence[str] = ()) -> Approval | None:

@@ -248,7 +248,7 @@ class SimulatedCall(ResponseModel):
         """Return a past call, with the rule that would have decided."""
         call = example.call
         about = {"rule": example.rule, "rule_then": call.rule, "then": example.then}
-        return cls.from_row(call, tool_use_id=call.id, tool=call.name, input=example.shown, **about)
+        return cls.from_row(call, tool_use_id=call.id, tool=call.name, input=example.masked_input, **about)
 
 
 class SimulatedSide(ResponseModel):

@@ -9,7 +9,7 @@ from models.flow.begin import speakers
 from models.flow.carry_on.next_step import carry_on, one_step, stop
 from models.flow.decide.chat_words import answer, take_word
 from models.flow.decide.decisions import decide
-from models.flow.decide.questions import named
+from models.flow.decide.questions import with_keys
 from models.session.approval import confirmation
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
@@ -128,7 +128,7 @@ def _decided_approval(approvals: list[Approval], decision: Decision) -> Approval
     questions = [approval for approval in approvals if approval.questions is not None]
     if decision.answers is not None:
         for question in questions:
-            if question.status != "pending" and question.decision == named(question, decision).stored:
+            if question.status != "pending" and question.decision == with_keys(question, decision).stored:
                 return question
         return (questions or to_run or approvals)[-1]
     pending = [approval for approval in to_run if approval.status == "pending"]

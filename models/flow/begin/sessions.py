@@ -56,7 +56,7 @@ def create(db: Db, principal: Principal, new: NewSession) -> Locked:
     environments, policies = db.read(Environment.keeping(new.environment_id), POLICIES)
     environment = Environment.for_session(environments)
     [(*_, watched, now)] = policies
-    speaker = speakers.named(db, principal, new.on_behalf_of)
+    speaker = speakers.speaker_id(db, principal, new.on_behalf_of)
     session = _idle(
         principal,
         new,

@@ -16,7 +16,7 @@ from models.session.locked import Locked
 _PREFIX = "user:"
 
 
-def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
+def speaker_id(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
     """Return the id of the speaker: the signed-in person, or the person whom an API key names as `user:ID`. Raises Invalid."""
     if isinstance(principal, PersonPrincipal):
         if on_behalf_of not in {None, _PREFIX + principal.person_id}:
@@ -46,7 +46,7 @@ def hear(locked: Locked, on_behalf_of: str | None) -> str | None:
     The makers stay, as their messages do. Returns the speaker as the event names them, or None. Raises Invalid.
     """
     session = locked.session
-    speaker = named(locked.db, locked.actor, on_behalf_of)
+    speaker = speaker_id(locked.db, locked.actor, on_behalf_of)
     makers = sorted({*(session.makers or ()), *locked.actor.makers}) or None
     check(locked, [speaker, session.on_behalf_of, *(makers or ())])
     before = [] if session.status == "idle" else session.speakers

@@ -65,34 +65,34 @@ def list_waiting(locked: Locked, before: str = "") -> None:
     `session.status_idle` must follow in the same transaction, because the SDKs' runners expect it last.
     """
     pending = Approval.pending(locked.db, locked.session.id)
-    listed = pending[:MOST_LISTED]
+    first_ones = pending[:MOST_LISTED]
     parts = [before] if before else []
-    if listed:
-        parts += [_heading(pending), *map(_entry, listed), _guide(pending, listed)]
+    if first_ones:
+        parts += [_heading(pending), *map(_entry, first_ones), _guide(pending, first_ones)]
     if parts:
-        shown = {approval.id: approval.runs for approval in listed if allowed_by_words(approval)}
-        ids = [approval.id for approval in listed]
-        say(locked, "\n\n".join(parts), {"kind": "waiting", "approval_ids": ids, "shown_inputs": shown})
+        shown_inputs = {approval.id: approval.runs for approval in first_ones if allowed_by_words(approval)}
+        ids = [approval.id for approval in first_ones]
+        say(locked, "\n\n".join(parts), {"kind": "waiting", "approval_ids": ids, "shown_inputs": shown_inputs})
 
 
-def without_listings(written: str) -> str:
+def without_listings(message_text: str) -> str:
     """Return a text that a client sends back without the listings in it, which `list_waiting` wrote."""
-    if _END not in written:
-        return written
-    kept: list[str] = []
-    listed: list[str] | None = None
-    for line in written.split("\n"):
-        if listed is not None:
-            listed.append(line)
+    if _END not in message_text:
+        return message_text
+    own_lines: list[str] = []
+    listing: list[str] | None = None
+    for line in message_text.split("\n"):
+        if listing is not None:
+            listing.append(line)
             if line.endswith(_END) and not line.startswith(_BAR):
-                listed = None
+                listing = None
         elif _HEADINGS.fullmatch(line):
-            listed = [line]
-            if kept[-2:-1] and kept[-2].startswith(_BEFORE):
-                del kept[-2:]
+            listing = [line]
+            if own_lines[-2:-1] and own_lines[-2].startswith(_BEFORE):
+                del own_lines[-2:]
         else:
-            kept.append(line)
-    return "\n".join(kept + (listed or [])).strip()
+            own_lines.append(line)
+    return "\n".join(own_lines + (listing or [])).strip()
 
 
 def say(locked: Locked, words: str, about: OfApprovals) -> None:
@@ -115,10 +115,10 @@ def covered(approvals: list[Approval], pending: list[Approval]) -> dict[str, str
 
     A grant releases all pending calls of its tool. So a tool that offers grants gets one only if each of them is among `approvals`.
     """
-    chosen = {approval.id for approval in approvals}
-    held_back = {approval.tool for approval in pending if approval.id not in chosen}
-    granted = [a for a in approvals if a.tool not in held_back and a.offer.gives("session", exact=False)]
-    return {approval.tool: policy.covers(rule_for(approval, None)) for approval in granted}
+    ids = {approval.id for approval in approvals}
+    held_back = {approval.tool for approval in pending if approval.id not in ids}
+    grantable = [a for a in approvals if a.tool not in held_back and a.offer.gives("session", exact=False)]
+    return {approval.tool: policy.covers(rule_for(approval, None)) for approval in grantable}
 
 
 def _heading(pending: list[Approval]) -> str:
@@ -144,17 +144,17 @@ def _why_not(approval: Approval) -> str:
     return "This may not be all that would run, so no word allows it. Read and decide it here:"
 
 
-def _guide(pending: list[Approval], listed: list[Approval]) -> str:
+def _guide(pending: list[Approval], first_ones: list[Approval]) -> str:
     """Return which words decide what is listed, and the effect of other messages."""
     parts = []
-    if len(pending) > len(listed):
-        parts.append(f"{len(pending) - len(listed)} more are listed when these are decided.")
-    allowed = [approval for approval in listed if allowed_by_words(approval)]
-    if allowed:
-        parts.append('Say "approve" or "reject".' if len(listed) == 1 else 'Say "approve all" or "reject".')
-        if later := "; ".join(covered(allowed, pending).values()):
+    if len(pending) > len(first_ones):
+        parts.append(f"{len(pending) - len(first_ones)} more are listed when these are decided.")
+    by_one_word = [approval for approval in first_ones if allowed_by_words(approval)]
+    if by_one_word:
+        parts.append('Say "approve" or "reject".' if len(first_ones) == 1 else 'Say "approve all" or "reject".')
+        if later := "; ".join(covered(by_one_word, pending).values()):
             parts.append(f'"approve all" also allows, from then on in this session: {later}.')
-    elif any(by_words(approval) for approval in listed):
+    elif any(by_words(approval) for approval in first_ones):
         parts.append('Say "reject" to deny.')
     return " ".join([*parts, _END])
 

@@ -10,7 +10,7 @@ from models.flow.carry_on.listing import Listed, allowed_by_words, by_words, cov
 from models.flow.carry_on.next_step import one_step
 from models.flow.decide.decisions import check, decide
 from models.flow.decide.edits import check_runs
-from models.flow.judge.approvers import described
+from models.flow.judge.approvers import who_may_decide
 from models.flow.judge.grants import session_policies
 from models.pure import chat
 from models.session.approval.deadline import overdue
@@ -143,7 +143,9 @@ def _choice(locked: Locked, word: chat.Word, approvals: list[Approval]) -> list[
     by_word = [approval for approval in waiting if by_words(approval)]
     if not by_word:
         one = next((approval for approval in waiting if approval.traits.asks_to_run), None)
-        return f"words in a chat do not decide {one.tool}. {described(locked.db, one)}" if one else "no word decides what waits."
+        return (
+            f"words in a chat do not decide {one.tool}. {who_may_decide(locked.db, one)}" if one else "no word decides what waits."
+        )
     if word.result == "deny":
         return by_word
     if allowed := [approval for approval in by_word if allowed_by_words(approval)]:

@@ -8,7 +8,7 @@ from models.errors import Conflict, Forbidden
 from models.flow.carry_on.next_step import carry_on, stop
 from models.flow.decide.edits import check_runs, take_edit
 from models.flow.decide.kinds import CARRY_OUT
-from models.flow.decide.questions import named
+from models.flow.decide.questions import with_keys
 from models.flow.judge import votes
 from models.flow.judge.grants import session_policies
 from models.people.delegation import Right
@@ -28,7 +28,7 @@ def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
     that would not run; Forbidden for a principal that may not decide, and for an answer that is not offered; DeadlinePassed;
     Invalid for a decision or an answer that does not fit.
     """
-    decision = named(approval, decision)
+    decision = with_keys(approval, decision)
     if approval.status != "pending":
         return _repeated(locked.db, locked.actor, approval, decision)
     right = check(locked, approval, decision)

@@ -7,7 +7,7 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 
 
-def named(approval: Approval, decision: Decision) -> Decision:
+def with_keys(approval: Approval, decision: Decision) -> Decision:
     """Return the decision. An answer without a key gets the key of the only request. Raises Invalid for several requests."""
     requests = approval.questions or {}
     if decision.answers is None or "" not in decision.answers or approval.questions is None:

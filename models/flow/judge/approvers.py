@@ -15,7 +15,7 @@ _CALLED = """
 CONFIRM = "Confirm your way to sign in first: the page /inbox/account says how."
 
 
-def described(db: Db, approval: Approval) -> str:
+def who_may_decide(db: Db, approval: Approval) -> str:
     """Return a sentence that says who may decide an approval."""
     quorum = Quorum.of(approval.quorum)
     called: dict[str, str] = dict(db.rows(_CALLED, names=[name for one in quorum.approvers for name in one]))

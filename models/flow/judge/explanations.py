@@ -38,7 +38,7 @@ class Example:
 
     tool: str
     input: Mapping[str, Any]
-    proposed: Mapping[str, Any] | None = None
+    own_policy: Mapping[str, Any] | None = None
     """A policy that replaces the tool's own."""
 
 
@@ -49,7 +49,7 @@ def explain(db: Db, agent: Mapping[str, Any], example: Example, session: Session
     """
     tool = example.tool
     policies = Workspace.policies(db)
-    one = with_tool(agent, tool, example.proposed)
+    one = with_tool(agent, tool, example.own_policy)
     applied = SessionPolicies(one, policies, settings().default_permission, listings_of(db, one))
     applied = applied.in_session(git_written=session is not None and session.git_written)
     grants = Grant.live(db, session, {tool}) if session else []
@@ -57,17 +57,17 @@ def explain(db: Db, agent: Mapping[str, Any], example: Example, session: Session
     texts = [path for path in sorted(COMMAND_PATHS) if isinstance(call.at(path).value, str)]
     lines = {path: line for path in texts if (line := call.line(path))}
     offer = applied.quorum(tool).offer
-    counted = tuple(grant.rule for grant in grants if grant.is_offered(offer))
-    granted = Granted(counted, mask(dict(example.input)).arguments) if counted else None
-    return Explanation(applied.judge(tool, example.input, granted), lines, grants, offer)
+    rules = tuple(grant.rule for grant in grants if grant.is_offered(offer))
+    live_grants = Granted(rules, mask(dict(example.input)).arguments) if rules else None
+    return Explanation(applied.judge(tool, example.input, live_grants), lines, grants, offer)
 
 
-def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the agent with that tool and bash alone, so that little is compiled, and with `proposed` as the tool's own policy.
+def with_tool(agent: Mapping[str, Any], tool: str, own_policy: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the agent with that tool and bash alone, so that little is compiled, and with `own_policy` as the tool's own policy.
 
-    MCP servers keep all tools, since only they know them. `proposed` then applies to each.
+    MCP servers keep all tools, since only they know them. `own_policy` then applies to each.
     """
-    own = {"permission_policy": proposed, "policy_from": "tool"} if proposed else {}
+    own = {"permission_policy": own_policy, "policy_from": "tool"} if own_policy else {}
     tools: list[dict[str, Any]] = []
     for entry in agent["tools"]:
         if entry["type"] == "custom":

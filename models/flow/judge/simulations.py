@@ -57,7 +57,7 @@ class Example:
     """One call, for people to see."""
 
     call: Any
-    shown: dict[str, Any] | None
+    masked_input: dict[str, Any] | None
     rule: str
     then: Then
 
@@ -68,14 +68,14 @@ class Side:
 
     calls: int = 0
     then: Counter[Then] = field(default_factory=Counter)
-    changed: list[Example] = field(default_factory=list)
+    with_another_effect: list[Example] = field(default_factory=list)
     """Some calls that had another effect at the time."""
     same: list[Example] = field(default_factory=list)
 
     @property
     def examples(self) -> list[Example]:
         """At most EXAMPLES calls; those with another verdict come first."""
-        return (self.changed + self.same)[:EXAMPLES]
+        return (self.with_another_effect + self.same)[:EXAMPLES]
 
 
 @dataclass
@@ -84,23 +84,23 @@ class Outcome:
 
     sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
     looked_at: int = 0
-    changed: int = 0
+    with_another_effect: int = 0
     """Calls that had another effect at the time."""
-    masked: int = 0
+    masked_inputs: int = 0
     """Calls whose inputs were judged with secrets masked."""
     complete: bool = False
 
     def add(self, call: Any, verdict: Verdict, then: Then) -> None:
         """Count a call, and keep it as an example while there are few."""
         side = self.sides[verdict.effect]
-        changed = verdict.effect != call.permission
+        has_another_effect = verdict.effect != call.permission
         self.looked_at += 1
-        self.changed += changed
+        self.with_another_effect += has_another_effect
         side.calls += 1
         side.then[then] += 1
-        kept = side.changed if changed else side.same
-        if len(kept) < EXAMPLES:
-            kept.append(Example(call, _shown(call), verdict.rule, then))
+        examples = side.with_another_effect if has_another_effect else side.same
+        if len(examples) < EXAMPLES:
+            examples.append(Example(call, _short_input(call), verdict.rule, then))
 
 
 def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
@@ -122,24 +122,24 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
             look = looks[call.session_id]
             policies = trials.of(look, call)
             offer = policies.quorum(call.name).offer
-            counted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
-            granted = [grant.rule for grant in counted if grant.is_offered(offer)]
-            proposed, shown = call.input, call.shown_input
+            call_grants = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
+            rules = [grant.rule for grant in call_grants if grant.is_offered(offer)]
+            call_input, masked_input = call.input, call.shown_input
             if call.shown_input is not None and not trial.reveal:
-                proposed, shown, outcome.masked = call.shown_input, None, outcome.masked + 1
+                call_input, masked_input, outcome.masked_inputs = call.shown_input, None, outcome.masked_inputs + 1
                 # The grants covered the real input, so the masked input need not match their hash or pattern.
-                granted = [replace(grant, match=Match(call.name)) for grant in granted]
-            outcome.add(call, policies.judge(call.name, proposed, Granted(tuple(granted), shown)), then[call.id])
+                rules = [replace(grant, match=Match(call.name)) for grant in rules]
+            outcome.add(call, policies.judge(call.name, call_input, Granted(tuple(rules), masked_input)), then[call.id])
         if time.monotonic() > until:
             return outcome
     outcome.complete = True
     return outcome
 
 
-def _shown(call: Any) -> dict[str, Any] | None:
+def _short_input(call: Any) -> dict[str, Any] | None:
     """Return the call's input with its secrets masked; None if it is long."""
-    shown: dict[str, Any] = call.input if call.shown_input is None else call.shown_input
-    return shown if len(canonical(shown)) <= SHOWN_BYTES else None
+    masked_input: dict[str, Any] = call.input if call.shown_input is None else call.shown_input
+    return masked_input if len(canonical(masked_input)) <= SHOWN_BYTES else None
 
 
 class _TrialPolicies:
@@ -184,13 +184,13 @@ class _TrialPolicies:
 def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fallback: Effect) -> dict[str, Any]:
     """Return the policy with one more rule and the same default. `fallback` is the default if there is no policy."""
     assert rule, "a trial is of a rule or of a policy"
-    kept = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
+    fields = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
     rules, default = (policy or {}).get("rules", []), default_of(policy, fallback)
     if policy and not rules and default == "deny":
         return dict(policy)  # nothing overrides it
     if len(rules) >= MAX_RULES:
         raise Invalid("rule", f"there are {MAX_RULES} rules already; none can be added.")
-    return {"type": "rules", "rules": [*rules, rule], "default": default, **kept}
+    return {"type": "rules", "rules": [*rules, rule], "default": default, **fields}
 
 
 def default_of(policy: Mapping[str, Any] | None, fallback: Effect) -> Effect:

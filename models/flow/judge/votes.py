@@ -8,7 +8,7 @@ from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden
-from models.flow.judge.approvers import CONFIRM, described, why_excluded
+from models.flow.judge.approvers import CONFIRM, who_may_decide, why_excluded
 from models.people.deciders import NOBODY_NAMED
 from models.people.delegation import Right, names_of
 from models.people.names import Names
@@ -32,22 +32,22 @@ def right_to_decide(locked: Locked, approval: Approval, decision: Decision) -> R
     quorum = Quorum.of(approval.quorum)
     if not isinstance(principal, PersonPrincipal):
         if quorum.needs_people:
-            raise Forbidden(f"An API key may not decide approval {approval.id}. {described(db, approval)}")
+            raise Forbidden(f"An API key may not decide approval {approval.id}. {who_may_decide(db, approval)}")
         return None
     if principal.through and quorum.needs_sign_in:
-        raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {described(db, approval)}")
+        raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {who_may_decide(db, approval)}")
     decider = Decider.of(db, principal.person_id, locked.now, principal.makers, lock=True)
     if not decider.rights:
-        raise Forbidden(f"Your role does not decide approvals. {described(db, approval)}")
+        raise Forbidden(f"Your role does not decide approvals. {who_may_decide(db, approval)}")
     if quorum.lacks_starter(approval.started_by) and not _is_denial(decision):
         raise Forbidden(f"Approval {approval.id} needs four eyes. {NOBODY_NAMED}")
     votes = Vote.of_approval(db, approval.id)
     takes_back = _takes_back(principal, decision, votes)
     if approval.excludes(decider.people) and not takes_back:
-        raise Forbidden(f"{why_excluded(db, approval, principal)} {described(db, approval)}")
+        raise Forbidden(f"{why_excluded(db, approval, principal)} {who_may_decide(db, approval)}")
     rights = decider.rights_on(approval, takes_back=takes_back)
     if not rights:
-        raise Forbidden(f"You are not one of those who may decide approval {approval.id}. {described(db, approval)}")
+        raise Forbidden(f"You are not one of those who may decide approval {approval.id}. {who_may_decide(db, approval)}")
     free = decider.unused(rights, votes)
     if not free and not _is_denial(decision):
         raise Conflict(
@@ -101,9 +101,9 @@ def is_enough(db: Db, approval: Approval, votes: Iterable[Vote], quorum: Quorum 
     return meets(db, quorum or Quorum.of(approval.quorum), ballots, approval.started_by)
 
 
-def for_choice(db: Db, approval: Approval, stored: Mapping[str, Any]) -> list[Vote]:
+def for_choice(db: Db, approval: Approval, decision: Mapping[str, Any]) -> list[Vote]:
     """Return the valid votes that chose what the stored decision does to the input that would run, oldest first."""
-    choice = _choice(approval, stored)
+    choice = _choice(approval, decision)
     return [vote for vote in Vote.of_approval(db, approval.id) if vote.choice_sha256 == choice]
 
 
@@ -116,16 +116,16 @@ def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterabl
     """True if enough ballots count for the quorum. A ballot counts if its voter is active, its right is of a person in every set,
     and with four eyes neither the owner of the right nor anybody who may have cast it is in `started_by`. Each human being and each
     right counts once."""
-    started = set(started_by) if quorum.four_eyes else set()
-    if quorum.lacks_starter(started):
+    starters = set(started_by) if quorum.four_eyes else set()
+    if quorum.lacks_starter(starters):
         return False
     names = names_of(db, [person for ballot in ballots for person in (ballot.voter, ballot.right)])
-    counted: dict[str, Ballot] = {}
+    by_right: dict[str, Ballot] = {}
     for ballot in ballots:
         counts = ballot.voter in names and ballot.right in names and quorum.admits(names[ballot.right])
-        if counts and started.isdisjoint({*ballot.people, ballot.right}):
-            counted.setdefault(ballot.right, ballot)
-    return _human_beings(counted.values()) >= quorum.required_people
+        if counts and starters.isdisjoint({*ballot.people, ballot.right}):
+            by_right.setdefault(ballot.right, ballot)
+    return _human_beings(by_right.values()) >= quorum.required_people
 
 
 def _human_beings(ballots: Iterable[Ballot]) -> int:
@@ -197,9 +197,9 @@ def _is_denial(decision: Decision) -> bool:
     return decision.result == "deny" or decision.outcome == "give_up"
 
 
-def _choice(approval: Approval, stored: Mapping[str, Any]) -> str:
+def _choice(approval: Approval, decision: Mapping[str, Any]) -> str:
     """Return the hash of a stored decision's choice and of the input that would run."""
-    return digest({"choice": choice_of(stored), "input_sha256": approval.runs})
+    return digest({"choice": choice_of(decision), "input_sha256": approval.runs})
 
 
 def _agreed(decision: Decision, votes: list[Vote]) -> Decision:

@@ -65,22 +65,25 @@ def judge_again(locked: Locked, rules: SessionPolicies, call: ToolCall, places: 
     call_input = CallInput.of(locked.db, call.id)
     standing = Grant.standing(locked, call.grants or ())
     grants = tuple(grant.rule for grant in counting(locked, rules, standing, call_input.askers(locked)))
-    written = verdict_on(rules, call, call_input, Granted(grants, call_input.shown))
+    verdict_as_written = verdict_on(rules, call, call_input, Granted(grants, call_input.shown))
     paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():
         return Unresolved(frozenset(unknown))
     leads_to = {at: place for at, path in paths.items() if isinstance(place := places[path], str) and _elsewhere(path, place)}
     if not leads_to:
-        return Rejudged(written)
-    resolved, shown = deepcopy(call_input.input), deepcopy(call_input.shown)
+        return Rejudged(verdict_as_written)
+    resolved_input, masked_input = deepcopy(call_input.input), deepcopy(call_input.shown)
     for at, place in leads_to.items():
-        if shown is not None and look_up(shown, pointer(at)) == paths[at]:  # else the path is masked, and stays so
-            set_pointer(shown, at, place)
-        set_pointer(resolved, at, place)
-    actual = verdict_on(rules, call, call_input, Granted(grants, shown), instead=resolved)
-    if _STRICT[actual.effect] < _STRICT[written.effect] or (actual.effect, actual.rule) == (written.effect, written.rule):
-        return Rejudged(written)
-    return Rejudged(written) if actual.effect == "allow" else Rejudged(actual, leads_to)
+        if masked_input is not None and look_up(masked_input, pointer(at)) == paths[at]:  # else the path is masked, and stays so
+            set_pointer(masked_input, at, place)
+        set_pointer(resolved_input, at, place)
+    actual = verdict_on(rules, call, call_input, Granted(grants, masked_input), instead=resolved_input)
+    if _STRICT[actual.effect] < _STRICT[verdict_as_written.effect] or (actual.effect, actual.rule) == (
+        verdict_as_written.effect,
+        verdict_as_written.rule,
+    ):
+        return Rejudged(verdict_as_written)
+    return Rejudged(verdict_as_written) if actual.effect == "allow" else Rejudged(actual, leads_to)
 
 
 def _paths(call_input: dict[str, Any], arguments: set[str]) -> dict[str, str]:

@@ -71,16 +71,16 @@ class Decision:
     @property
     def stored(self) -> dict[str, Any]:
         """The decision as its row keeps it; a repeated decision is equal. Hashes replace inputs and answers."""
-        kept = {name: value for name, value in vars(self).items() if value and name not in _STORED_OTHERWISE}
+        fields = {name: value for name, value in vars(self).items() if value and name not in _STORED_OTHERWISE}
         if self.scope != "once":
-            kept["scope"] = self.scope
+            fields["scope"] = self.scope
         for name in ("content", "respond"):
             if getattr(self, name):
-                kept[name] = list(getattr(self, name))
+                fields[name] = list(getattr(self, name))
         for name in ("updated_input", "answers"):
             if getattr(self, name) is not None:
-                kept[f"{name}_sha256"] = digest(getattr(self, name))
-        return kept
+                fields[f"{name}_sha256"] = digest(getattr(self, name))
+        return fields
 
     @property
     def noted(self) -> dict[str, Any]:
@@ -88,21 +88,21 @@ class Decision:
 
         Texts can be erased. So can the hashes of answers, because a short answer can be guessed from its hash.
         """
-        noted = self.stored
+        details = self.stored
         if self.expected_input_sha256:
-            noted["shown_sha256"] = self.expected_input_sha256
+            details["shown_sha256"] = self.expected_input_sha256
         if self.link_id:
-            noted |= {"via": "link", "link": self.link_id}
-        noted |= {f"{name}_sha256": digest(noted.pop(name)) for name in ("content", "respond") if name in noted}
-        return {name: Text(value) if name in _TEXTS else value for name, value in noted.items()}
+            details |= {"via": "link", "link": self.link_id}
+        details |= {f"{name}_sha256": digest(details.pop(name)) for name in ("content", "respond") if name in details}
+        return {name: Text(value) if name in _TEXTS else value for name, value in details.items()}
 
 
-def choice_of(stored: Mapping[str, Any]) -> dict[str, Any]:
+def choice_of(decision: Mapping[str, Any]) -> dict[str, Any]:
     """Return the effects of a stored decision on its call. Votes count together if their choices and their inputs are equal.
 
     A field belongs to the choice unless `_NO_CHOICE` lists it, so a new field cannot be left out of the comparison.
     """
-    return {name: value for name, value in stored.items() if name not in _NO_CHOICE}
+    return {name: value for name, value in decision.items() if name not in _NO_CHOICE}
 
 
 WRITTEN = frozenset({"deny_message", "match", "respond", "content"})

@@ -52,10 +52,10 @@ class Face:
         # A longer input has no whole face, so it is not masked here: masking costs time.
         if not approval.traits.asks_to_run or len(approval.input) > _JSON * room.characters:
             return cls(title, snippet, is_whole=False)
-        masked = approval.masked
-        text = visible_lines(_text(approval, masked.arguments))
+        masked_input = approval.masked
+        text = visible_lines(_text(approval, masked_input.arguments))
         fits = len(text) <= room.characters and text.count("\n") < room.lines
-        has_more = bool(masked.paths or approval.leads_to or approval.decided_sha256)
+        has_more = bool(masked_input.paths or approval.leads_to or approval.decided_sha256)
         return cls(title, sentences.shortened(text, room.characters), bool(text.strip()) and fits and not has_more)
 
 
@@ -77,12 +77,12 @@ def _text(approval: Approval, arguments: Mapping[str, Any]) -> str:
             case ("glob" | "grep", {"pattern": str(text), **others}) if not others:
                 return visible(text)
             case ("write", {"file_path": str(path), "content": str(content), **others}) if not others:
-                return "\n".join([visible(path), *_signed("+", content)])
+                return "\n".join([visible(path), *_with_sign("+", content)])
             case ("edit", {"file_path": str(path), "old_string": str(old), "new_string": str(new), **others}) if not others:
-                return "\n".join([visible(path), *_signed("-", old), *_signed("+", new)])
+                return "\n".join([visible(path), *_with_sign("-", old), *_with_sign("+", new)])
     text = json.dumps(arguments, ensure_ascii=False)
     return text if approval.prompt == f"Run {approval.tool}" else f"{approval.tool} {text}"
 
 
-def _signed(sign: str, text: str) -> list[str]:
+def _with_sign(sign: str, text: str) -> list[str]:
     return [sign + line for line in text.split("\n")]

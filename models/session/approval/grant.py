@@ -161,8 +161,8 @@ class Grant(Base):
         if not ids:
             return None
         live = {grant_id for (grant_id,) in locked.db.rows(_LIVE_AMONG, ids=ids)}
-        if ended := [grant_id for grant_id in ids if grant_id not in live]:
-            return ended[0]
+        if ended_ids := [grant_id for grant_id in ids if grant_id not in live]:
+            return ended_ids[0]
         locked.db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
         with locked.acting_as(system("policy", locked.session.workspace_id)):
             for grant_id in ids:

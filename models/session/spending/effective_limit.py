@@ -23,14 +23,14 @@ def of_people(db: Db, person_ids: Sequence[str], periods: Sequence[str]) -> list
     """Return the limits of these people in these periods, by person and period. A period without a limit is left out."""
     limits = db.find(SpendLimit, _APPLY, people=list(person_ids), periods=list(periods))
     sums = db.rows(_SPENT, people=list(person_ids), **starts(clock.now(db)))
-    spent = {person_id: dict(zip(PERIODS, amounts, strict=True)) for person_id, *amounts in sums}
+    sums_of = {person_id: dict(zip(PERIODS, amounts, strict=True)) for person_id, *amounts in sums}
     effective = []
     for person_id in person_ids:
         for period in PERIODS:
             holding = [limit for limit in limits if limit.period == period and limit.scope_id in (person_id, db.workspace_id)]
             if holding:
                 lowest = min(holding, key=_height)
-                effective.append(EffectiveLimit(person_id, lowest, spent.get(person_id, {}).get(period, Decimal(0))))
+                effective.append(EffectiveLimit(person_id, lowest, sums_of.get(person_id, {}).get(period, Decimal(0))))
     return effective
 
 
