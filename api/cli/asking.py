@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from api.cli.client import Approval, Inbox, Refused
-from api.cli.forms import answered, declined
-from api.cli.showing import REACHES, describe, narrate, spelled
+from api.cli.forms import ask_all, declined
+from api.cli.showing import REACHES, describe, json_text, narrate
 from models.pure.text.visible import visible
 
 Decision = dict[str, Any]
@@ -96,10 +96,10 @@ def choose(inbox: Inbox, approval: Approval) -> "Decision | Later":
         click.echo(line)
     choices = _choices(approval)
     while True:
-        chosen = pick({number: words for number, (words, _) in choices.items()})
-        if choices[chosen][1] is None:
-            return Later.QUIT if chosen == "q" else Later.SKIP
-        if decision := _complete(inbox, approval, chosen, dict(choices[chosen][1] or {})):
+        key = pick({number: words for number, (words, _) in choices.items()})
+        if choices[key][1] is None:
+            return Later.QUIT if key == "q" else Later.SKIP
+        if decision := _complete(inbox, approval, key, dict(choices[key][1] or {})):
             return decision
 
 
@@ -109,24 +109,24 @@ def pick(choices: Mapping[str, str]) -> str:
         click.echo(f"  {number}  {words}")
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # such as further lines of a pasted text
-    chosen: str = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
-    return chosen
+    choice: str = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
+    return choice
 
 
 def _choices(approval: Approval) -> Choices:
     """Return the choices that the approval offers."""
-    choices, offered = CHOICES.get(approval["kind"], YES_OR_NO), approval["options"]
-    if offered is None:
+    choices, options = CHOICES.get(approval["kind"], YES_OR_NO), approval["options"]
+    if options is None:
         return choices
-    return {number: choice for number, choice in choices.items() if OPTIONS.get(number, "deny") in offered}
+    return {number: choice for number, choice in choices.items() if OPTIONS.get(number, "deny") in options}
 
 
 def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
     """Decide the approval that was shown. Yields lines about the effect. Raises Refused if the API refuses."""
-    decided = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
+    decided_approval = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
     yield "Decided."
-    if decided["grant"]:
-        yield f"This gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
+    if decided_approval["grant"]:
+        yield f"This gives a grant, {decided_approval['grant']['id']}: {visible(decided_approval['grant']['covers'])}."
 
 
 def edited(approval: Approval) -> dict[str, Any] | None:
@@ -148,15 +148,15 @@ def edited(approval: Approval) -> dict[str, Any] | None:
             return None
 
 
-def _complete(inbox: Inbox, approval: Approval, chosen: str, decision: Decision) -> Decision | None:
+def _complete(inbox: Inbox, approval: Approval, choice: str, decision: Decision) -> Decision | None:
     """Return the decision with its further fields, or None if the person goes back."""
     if "scope" in decision:
         return _granting(inbox, approval, decision)
-    if approval["kind"] == "tool_call" and chosen == EDIT:
+    if approval["kind"] == "tool_call" and choice == EDIT:
         return _editing(approval, decision)
     if approval["kind"] == "question" and decision["result"] == "allow":
-        decision["answers"] = (answered if chosen == "1" else declined)(approval["questions"])
-    if prompt := PROMPTS.get((approval["kind"], chosen)):
+        decision["answers"] = (ask_all if choice == "1" else declined)(approval["questions"])
+    if prompt := PROMPTS.get((approval["kind"], choice)):
         field, label = prompt
         decision[field] = click.prompt(label, prompt_suffix=" ")
     return decision
@@ -167,7 +167,7 @@ def _editing(approval: Approval, decision: Decision) -> Decision | None:
     if edited_input is None:
         click.echo("The input is unchanged: nothing was decided.")
         return None
-    click.echo(f"  input instead  {spelled(edited_input)}")
+    click.echo(f"  input instead  {json_text(edited_input)}")
     return decision | {"updated_input": edited_input} if click.confirm("Run this instead?") else None
 
 

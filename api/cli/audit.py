@@ -54,16 +54,19 @@ def audit_verify(
     from models.audit import verifying
 
     keys = _keys(public_keys, own=file is None)
-    expected: Expected = {"kept_head": _kept(kept) if kept else None, "signed_since": _time(signed_since) if signed_since else None}
+    facts: Expected = {
+        "kept_head": _read_head(kept) if kept else None,
+        "signed_since": _time(signed_since) if signed_since else None,
+    }
     if file is None:
         with database_errors():
             workspace_id = find_workspace(workspace)
-            report = verifying.verify(workspace_id, verifying.walk(workspace_id), keys, **expected)
+            report = verifying.verify(workspace_id, verifying.walk(workspace_id), keys, **facts)
     else:
         try:
             with file.open(encoding="utf-8") as lines:
                 workspace_id, items = verifying.read_export(iter(lines))
-                report = verifying.verify(workspace_id, items, keys, **expected)
+                report = verifying.verify(workspace_id, items, keys, **facts)
         except (verifying.NoExport, UnicodeDecodeError) as error:
             raise click.ClickException(f"{file}: {error}") from None
     for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _lines(report):
@@ -242,7 +245,7 @@ def _keys(options: tuple[str, ...], *, own: bool) -> "list[PublicKey]":
         raise click.ClickException(f"the key: {error}") from None
 
 
-def _kept(file: Path) -> "Head":
+def _read_head(file: Path) -> "Head":
     from models.audit.verifying import Head
 
     try:
@@ -260,7 +263,7 @@ def _lines(report: "AuditReport") -> Iterator[str]:
     if report.problems_found > len(report.problems):
         yield f"... and {report.problems_found - len(report.problems)} more."
     if report.signed:
-        signed = report.signed
-        yield f"Signed up to act {signed.seq} of the workspace's chain, {signed.at.isoformat()}, by {signed.key_id}."
+        signed_head = report.signed
+        yield f"Signed up to act {signed_head.seq} of the workspace's chain, {signed_head.at.isoformat()}, by {signed_head.key_id}."
     yield from report.notes
     yield "Intact." if report.intact else f"NOT INTACT: {report.problems_found} problem(s)."

@@ -53,9 +53,9 @@ def delegations_give(
         raise click.UsageError("give the end: either --hours or --until.")
     if hours is not None:
         ends_at = (_begin(starts_at) + timedelta(hours=hours)).isoformat()
-    body = {"from": _named("user", giver), "to": _named("user", receiver), "ends_at": ends_at}
+    body = {"from": _name_of("user", giver), "to": _name_of("user", receiver), "ends_at": ends_at}
     body |= {"starts_at": starts_at} if starts_at else {}
-    body |= {"group": _named("group", group)} if group else {}
+    body |= {"group": _name_of("group", group)} if group else {}
     row = inbox.call("POST", "/v1/delegations", json=body)
     click.echo(json.dumps(row, indent=1) if as_json else _line(row))
 
@@ -77,7 +77,7 @@ def _begin(starts_at: str | None) -> datetime:
         raise click.BadParameter(f"{starts_at} is not a time: write 2026-02-07T08:00:00Z.", param_hint="--starts-at") from None
 
 
-def _named(kind: str, id_: str) -> str:
+def _name_of(kind: str, id_: str) -> str:
     """Return the name of a person or of a group, such as `user:user_...`. Raises BadParameter."""
     prefix, commands = ("user_", "people") if kind == "user" else ("grp_", "groups")
     if not id_.removeprefix(f"{kind}:").startswith(prefix):

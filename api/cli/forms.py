@@ -13,7 +13,7 @@ Answer = dict[str, Any]
 _TYPES: dict[Any, "click.ParamType[Any]"] = {"integer": click.INT, "number": click.FLOAT, "boolean": click.BOOL}
 
 
-def answered(questions: Mapping[str, Any]) -> dict[str, Answer]:
+def ask_all(questions: Mapping[str, Any]) -> dict[str, Answer]:
     """Ask a person each question. Returns the answers by key."""
     return {key: _answer(question) for key, question in questions.items()}
 
@@ -29,10 +29,10 @@ def _answer(question: Mapping[str, Any]) -> Answer:
         click.echo(f"  The tool asks you to visit {visible(str(question['url']))}")
         return {"action": "accept" if click.confirm("Have you visited it?") else "decline"}
     schema = question["schema"]
-    parts, required = schema.get("properties", {}), schema.get("required", [])
+    parts, required_names = schema.get("properties", {}), schema.get("required", [])
     # The list of required fields has an order. Postgres does not keep the order of the others.
-    names = [name for name in required if name in parts] + sorted(parts.keys() - set(required))
-    fields = {name: _field(name, parts[name], needed=name in required) for name in names}
+    names = [name for name in required_names if name in parts] + sorted(parts.keys() - set(required_names))
+    fields = {name: _field(name, parts[name], needed=name in required_names) for name in names}
     return {"action": "accept", "content": {name: value for name, value in fields.items() if value is not None}}
 
 

@@ -43,7 +43,9 @@ def _print(status: dict[str, Any], as_json: bool) -> None:
 def _line(status: dict[str, Any]) -> str:
     """Return the state of a workspace as a sentence."""
     if not status["halted"]:
-        ended = f" The last halt ended {since(status['ended_at'])}, by {visible(status['ended_by'])}." if status["ended_at"] else ""
-        return f"The workspace is not halted.{ended}"
+        last_end = (
+            f" The last halt ended {since(status['ended_at'])}, by {visible(status['ended_by'])}." if status["ended_at"] else ""
+        )
+        return f"The workspace is not halted.{last_end}"
     reason = f": {visible(status['reason'])}" if status["reason"] else "."
     return f"The workspace is halted, {since(status['started_at'])}, by {visible(status['started_by'])}{reason}"

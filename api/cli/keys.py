@@ -57,7 +57,7 @@ def keys_create(
 def keys_list(inbox: Inbox, as_json: bool) -> None:
     """List the workspace's keys, newest first. `created_by` is null for keys of the command line's operator; four eyes exclude
     nobody for them."""
-    show([_shown(row) for row in inbox.listed_by_id(_KEYS)], as_json)
+    show([_without_secrets(row) for row in inbox.listed_by_id(_KEYS)], as_json)
 
 
 @keys.command("rotate")
@@ -82,7 +82,7 @@ def keys_revoke(inbox: Inbox, key_id: str) -> None:
     click.echo(f"{key_id} is revoked.")
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _without_secrets(row: dict[str, Any]) -> dict[str, Any]:
     fields = ("id", "name", "status", "scopes", "environment_id", "allowed_cidrs", "partial_key_hint")
     times = ("created_at", "expires_at", "last_used_at")
     maker = {"created_by": f"user:{row['created_by']['id']}" if row["created_by"] else None}

@@ -39,8 +39,8 @@ def secrets_rotate(reader: str, data_dir: Path) -> None:
     from models.operate.rotation import rotate
 
     with database_errors():
-        done, failed = rotate("deliver" if reader == "deliver" else "turns")
-    click.echo(f"{done} secrets were encrypted anew.")
+        rotated, failed = rotate("deliver" if reader == "deliver" else "turns")
+    click.echo(f"{rotated} secrets were encrypted anew.")
     if failed:
         raise click.ClickException(
             f"{failed} secrets cannot be decrypted: ASSENT_{reader.upper()}_PRIVATE_KEYS lacks their key, or the rows were changed."

@@ -26,8 +26,8 @@ _TIMEOUTS = {
 
 def describe(approval: dict[str, Any]) -> Iterator[str]:
     """Yield an approval's lines. Raises click.ClickException if the input does not match its hash."""
-    shown, masked = str(approval["input_canonical"]), approval["masked"]
-    if not masked and hashlib.sha256(shown.encode()).hexdigest() != approval["input_sha256"]:
+    input_text, masked_paths = str(approval["input_canonical"]), approval["masked"]
+    if not masked_paths and hashlib.sha256(input_text.encode()).hexdigest() != approval["input_sha256"]:
         raise click.ClickException(
             f"approval {approval['id']}: the input shown is not the one that would run; do not decide it here"
         )
@@ -36,13 +36,13 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         yield click.style("The call began, and nobody knows whether it took effect. What was its outcome?", bold=True)
     yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
     yield f"  tool      {visible(approval['tool'])}"
-    yield f"  input     {visible(shown)}"
-    if approval["tool"] == "bash" and (directory := json.loads(shown).get("working_directory")):
+    yield f"  input     {visible(input_text)}"
+    if approval["tool"] == "bash" and (directory := json.loads(input_text).get("working_directory")):
         yield f"  directory {visible(str(directory))}"
-    if masked:
-        yield f"  hidden    {visible(', '.join(masked))}: secrets, which the call receives"
+    if masked_paths:
+        yield f"  hidden    {visible(', '.join(masked_paths))}: secrets, which the call receives"
     if hints := approval.get("annotations"):
-        yield f"  hints     {spelled(hints)} (by the tool's server, not verified)"
+        yield f"  hints     {json_text(hints)} (by the tool's server, not verified)"
     yield f"  rule      {visible(approval['rule'])}"
     yield f"  session   {visible(approval['session_id'])}"
     yield f"  asked     {since(approval['created_at'])}"
@@ -55,7 +55,7 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     yield from approvers(approval)
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
-    yield from _known(approval.get("attempt"))
+    yield from _about_attempt(approval.get("attempt"))
     yield ""
 
 
@@ -72,16 +72,16 @@ def approvers(approval: dict[str, Any]) -> Iterator[str]:
         right = f" for {visible(vote['on_behalf_of'])}" if vote["on_behalf_of"] else ""
         yield f"  vote      {vote['result']}, by {visible(vote['by'])}{right}, at {vote['at']}"
     if approval["decided_input"] is not None and approval["status"] == "pending":
-        yield f"  edited    {spelled(approval['decided_input'])}"
+        yield f"  edited    {json_text(approval['decided_input'])}"
 
 
 def tally(approval: dict[str, Any]) -> str:
     """Return the progress of the votes, such as `1 of 2 approvals`."""
-    allowed = sum(vote["result"] == "allow" for vote in approval["votes"])
-    return f"{allowed} of {approval['required_approvals']} approvals"
+    count = sum(vote["result"] == "allow" for vote in approval["votes"])
+    return f"{count} of {approval['required_approvals']} approvals"
 
 
-def _known(attempt: dict[str, Any] | None) -> Iterator[str]:
+def _about_attempt(attempt: dict[str, Any] | None) -> Iterator[str]:
     """Yield the known facts about an attempt whose outcome is unknown."""
     if attempt:
         yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, began {since(attempt['started_at'])}"
@@ -104,7 +104,7 @@ def outcome(approval: dict[str, Any]) -> Iterator[str]:
         return
     yield f"{approval['id']}: {approval['status']}, by {visible(str(approval['decided_by']))}."
     if approval["decided_input"] is not None:
-        yield f"  input instead  {spelled(approval['decided_input'])}"
+        yield f"  input instead  {json_text(approval['decided_input'])}"
     if message := (approval["decision"] or {}).get("deny_message"):
         yield f"  message        {visible(message)}"
     if approval["grant"]:
@@ -116,11 +116,11 @@ def grant_line(grant: dict[str, Any]) -> str:
     limits = [f"until {grant['expires_at']}"] if grant["expires_at"] else []
     if grant["max_uses"]:
         limits.append(f"{grant['uses']} of {grant['max_uses']} uses")
-    ended = "" if grant["live"] else f", revoked by {visible(grant['revoked_by'])}" if grant["revoked_at"] else ", over"
+    end = "" if grant["live"] else f", revoked by {visible(grant['revoked_by'])}" if grant["revoked_at"] else ", over"
     reach = f"in session {grant['session_id']}" if grant["scope"] == "session" else f"in every session of {grant['agent_id']}"
     terms = ", ".join([visible(grant["covers"]), visible(reach), *limits])
     idle = f", allows nothing now: {visible(grant['not_offered'])}" if grant["not_offered"] else ""
-    return f"{grant['id']}  {terms}{ended}{idle}"
+    return f"{grant['id']}  {terms}{end}{idle}"
 
 
 def narrate(event: dict[str, Any]) -> Iterator[str]:
@@ -131,7 +131,7 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
             speaker = "assent" if "assent" in event else "agent"
             yield from (f"{speaker}: {text}" for text in texts)
         case "agent.tool_use" | "agent.mcp_tool_use" | "agent.custom_tool_use":
-            yield f"agent wants {visible(event['name'])} {spelled(event['input'])}"
+            yield f"agent wants {visible(event['name'])} {json_text(event['input'])}"
         case "agent.tool_result" | "agent.mcp_tool_result":
             yield from (f"result: {text}" for text in texts)
         case "session.error":
@@ -145,6 +145,6 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
             yield "The session has ended."
 
 
-def spelled(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return a JSON value as canonical JSON (RFC 8785), with every character visible."""
     return visible(rfc8785.dumps(value).decode())

@@ -41,8 +41,8 @@ def _line(row: dict[str, Any], by: tuple[str, ...], *, daily: bool) -> str:
     cost = "unknown" if row["exact_list_cost"] is None else f"${row['exact_list_cost']}"
     unpriced = f" and {row['unpriced_requests']} requests without a price" if row["unpriced_requests"] and cost != "unknown" else ""
     estimated = f", {row['estimated_requests']} estimated" if row["estimated_requests"] else ""
-    read, written = row["cache_read_input_tokens"], row["cache_creation_input_tokens"]
-    inputs = f"{row['input_tokens'] + read + written} tokens in ({read} from the cache)"
+    cache_reads, cache_writes = row["cache_read_input_tokens"], row["cache_creation_input_tokens"]
+    inputs = f"{row['input_tokens'] + cache_reads + cache_writes} tokens in ({cache_reads} from the cache)"
     cells = [row["starting_at"][:10]] if daily else []
     cells += [*groups, f"{cost}{unpriced}", f"{row['requests']} requests{estimated}", inputs, f"{row['output_tokens']} out"]
     return "  ".join(cells)

@@ -42,7 +42,7 @@ def _principal() -> Principal:
         return _person()
     address = client.address()
     try:
-        principal = _known(key, address)
+        principal = _principal_of(key, address)
     except key_lookup.AddressRefused:
         raise Denied(403, f"This API key may not be used from {address}: its `allowed_cidrs` do not name that address.") from None
     if principal is None:
@@ -67,7 +67,7 @@ def _person() -> PersonPrincipal:
     return person
 
 
-def _known(key: str, address: str | None) -> Principal | None:
+def _principal_of(key: str, address: str | None) -> Principal | None:
     """Return the principal of this key. Raises TooMany, without a look-up, after too many unknown keys from this address."""
     if key_lookup.was_accepted(key) or not well_formed(key):
         return key_lookup.authenticate(key, address)

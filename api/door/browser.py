@@ -149,8 +149,8 @@ def form_token(response: Response) -> str:
 
 def check_form_token() -> None:
     """Raise Denied (403) unless the form has the token of the form's cookie. Reads the form."""
-    expected = token_of(request.cookies.get(cookie_name(FORM_COOKIE), secrets.token_urlsafe(32)))
-    if not hmac.compare_digest(request.form.get(TOKEN_FIELD, "").encode(), expected.encode()):
+    own_token = token_of(request.cookies.get(cookie_name(FORM_COOKIE), secrets.token_urlsafe(32)))
+    if not hmac.compare_digest(request.form.get(TOKEN_FIELD, "").encode(), own_token.encode()):
         raise Denied(403, f"{TOKEN_FIELD}: this form is too old, or the browser keeps no cookies. Load the page again.")
 
 

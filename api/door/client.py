@@ -33,7 +33,7 @@ def spoke_tls() -> bool:
     if request.scheme == "https":
         return True
     trusted = _hops()[1]
-    schemes = [scheme.strip().lower() for scheme in _joined("x-forwarded-proto")]
+    schemes = [scheme.strip().lower() for scheme in _one_header("x-forwarded-proto")]
     return bool(trusted and schemes) and schemes[-min(trusted, len(schemes))] == "https"
 
 
@@ -57,7 +57,7 @@ def install(app: Flask) -> None:
 def _hops() -> tuple[str | None, int]:
     """Return the client's address, and the number of trusted proxies between the client and this server."""
     last, trusted = request.remote_addr or None, 0
-    for hop in [last, *reversed(_joined("x-forwarded-for"))]:
+    for hop in [last, *reversed(_one_header("x-forwarded-for"))]:
         hop_address = read_address(hop or "")
         if hop_address is None:
             return last, trusted  # a trusted proxy passed an unreadable value on
@@ -68,7 +68,7 @@ def _hops() -> tuple[str | None, int]:
     return last, trusted
 
 
-def _joined(header: str) -> list[str]:
+def _one_header(header: str) -> list[str]:
     """Return the header's values in their order. Several headers of one name form one list."""
     return [value for line in request.headers.getlist(header) for value in line.split(",") if value.strip()]
 
@@ -84,10 +84,10 @@ def read_address(text: str) -> Address | None:
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        parsed = ip_address(text)
+        ip = ip_address(text)
     except ValueError:
         return None
-    return (parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None) or parsed
+    return (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
 
 
 def is_trusted(peer: str) -> bool:

@@ -187,8 +187,8 @@ def _database(error: Exception) -> Response:
 def _http(error: HTTPException) -> Response:
     status = error.code or 500
     response = respond(status, _message(status, request.path) or error.description or error.name)
-    if allowed := getattr(error, "valid_methods", None):
-        response.headers["allow"] = ", ".join(sorted(allowed))
+    if methods := getattr(error, "valid_methods", None):
+        response.headers["allow"] = ", ".join(sorted(methods))
     return response
 
 

@@ -78,17 +78,17 @@ def of_error(status: int, error_type: str) -> Json:
 
 def media(schema: Json, schemas: Mapping[str, Json]) -> Json:
     """Return the examples of a media type: a single one, or several from which a reader can choose."""
-    declared = _resolved(schema, schemas).get("examples", [])
+    declared = _resolve(schema, schemas).get("examples", [])
     if len(declared) < 2:
         return {"example": compose(schema, schemas)}
-    return {"examples": {f"example-{number}": _named(value) for number, value in enumerate(declared, 1)}}
+    return {"examples": {f"example-{number}": _example_of_type(value) for number, value in enumerate(declared, 1)}}
 
 
 def compose(schema: Json, schemas: Mapping[str, Json], where: str = "") -> Any:
     """Return an example of the schema. Raises NoExample, with the path of the field that lacks one."""
-    known = schema.get("examples") or ([schema["const"]] if "const" in schema else schema.get("enum"))
-    if known:
-        return known[0]
+    values = schema.get("examples") or ([schema["const"]] if "const" in schema else schema.get("enum"))
+    if values:
+        return values[0]
     if "$ref" in schema:
         return compose(schemas[schema["$ref"].removeprefix(REF)], schemas, where or schema["$ref"].removeprefix(REF))
     if options := schema.get("anyOf") or schema.get("oneOf"):
@@ -104,12 +104,12 @@ def _of_type(schema: Json, schemas: Mapping[str, Json], where: str) -> Any:
         return TIME
     match schema.get("type"):
         case "object":
-            required = schema.get("required", ())
+            required_names = schema.get("required", ())
             fields = schema.get("properties", {}).items()
             return {
                 name: compose(field, schemas, f"{where}.{name}")
                 for name, field in fields
-                if name in required or "examples" in field
+                if name in required_names or "examples" in field
             }
         case "array":
             empty = schema.get("maxItems") == 0
@@ -123,12 +123,12 @@ def _of_type(schema: Json, schemas: Mapping[str, Json], where: str) -> Any:
     raise NoExample(f"{where}: declare examples at the field.")
 
 
-def _resolved(schema: Json, schemas: Mapping[str, Json]) -> Json:
+def _resolve(schema: Json, schemas: Mapping[str, Json]) -> Json:
     while "$ref" in schema and "examples" not in schema:
         schema = schemas[schema["$ref"].removeprefix(REF)]
     return schema
 
 
-def _named(value: Any) -> Json:
+def _example_of_type(value: Any) -> Json:
     text = json.dumps(value, ensure_ascii=False)
     return {"summary": text if len(text) <= _SUMMARY_LENGTH else text[:_SUMMARY_LENGTH] + "…", "value": value}

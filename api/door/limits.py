@@ -44,7 +44,7 @@ class Taken:
 
     good: bool
     """False if the bucket was empty."""
-    left: int
+    remaining: int
     """Remaining tokens."""
     wait: float
     """Seconds until the next token, if the bucket was empty."""
@@ -92,23 +92,23 @@ def take(principal: Principal) -> None:
     s = settings()
     if not s.requests_per_second:
         return
-    taken = _buckets(s.requests_per_second, s.requests_burst).take(principal.id, time.monotonic())
+    token = _buckets(s.requests_per_second, s.requests_burst).take(principal.id, time.monotonic())
     g.limits = {
         "anthropic-ratelimit-requests-limit": str(s.requests_burst),
-        "anthropic-ratelimit-requests-remaining": str(taken.left),
-        "anthropic-ratelimit-requests-reset": _in(taken.full),
+        "anthropic-ratelimit-requests-remaining": str(token.remaining),
+        "anthropic-ratelimit-requests-reset": _in(token.full),
     }
     _check(
-        taken,
+        token,
         f"This API key sends more than {s.requests_per_second:g} requests a second (burst: {s.requests_burst}); retry after "
         "`retry-after`. The server's settings are ASSENT_REQUESTS_PER_SECOND and ASSENT_REQUESTS_BURST.",
     )
 
 
-def _check(taken: Taken, message: str) -> None:
+def _check(token: Taken, message: str) -> None:
     """Raise TooMany if the bucket was empty."""
-    if not taken.good:
-        waits = {"retry-after": str(math.ceil(taken.wait)), "retry-after-ms": str(math.ceil(taken.wait * 1000))}
+    if not token.good:
+        waits = {"retry-after": str(math.ceil(token.wait)), "retry-after-ms": str(math.ceil(token.wait * 1000))}
         raise TooMany(message, **waits)
 
 
@@ -116,9 +116,9 @@ def take_guess(address: str | None) -> None:
     """Count one look-up of a key that may be unknown, from this client's address. Raises TooMany."""
     if not settings().unknown_keys_per_second:
         return
-    taken = _guesses().take(_neighbourhood(address), time.monotonic())
+    token = _guesses().take(_neighbourhood(address), time.monotonic())
     _check(
-        taken,
+        token,
         f"Too many unknown API keys came from {address}; retry after `retry-after`, with a valid key. The server's settings "
         "are ASSENT_UNKNOWN_KEYS_PER_SECOND and ASSENT_UNKNOWN_KEYS_BURST.",
     )
@@ -139,8 +139,8 @@ def take_attempt(*names: str, to: str = "sign in") -> None:
     if not rate:
         return
     for name in (_neighbourhood(client.address()), *names):
-        taken = _buckets(rate, burst).take(f"attempt to {to} {name}", time.monotonic())
-        _check(taken, f"Too many attempts to {to}. Try again in {math.ceil(taken.wait)} s.")
+        token = _buckets(rate, burst).take(f"attempt to {to} {name}", time.monotonic())
+        _check(token, f"Too many attempts to {to}. Try again in {math.ceil(token.wait)} s.")
 
 
 def give_attempt_back(*names: str, to: str = "sign in") -> None:

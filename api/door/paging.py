@@ -65,9 +65,11 @@ class Selection(Generic[R]):
 
     def equal(self, **values: Any) -> "Selection[R]":
         """Return the selection limited to rows with these values. A value of None does not limit its column."""
-        bound = {column: value for column, value in values.items() if value is not None}
+        given_values = {column: value for column, value in values.items() if value is not None}
         return replace(
-            self, conditions=(*self.conditions, *(f"{column} = %({column})s" for column in bound)), values=self.values | bound
+            self,
+            conditions=(*self.conditions, *(f"{column} = %({column})s" for column in given_values)),
+            values=self.values | given_values,
         )
 
     def between(self, column: str, bounds: Iterable[tuple[str, datetime]]) -> "Selection[R]":

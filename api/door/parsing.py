@@ -79,7 +79,7 @@ def raw_body(max_bytes: int | None = None) -> bytes:
 
 def query(model: type[M]) -> M:
     """Return the request's query as `model`. `types[]=a&types[]=b` is a list, `created_at[gt]=` a name. Raises Invalid."""
-    return validated(model, _named(request.args, model), strict=False)
+    return validated(model, _by_name(request.args, model), strict=False)
 
 
 def validated(model: type[M], values: dict[str, Any], *, strict: bool | None = None) -> M:
@@ -178,7 +178,7 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
         raise Invalid(_dotted(path), "must not contain half a surrogate pair (\\ud800 to \\udfff alone).")
 
 
-def _named(args: MultiDict[str, str], model: type[BaseModel]) -> dict[str, Any]:
+def _by_name(args: MultiDict[str, str], model: type[BaseModel]) -> dict[str, Any]:
     lists = {f.alias or name for name, f in model.model_fields.items() if get_origin(f.annotation) is list}
     params: dict[str, Any] = {}
     for key, values in args.lists():

@@ -37,7 +37,7 @@ Metadata = dict[str, str]
 
 
 @cache
-def _required(model: type[BaseModel]) -> tuple[str, ...]:
+def _required_names(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(name for name, field in model.model_fields.items() if field.is_required())
 
 
@@ -45,7 +45,7 @@ def _required(model: type[BaseModel]) -> tuple[str, ...]:
 def _constants(model: type[BaseModel]) -> dict[str, Any]:
     """Return the required fields that can have one value only, with this value: `type` and what this server does not support."""
     constants: dict[str, Any] = {}
-    for name in _required(model):
+    for name in _required_names(model):
         field = model.model_fields[name]
         choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
         if len(choices) == 1:
@@ -69,7 +69,7 @@ class ResponseModel(BaseModel):
         A field that can have one value only, such as `type`, has that value.
         """
         values = _constants(cls) | values
-        attributes = {name: getattr(row, name) for name in _required(cls) if name not in values}
+        attributes = {name: getattr(row, name) for name in _required_names(cls) if name not in values}
         # pydantic's plugin for mypy takes the result for an ResponseModel, not for the subclass.
         return cast("Self", cls.model_construct(**attributes, **values))
 

@@ -91,7 +91,7 @@ def _docstrings(definition: ast.ClassDef) -> dict[str, str]:
     return docstrings
 
 
-def query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
+def query_parameter(name: str, schema: dict[str, Any], is_required: bool) -> dict[str, Any]:
     """Return the parameter of a query for a field with this schema."""
     schema = dict(schema)
     about = {"description": schema.pop("description")} if "description" in schema else {}
@@ -99,5 +99,12 @@ def query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[s
     if len(options) == 1:  # a query leaves a parameter out instead of sending null
         del schema["anyOf"]
         schema |= options[0]
-    listed = {"style": "form", "explode": True} if schema.get("type") == "array" else {}
-    return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": schema, **about, **listed}
+    list_style = {"style": "form", "explode": True} if schema.get("type") == "array" else {}
+    return {
+        "name": f"{name}[]" if list_style else name,
+        "in": "query",
+        "required": is_required,
+        "schema": schema,
+        **about,
+        **list_style,
+    }

@@ -223,13 +223,13 @@ def _content(door: Door, schemas: Json) -> Json:
     schema = _ref("schemas", _component(door.response)) if door.response else {}
     if door.media_type == JSON:
         return {"schema": schema, **examples.media(schema, schemas)}
-    described = {"type": "string", "contentMediaType": door.media_type, "contentSchema": schema}
+    content = {"type": "string", "contentMediaType": door.media_type, "contentSchema": schema}
     value = examples.compose(schema, schemas)
     text = json.dumps(value, separators=(",", ":"))
     if door.media_type == EVENT_STREAM:
         head = f"id: 7\nevent: {value['type']}\n" if "type" in value else ""
-        return {"schema": described, "example": f"{head}data: {text}\n\n"}
-    return {"schema": described, "example": f"{text}\n"}
+        return {"schema": content, "example": f"{head}data: {text}\n\n"}
+    return {"schema": content, "example": f"{text}\n"}
 
 
 def _error(status: int) -> Json:

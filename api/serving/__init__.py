@@ -40,7 +40,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._kept: set[socket.socket] = set()
+        self._open_connections: set[socket.socket] = set()
         """Connections that had a response and wait for their next request."""
 
     def timeout_ctx(self) -> gevent.Timeout:
@@ -55,7 +55,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
         gevent.spawn(self._end_kept)
 
     def _end_kept(self) -> None:
-        for client in list(self._kept):
+        for client in list(self._open_connections):
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RD)
 
@@ -82,13 +82,13 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             answer = _response(request_id, 429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1")
             self._send(client, answer, 0.1)
         finally:
-            self._kept.discard(client)
+            self._open_connections.discard(client)
 
     def handle_request(self, listener: Any, req: Any, client: socket.socket, addr: Any) -> Any:
         """Serve a request of a connection."""
         from api.door import limits
 
-        self._kept.discard(client)
+        self._open_connections.discard(client)
         try:
             return super().handle_request(listener, req, client, addr)
         except OSError as error:
@@ -97,7 +97,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             raise
         finally:
             limits.request_ended()
-            self._kept.add(client)
+            self._open_connections.add(client)
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
         """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""

@@ -37,14 +37,14 @@ class _Work:
     """The CPU time of one request, and of each piece of a response that is a stream."""
 
     limit: float
-    spent: float = 0
+    busy_seconds: float = 0
     answers_until: float = 0
     """The time at which the error is raised, if that is later than the limit."""
     is_named: bool = False
 
     def restarted(self, piece: bytes) -> bytes:
         """Return the finished piece of a response. The next piece may take as long."""
-        self.spent = self.answers_until = 0
+        self.busy_seconds = self.answers_until = 0
         return piece
 
 
@@ -93,18 +93,18 @@ def _tick(_signal: int, _frame: object) -> None:
     """Count the time since the last tick for the running request. Raises Costly in this request if it has no more time."""
     global _last_tick
     now = time.thread_time()
-    spent, _last_tick = now - _last_tick, now
+    elapsed, _last_tick = now - _last_tick, now
     work = _works.get(getcurrent())
     if work is None:
         return
-    work.spent += spent
-    if work.spent > work.limit and not work.is_named:
+    work.busy_seconds += elapsed
+    if work.busy_seconds > work.limit and not work.is_named:
         work.is_named = True
         log.warning("%s", _name())
     if transactions.is_open():
-        work.answers_until = work.spent + _GRACE_SECONDS
-    elif work.spent > max(work.limit, work.answers_until):
-        work.answers_until = work.spent + _GRACE_SECONDS
+        work.answers_until = work.busy_seconds + _GRACE_SECONDS
+    elif work.busy_seconds > max(work.limit, work.answers_until):
+        work.answers_until = work.busy_seconds + _GRACE_SECONDS
         raise Costly(settings().request_cpu_seconds)
 
 

@@ -41,9 +41,9 @@ def offer(arrived: Arrival) -> Response | None:
 def connect(person: PersonPrincipal) -> Response:
     """Connect the account that this sign-in was offered."""
     check_can_add(person)
-    begun = ceremonies.end(_KIND)
-    if begun["sign_in"] != person.sign_in_id:
+    ceremony = ceremonies.end(_KIND)
+    if ceremony["sign_in"] != person.sign_in_id:
         raise Denied(403, "This account was offered to another sign-in. Begin again.")
     with transaction(person.workspace_id) as db:
-        arrival.connect(db, begun["issuer"], begun["subject"], source=begun["source"], by=person)
+        arrival.connect(db, ceremony["issuer"], ceremony["subject"], source=ceremony["source"], by=person)
     return pages.see(ACCOUNT)

@@ -31,13 +31,13 @@ def begin(name: str) -> Response:
     if why := browser.why_refused():
         raise Denied(403, why)
     limits.take_attempt()
-    begun = {"kind": f"oidc:{name}", "next": pages.local(request.args.get("next"))}
-    begun |= {part: secrets.token_urlsafe(48) for part in ("state", "nonce", "verifier")}
+    ceremony = {"kind": f"oidc:{name}", "next": pages.local(request.args.get("next"))}
+    ceremony |= {part: secrets.token_urlsafe(48) for part in ("state", "nonce", "verifier")}
     from api.signing_in import openid  # here, as its imports are slow
 
-    url = openid.authorization_url(issuer, begun)
+    url = openid.authorization_url(issuer, ceremony)
     response = Response(status=303, headers={"location": url})
-    ceremonies.begin(response, begun)
+    ceremonies.begin(response, ceremony)
     return response
 
 
@@ -45,8 +45,8 @@ def begin(name: str) -> Response:
 def callback(name: str) -> Response:
     """Sign in the person for whom the issuer vouches."""
     issuer = _issuer(name)
-    begun = ceremonies.end(f"oidc:{name}")
-    if not hmac.compare_digest(request.args.get("state", "").encode(), begun["state"].encode()):
+    ceremony = ceremonies.end(f"oidc:{name}")
+    if not hmac.compare_digest(request.args.get("state", "").encode(), ceremony["state"].encode()):
         raise Denied(403, "This is not the sign-in that this browser began. Begin again.")
     if request.args.get("iss", issuer.issuer_url) != issuer.issuer_url:
         raise Denied(403, "Another issuer answers than the one that was asked. Begin again.")
@@ -54,12 +54,12 @@ def callback(name: str) -> Response:
         raise Denied(403, f"{name} refuses the sign-in: {request.args.get('error_description') or error}"[:500])
     from api.signing_in import openid
 
-    claims = openid.claims_of(issuer, request.args.get("code", ""), begun)
+    claims = openid.claims_of(issuer, request.args.get("code", ""), ceremony)
     arrival = _arrival(issuer, claims)
     response = offer(arrival)
     if response is None:
         person, limit = admit(arrival)
-        response = enter(person, f"oidc:{name}", begun["next"], limit)
+        response = enter(person, f"oidc:{name}", ceremony["next"], limit)
     limits.give_attempt_back()
     return response
 

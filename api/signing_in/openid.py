@@ -26,26 +26,26 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 Json = dict[str, Any]
 
 
-def authorization_url(issuer: Issuer, begun: Json) -> str:
-    """Return the issuer's page to which the browser is sent. `begun` holds the ceremony's state, nonce and verifier."""
+def authorization_url(issuer: Issuer, ceremony: Json) -> str:
+    """Return the issuer's page to which the browser is sent. `ceremony` holds its state, nonce and verifier."""
     metadata = _metadata(issuer)
     with _client(issuer) as oauth:
         url: str = oauth.create_authorization_url(
             metadata["authorization_endpoint"],
-            state=begun["state"],
-            nonce=begun["nonce"],
-            code_verifier=begun["verifier"],
+            state=ceremony["state"],
+            nonce=ceremony["nonce"],
+            code_verifier=ceremony["verifier"],
         )[0]
     return url
 
 
-def claims_of(issuer: Issuer, code: str, begun: Json) -> Json:
+def claims_of(issuer: Issuer, code: str, ceremony: Json) -> Json:
     """Return the issuer's claims about the person, from a verified ID token. Raises Denied (403)."""
     metadata = _metadata(issuer)
     try:
         with _client(issuer) as oauth:
-            token = oauth.fetch_token(metadata["token_endpoint"], code=code, code_verifier=begun["verifier"])
-            claims = _verified(issuer, token["id_token"], _get(metadata["jwks_uri"], issuer), begun["nonce"])
+            token = oauth.fetch_token(metadata["token_endpoint"], code=code, code_verifier=ceremony["verifier"])
+            claims = _verified(issuer, token["id_token"], _get(metadata["jwks_uri"], issuer), ceremony["nonce"])
             if "userinfo_endpoint" in metadata and not {"email", issuer.groups_claim} <= claims.keys():
                 more = _object(oauth.get(metadata["userinfo_endpoint"]))
                 claims = more | claims if more.get("sub") == claims["sub"] else claims

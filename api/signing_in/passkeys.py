@@ -48,7 +48,7 @@ def passkey_options() -> Response:
     options = webauthn.generate_authentication_options(
         rp_id=relying_party(), user_verification=UserVerificationRequirement.REQUIRED
     )
-    return _begun("passkey", options)
+    return _begin("passkey", options)
 
 
 @signing_in.post("/sign-in/passkey")
@@ -79,7 +79,7 @@ def register_options(person: PersonPrincipal) -> Response:
     check_can_add(person)
     with transaction(person.workspace_id) as db:
         row = db.get_one(Person, person.person_id)
-        known = Passkey.of_member(db, person.person_id)
+        passkeys = Passkey.of_member(db, person.person_id)
     options = webauthn.generate_registration_options(
         rp_id=relying_party(),
         rp_name="Assent",
@@ -89,9 +89,9 @@ def register_options(person: PersonPrincipal) -> Response:
         authenticator_selection=AuthenticatorSelectionCriteria(
             resident_key=ResidentKeyRequirement.REQUIRED, user_verification=UserVerificationRequirement.REQUIRED
         ),
-        exclude_credentials=[PublicKeyCredentialDescriptor(id=passkey.credential_id) for passkey in known],
+        exclude_credentials=[PublicKeyCredentialDescriptor(id=passkey.credential_id) for passkey in passkeys],
     )
-    return _begun("registration", options, sign_in=person.sign_in_id)
+    return _begin("registration", options, sign_in=person.sign_in_id)
 
 
 @signing_in.post("/inbox/account/passkeys")
@@ -99,13 +99,13 @@ def register_options(person: PersonPrincipal) -> Response:
 def register(person: PersonPrincipal) -> Response:
     """Register the passkey that the authenticator has made."""
     check_can_add(person)
-    begun = ceremonies.end("registration")
-    if begun["sign_in"] != person.sign_in_id:
+    ceremony = ceremonies.end("registration")
+    if ceremony["sign_in"] != person.sign_in_id:
         raise Denied(403, "This registration was begun by another sign-in. Begin again.")
     try:
         verified = webauthn.verify_registration_response(
             credential=_credential(),
-            expected_challenge=base64url_to_bytes(begun["challenge"]),
+            expected_challenge=base64url_to_bytes(ceremony["challenge"]),
             expected_rp_id=relying_party(),
             expected_origin=origin(),
             require_user_verification=True,
@@ -139,7 +139,7 @@ def origin() -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _begun(kind: str, options: Any, **more: str) -> Response:
+def _begin(kind: str, options: Any, **more: str) -> Response:
     response = Response(webauthn.options_to_json(options), mimetype=JSON)
     ceremonies.begin(response, {"kind": kind, "challenge": bytes_to_base64url(options.challenge)} | more)
     return response

@@ -31,9 +31,9 @@ def sign_in_by_password() -> Response:
     email = spelling_of(request.form.get("email", "")[:MAX_EMAIL])
     place = pages.local(request.form.get("next"))
     limits.take_attempt(email)
-    begun = time.monotonic()
+    start_time = time.monotonic()
     person = gevent.get_hub().threadpool.apply(_find, (email, request.form.get("password", "")))
-    gevent.sleep(max(0.0, begun + SECONDS - time.monotonic()))
+    gevent.sleep(max(0.0, start_time + SECONDS - time.monotonic()))
     if person is None:
         return sign_in_page(place, failure=_FAILED, email=email, status=403)
     limits.give_attempt_back(email)
@@ -48,5 +48,5 @@ def check_allowed() -> None:
 
 def _find(email: str, attempt: str) -> PersonPrincipal | None:
     """Return the person with this address and password, or None. Call it on a thread: a comparison keeps the CPU for long."""
-    people = [person for person, stored in password.candidates(email) if password.fits(stored, attempt)]
+    people = [person for person, password_hash in password.candidates(email) if password.fits(password_hash, attempt)]
     return people[0] if people else None

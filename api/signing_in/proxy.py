@@ -26,8 +26,8 @@ def enter(place: str) -> Response | None:
         groups=frozenset(_groups()),
         address=client.address(),
     )
-    if (offered := offer(arrival)) is not None:
-        return offered
+    if (response := offer(arrival)) is not None:
+        return response
     person, limit = admit(arrival)
     return enter_person(person, PROXY, place, limit)
 

@@ -20,19 +20,19 @@ from models.settings import settings
 def show() -> Response:
     """Show the ways to sign in, or sign in the person whom the proxy's header names."""
     place = pages.local(request.args.get("next"))
-    refused = browser.why_refused()
+    why = browser.why_refused()
     try:
-        if refused is None and (response := proxy.enter(place)) is not None:
+        if why is None and (response := proxy.enter(place)) is not None:
             return response
     except NotConnected as refusal:
         return sign_in_page(place, failure=str(refusal), status=403)
-    return sign_in_page(place, refused=refused, status=403 if refused else 200)
+    return sign_in_page(place, why_refused=why, status=403 if why else 200)
 
 
-def sign_in_page(place: str, *, refused: str | None = None, failure: str = "", email: str = "", status: int = 200) -> Response:
+def sign_in_page(place: str, *, why_refused: str | None = None, failure: str = "", email: str = "", status: int = 200) -> Response:
     """Return the page with the ways to sign in that the settings allow."""
     ways = {"issuers": sorted(issuers()), "passwords": settings().passwords}
-    return pages.form("sign_in.html", status, place=place, refused=refused, failure=failure, email=email, **ways)
+    return pages.form("sign_in.html", status, place=place, refused=why_refused, failure=failure, email=email, **ways)
 
 
 @signing_in.get("/sign-in/link/<secret>")

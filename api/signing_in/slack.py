@@ -29,7 +29,7 @@ def show_slack_link(person: PersonPrincipal, secret: str) -> Response:
     check_can_add(person)
     with transaction(person.workspace_id) as db:
         slack_user = SlackUser.of_link(db, secret)
-        values = _shown(db, person)
+        values = _about(db, person)
     return pages.html("slack.html", person, slack_user=slack_user, linked=False, **values)
 
 
@@ -40,7 +40,7 @@ def use_slack_link(person: PersonPrincipal, secret: str) -> Response:
     check_can_add(person)
     with transaction(person.workspace_id) as db:
         slack_user = SlackUser.link(db, secret, person)
-        values = _shown(db, person)
+        values = _about(db, person)
     return pages.html("slack.html", person, slack_user=slack_user, linked=True, **values)
 
 
@@ -53,6 +53,6 @@ def remove_slack_user(person: PersonPrincipal, slack_user_id: str) -> Response:
     return pages.see(ACCOUNT)
 
 
-def _shown(db: Db, person: PersonPrincipal) -> dict[str, Any]:
+def _about(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     """Return the page's values other than the Slack user."""
     return viewing.frame(db, person) | {"section": "account", "workspace": db.get_one(Workspace, person.workspace_id).name}

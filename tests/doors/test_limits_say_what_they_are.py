@@ -119,13 +119,13 @@ def test_routes_without_a_key_have_no_limit(strict_api: str) -> None:
 
 def test_a_bucket_fills_while_its_key_sends_nothing() -> None:
     bucket = Buckets(rate=10, burst=5)
-    assert [bucket.take("a", 100.0).left for _ in range(5)] == [4, 3, 2, 1, 0]
+    assert [bucket.take("a", 100.0).remaining for _ in range(5)] == [4, 3, 2, 1, 0]
     refused = bucket.take("a", 100.0)
     assert (refused.good, round(refused.wait, 6), round(refused.full, 6)) == (False, 0.1, 0.5)
     assert not bucket.take("a", 100.09).good
     assert bucket.take("a", 100.1).good
     assert not bucket.take("a", 100.1).good
-    assert [bucket.take("a", 200.0).left for _ in range(5)] == [4, 3, 2, 1, 0]
+    assert [bucket.take("a", 200.0).remaining for _ in range(5)] == [4, 3, 2, 1, 0]
     assert not bucket.take("a", 200.0).good
 
 
