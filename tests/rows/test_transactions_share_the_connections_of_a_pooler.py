@@ -22,7 +22,7 @@ from models.database import transactions
 from models.database.roles import check_start
 from models.database.transactions import transaction
 from models.settings import settings
-from models.workspace.api_key import ApiKey
+from models.workspace.api_key import ApiKey, NewKey
 
 SERVER_CONNECTIONS = 3
 THREADS = 10
@@ -86,12 +86,12 @@ def test_three_hundred_transactions_of_ten_threads_share_three_connections(poole
         """Write a key and read all keys of a workspace, in two messages. Returns the id of the server's process."""
         workspace_id = stages[number % len(stages)].workspace_id
         with transaction(workspace_id) as db:
-            name, _ = ApiKey.create(db, workspace_id=workspace_id, name=f"key {number}")
+            new, _ = ApiKey.create(db, NewKey(f"key {number}"))
             [key] = db.find(ApiKey, "WHERE name = %(name)s", name=f"key {number}")
             workspaces = db.rows("SELECT DISTINCT workspace_id FROM api_key")
             # The same SQL with values of two types is two statements.
             [(text, process_id)] = db.rows("SELECT %(value)s::text, pg_backend_pid()", value=number if number % 3 else f"n{number}")
-        assert (key.id, workspaces, text) == (name.id, [(workspace_id,)], str(number) if number % 3 else f"n{number}")
+        assert (key.id, workspaces, text) == (new.id, [(workspace_id,)], str(number) if number % 3 else f"n{number}")
         return int(process_id)
 
     with ThreadPoolExecutor(THREADS) as pool:
