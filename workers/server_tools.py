@@ -56,7 +56,9 @@ def _refresh(workspace_id: str, name: str, url: str, old: ToolListing | None) ->
     from workers.tools.mcp.listing import listing
 
     try:
-        toolset.keep_listing(workspace_id, url, lambda: _in_native_thread(lambda: listing(servers.for_url(url))))
+        asked_at = toolset.time_before_listing(workspace_id)
+        tools = _in_native_thread(lambda: listing(servers.for_url(url)))
+        toolset.keep_listing(workspace_id, url, tools, asked_at)
     except Unreachable as error:
         if old is None:
             raise ServerAway(name, error.kind, f"MCP server {name}: {error.message}") from error

@@ -11,7 +11,7 @@ Every transaction that judges a call reads the server's tools here.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -124,12 +124,17 @@ def announce(toolsets: Mapping[str, Iterable[Entry]], *, only_seen: bool = False
         db.rows(_ANNOUNCE, announced=json.dumps(rows), only_seen=only_seen, seconds=SEEN_SECONDS)
 
 
-def keep_listing(workspace_id: str, url: str, ask: Callable[[], list[dict[str, Any]]]) -> None:
-    """Store the tools that `ask` gets from an MCP server. The listing carries the time before the request, so that a change that
-    is notified during the request marks it as stale."""
+def time_before_listing(workspace_id: str) -> datetime:
+    """Return the database's time, which `keep_listing` needs from before the tools were requested."""
     with transaction(workspace_id) as db:
-        asked_at = clock.now(db)
-    tools = ask()
+        return clock.now(db)
+
+
+def keep_listing(workspace_id: str, url: str, tools: list[dict[str, Any]], asked_at: datetime) -> None:
+    """Store the tools of an MCP server, which were requested after `asked_at`.
+
+    So a change that is notified during the request marks the listing as stale.
+    """
     with transaction(workspace_id) as db:
         db.write(_KEEP, workspace=workspace_id, url=url, tools=Jsonb(tools), digest=digest(tools), asked_at=asked_at)
 

@@ -49,16 +49,6 @@ def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **m
     return hints(table, *args, **more)
 
 
-def _keep_listing(workspace_id: str, url: str, ask: Callable[[], Any], keep: Callable[..., None] = toolset.keep_listing) -> None:
-    def ask_and_name() -> Any:
-        tools = ask()
-        doing.set("keep_listing")
-        return tools
-
-    doing.set(READS)
-    keep(workspace_id, url, ask_and_name)
-
-
 def _claimed(*args: Any, claim: Callable[..., Any] = QueuedCall.claim) -> Any:
     claimed = claim(*args)
     if isinstance(claimed, Unresolved):
@@ -131,7 +121,8 @@ retention.delete_old = name("delete_old")(retention.delete_old)
 sealing.grown = name(READS)(sealing.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)
 sealing._seal = name("seal")(sealing._seal)
-toolset.keep_listing = _keep_listing
+toolset.time_before_listing = name(READS)(toolset.time_before_listing)
+toolset.keep_listing = name("keep_listing")(toolset.keep_listing)
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
 announcing.AGAIN_SECONDS = 0.1

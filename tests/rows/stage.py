@@ -206,6 +206,10 @@ class Stage:
         """Run a verb on the locked session of a row, as a worker that has claimed the row. Returns the verb's result."""
         return self.locked(row.session_id, verb, system(row.TASK, self.workspace_id))
 
+    def list_tools(self, url: str, *tools: dict[str, Any]) -> None:
+        """Store the tools of an MCP server, as the turn does that listed them."""
+        toolset.keep_listing(self.workspace_id, url, list(tools), toolset.time_before_listing(self.workspace_id))
+
     def send(self, session_id: str, *events: dict[str, Any]) -> list[Event]:
         """Post events."""
         return self.locked(session_id, lambda locked: receive(locked, list(events)))

@@ -106,7 +106,7 @@ def test_a_tool_s_author_takes_an_answer_from_every_agent(stage: Stage) -> None:
 
 def test_a_server_that_an_agent_names_is_no_author_of_settings(stage: Stage) -> None:
     url = "https://shop.example/mcp"
-    toolset.keep_listing(stage.workspace_id, url, lambda: [entry("refund", approval=ONCE)])
+    stage.list_tools(url, entry("refund", approval=ONCE))
     session = stage.session(servers={"shop": url})
     stage.propose(session, call(REFUND, n=1))
     stage.decide(stage.approvals(session)[0], result="allow", scope="always")

@@ -57,14 +57,14 @@ def test_the_author_s_rules_always_apply_and_the_author_s_default_only_without_a
 
 
 def test_the_listing_of_an_mcp_server_sets_no_policy(stage: Stage) -> None:
-    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund", policy={"type": "always_allow"})])
+    stage.list_tools(URL, entry("refund", policy={"type": "always_allow"}))
     _, [tool_call] = begun(stage, call(REFUND, n=1), servers={"shop": URL})
     assert tool_call.status == "asked"
 
 
 def test_people_see_the_annotations_of_an_mcp_server_s_tool(stage: Stage) -> None:
     hints = {"destructiveHint": True}
-    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund", annotations=hints)])
+    stage.list_tools(URL, entry("refund", annotations=hints))
     session, [tool_call] = begun(stage, call(REFUND, n=1), servers={"shop": URL})
     assert stage.approvals(session)[0].annotations == hints
     assert tool_call.idempotent is False
@@ -197,13 +197,11 @@ def test_a_change_during_the_request_for_a_listing_makes_the_listing_stale(stage
         assert listing.age is not None
         return listing.age
 
-    def ask() -> list[dict[str, Any]]:
-        toolset.mark_stale(URL)
-        return [entry("refund")]
-
-    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund")])
+    stage.list_tools(URL, entry("refund"))
     assert age() < 3600
-    toolset.keep_listing(stage.workspace_id, URL, ask)
+    asked_at = toolset.time_before_listing(stage.workspace_id)
+    toolset.mark_stale(URL)
+    toolset.keep_listing(stage.workspace_id, URL, [entry("refund")], asked_at)
     assert age() > 3600
-    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund")])
+    stage.list_tools(URL, entry("refund"))
     assert age() < 3600

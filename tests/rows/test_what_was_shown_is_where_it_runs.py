@@ -38,7 +38,7 @@ def move(stage: Stage, session: str) -> None:
 def two_servers(stage: Stage) -> None:
     """Two servers with equal tools."""
     for url in (HERE, THERE):
-        toolset.keep_listing(stage.workspace_id, url, lambda: [entry("refund")])
+        stage.list_tools(url, entry("refund"))
 
 
 def test_a_call_whose_server_has_moved_cannot_be_allowed(stage: Stage, two_servers: None) -> None:

@@ -35,7 +35,6 @@ from models.people.slack_user import SlackUser
 from models.session.approval.evidence import Evidence
 from models.session.tool_call.row import ToolCall
 from models.session.turn.fold import Fold
-from models.workspace import toolset
 from models.workspace.api_key import ApiKey, NewKey
 from models.workspace.provider_key import ProviderKey
 
@@ -58,7 +57,7 @@ class World:
         self.stage.message(self.session_id)
         asked, allowed = self.stage.reply(self.session_id, call(), call("read", file_path="x"))
         self.stage.finish_call(self.stage.begin_call(allowed), "its ends", whole=b"all of it")
-        toolset.keep_listing(self.workspace_id, "https://tools.example/mcp", list)
+        self.stage.list_tools("https://tools.example/mcp")
         self.hosted_id = self.stage.session(self_hosted=True, bash="always_allow")
         self.stage.message(self.hosted_id)
         self.stage.reply(self.hosted_id, call())
