@@ -27,7 +27,9 @@ from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
 
 if TYPE_CHECKING:
     import execnet
+    from doors.browser import Shared
     from flask import Flask
+    from playwright.sync_api import Browser
     from rows.stage import Stage
 
 RUN = "ASSENT_TEST_RUN"
@@ -187,6 +189,22 @@ def flask_app(database_urls: DatabaseUrls, redis_url: str) -> "Flask":
     from api import create_app
 
     return create_app()
+
+
+@pytest.fixture(scope="session")
+def shared_browser() -> "Iterator[Shared]":
+    """The Chromium of this test process."""
+    from doors.browser import shared_chromium
+
+    with shared_chromium() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def browser(shared_browser: "Shared") -> "Iterator[Browser]":
+    """Chromium. The scope is a module: meanwhile nothing else in the process can have an event loop."""
+    with shared_browser.used() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,9 @@ import httpx2
 import pytest
 from anthropic import Anthropic
 from doors import described
-from doors.browser import chromium
 from doors.served import SIGN_IN_WORKSPACE, Caller, key
 from doors.waiting import asked
 from people import Somebody, group
-from playwright.sync_api import Browser
 from rows.stage import Stage
 
 from models.database import ids
@@ -66,10 +64,3 @@ def strict(api: str, caller: Caller) -> Iterator[Anthropic]:
     secret = caller.headers["x-api-key"]
     with Anthropic(api_key=secret, base_url=api, max_retries=0, _strict_response_validation=True) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium. The scope is a module: while it runs, nothing else in the process can have an event loop."""
-    with chromium() as running:
-        yield running

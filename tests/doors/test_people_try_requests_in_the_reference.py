@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 @pytest.fixture(scope="module")
 def reference(browser: Browser, api: str) -> Iterator[Page]:
     """The page. At the end it must have had no fault and have sent no request to another server."""
-    # Swagger UI renders only the visible part of a long list. In this window everything is visible.
-    with browser.new_context(viewport={"width": 1280, "height": 15_000}) as window:
+    # Swagger UI renders only the visible part of a long list. In this window everything is visible, in few pixels.
+    with browser.new_context(viewport={"width": 1280, "height": 15_000}, device_scale_factor=0.1) as window:
         page = window.new_page()
         page.set_default_timeout(PATIENCE)
         faults = watched(page)

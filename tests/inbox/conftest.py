@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import people
 import pytest
-from doors.browser import chromium
+from doors.browser import Shared
 from inbox.linked import Message, new_message
 from inbox.visitor import Visitor
 from inbox.waiting import asked
@@ -16,21 +16,14 @@ from models.people.roles import Role
 from models.session.approval.row import Approval
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium. Its scope is a module, because no other event loop can run beside Playwright's."""
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def all_windows(browser: Browser) -> Windows:
+@pytest.fixture(scope="session")
+def all_windows(shared_browser: Shared) -> Windows:
     """The browser's windows."""
-    return Windows(browser)
+    return Windows(shared_browser.browser)
 
 
 @pytest.fixture
-def windows(all_windows: Windows) -> Iterator[Windows]:
+def windows(browser: Browser, all_windows: Windows) -> Iterator[Windows]:
     """Windows for one test, which fails if a page has a fault."""
     yield all_windows
     assert all_windows.end_test() == []
