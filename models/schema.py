@@ -27,7 +27,7 @@ from models.session.approval.evidence import Evidence
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.input import CallInput

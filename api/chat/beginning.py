@@ -14,7 +14,7 @@ from models.database.rows import Db
 from models.errors import Conflict, Invalid, NotFound
 from models.flow.begin import messages, sessions, updates
 from models.flow.lock import lock
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.row import Session
 from models.settings import settings

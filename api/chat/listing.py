@@ -22,7 +22,7 @@ from models.pure.naming import is_reserved
 from models.pure.text import words
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call import events as call_events
 from models.session.tool_call.echoes import echoes_of

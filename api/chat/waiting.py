@@ -20,7 +20,7 @@ from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
 from models.flow.carry_on.listing import OURS, QUIET
 from models.pure.pricing.usage import SPAN
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.settings import settings
 

@@ -34,7 +34,7 @@ from models.session.approval.grant import Grant, rule_for
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 

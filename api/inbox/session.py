@@ -27,7 +27,7 @@ from models.flow.begin.sessions import archive as archive_session
 from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
 from models.session.approval.row import Approval
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.workspace.agent import Agent

@@ -21,9 +21,9 @@ from models.database.rows import Db
 from models.database.tables import table_of
 from models.database.transactions import ERRORS, transaction
 from models.pure.times import rfc3339
-from models.session.event import OF_ASSENT, Event
 from models.session.event.fields import ShownFields
 from models.session.event.of_session import DeletedEvent
+from models.session.event.row import OF_ASSENT, Event
 from models.session.stream_position import streamed
 from models.settings import settings
 

@@ -13,7 +13,7 @@ from models.outbox.delivery import Delivery
 from models.outbox.removal import Removal
 from models.session.approval.evidence import Evidence
 from models.session.approval.grant import Grant
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.tool_call.stored_result import StoredResult
 from models.session.turn.fold import Fold
 from models.session.turn.row import Turn

@@ -19,9 +19,9 @@ from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.webhook_events import caused_by
 from models.pure import states
-from models.session.event import Event
 from models.session.event.fields import EventBody
 from models.session.event.of_session import SessionUsage, StatusIdle, StatusRunning, StopReason
+from models.session.event.row import Event
 from models.session.row import ACTIVE, Session
 from models.workspace.row import Workspace
 

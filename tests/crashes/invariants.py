@@ -17,7 +17,7 @@ from models.pure.pricing.charges import summed
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.input import CallInput

@@ -14,7 +14,7 @@ from own_database import Clock
 from rows.stage import Stage
 
 from models.session.approval.row import Approval
-from models.session.event import Event
+from models.session.event.row import Event
 from models.settings import settings
 from workers import sweeps
 

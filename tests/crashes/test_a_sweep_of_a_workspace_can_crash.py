@@ -19,7 +19,7 @@ from models.database.transactions import transaction
 from models.flow.begin.sessions import delete
 from models.operate import due
 from models.outbox import removal
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.idempotency import KEY_SECONDS, Slip

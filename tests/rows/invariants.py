@@ -12,7 +12,7 @@ from models.flow.lock import lock
 from models.flow.run.history import history
 from models.pure.states import SETTLED
 from models.session.approval.row import Approval
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall

@@ -28,7 +28,7 @@ from models.pure.pricing.usage import Usage
 from models.session.approval.decision import Decision
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.row import Session
 from models.session.tool_call.result import CallResult

@@ -10,8 +10,8 @@ from models.errors import Invalid
 from models.flow.begin.messages import receive
 from models.flow.carry_on.listing import without_listings
 from models.session.approval.row import Approval
-from models.session.event import Event
 from models.session.event.of_session import AgentMessage
+from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 

@@ -13,7 +13,7 @@ from rows.stage import Stage, say
 from wire.talking import Talk, talking, user
 
 from api.chat.preview import APART, Preview
-from models.session.event import Event
+from models.session.event.row import Event
 
 
 def frames(message_id: str, *blocks: list[str]) -> list[dict[str, Any]]:

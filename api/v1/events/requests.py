@@ -11,7 +11,7 @@ from api.v1.approvals.decisions import DecisionFields
 from api.v1.blocks import MessageBlock, Result, not_blank
 from models.errors import Invalid
 from models.session.approval.decision import Decision
-from models.session.event import OF_ASSENT
+from models.session.event.row import OF_ASSENT
 
 
 class UserMessage(Body):

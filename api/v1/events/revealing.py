@@ -8,7 +8,7 @@ from models.audit.principal import Principal
 from models.database.query import select
 from models.database.rows import Db
 from models.flow.lock import lock
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.tool_call.events import OF_CLIENT, RESULTS, USES
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult

@@ -20,7 +20,7 @@ from models.errors import Invalid
 from models.flow.begin.messages import receive
 from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
-from models.session.event import OF_ASSENT, Event
+from models.session.event.row import OF_ASSENT, Event
 from models.session.row import Session
 
 events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")

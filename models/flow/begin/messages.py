@@ -13,8 +13,8 @@ from models.flow.decide.questions import with_keys
 from models.session.approval import confirmation
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
-from models.session.event import Event
 from models.session.event.of_session import StoredInterrupt, StoredMessage
+from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.tool_call.echoes import echoes_of
 from models.session.tool_call.events import RESULTS, result

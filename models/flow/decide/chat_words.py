@@ -16,8 +16,8 @@ from models.pure import chat
 from models.session.approval.deadline import overdue
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
-from models.session.event import Event
 from models.session.event.of_session import StoredMessage
+from models.session.event.row import Event
 from models.session.locked import Locked
 
 READ_SECONDS = 2

@@ -7,8 +7,8 @@ from typing_extensions import TypedDict
 from models.database.rows import Db
 from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import Decision
-from models.session.event import Event
 from models.session.event.fields import ApprovalId, EventId, GrantId, Sha256, one_of
+from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.tool_call.events import OF_CLIENT
 from models.session.tool_call.row import ToolCall

@@ -7,8 +7,8 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
-from models.session.event import SHOWN
 from models.session.event.fields import EventId, Time, one_of
+from models.session.event.row import SHOWN
 from models.session.tool_call.columns import ToolCallColumns
 from models.session.tool_call.input import CallInput
 

@@ -19,7 +19,7 @@ from models.database.transactions import Hint
 from models.pure.backoff import backoff
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
-from models.session.event import Event
+from models.session.event.row import Event
 from models.session.hints import QUEUED, hint_of, hint_queued
 from models.session.locked import Locked
 from models.session.spending import sums as spend_sums
