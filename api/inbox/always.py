@@ -34,13 +34,13 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
     offer = offer_now(db, session, approval)
     if not offer.scopes:
         raise Forbidden(offer.why_not(approval.tool, *SCOPES))
-    known = ["exact"] if offer.widest == "exact" else ["exact", *patterns.suggested(approval), "tool"]
-    own = match if match and match not in known else None
+    suggestions = ["exact"] if offer.widest == "exact" else ["exact", *patterns.suggested(approval), "tool"]
+    own = match if match and match not in suggestions else None
     fault = ""
     options = []
-    for spelled in [*([own] if own else []), *known]:
+    for suggestion in [*([own] if own else []), *suggestions]:
         try:
-            options.append(_option(db, approval, spelled, offer))
+            options.append(_option(db, approval, suggestion, offer))
         except (Invalid, Forbidden) as problem:
             fault = str(problem)
     return Page(

@@ -104,5 +104,5 @@ def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
 def _fields(*more: str) -> dict[str, Any]:
     """Return the settings that the form sends, and the fields `more`, without those that the form does not have."""
     names = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone", *more)
-    sent = {name: request.form[name].strip() for name in names if name in request.form}
-    return {name: None if name in _EMPTY and not value else value for name, value in sent.items()}
+    fields = {name: request.form[name].strip() for name in names if name in request.form}
+    return {name: None if name in _EMPTY and not value else value for name, value in fields.items()}

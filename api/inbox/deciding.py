@@ -60,10 +60,10 @@ def extend(db: Db, person: PersonPrincipal, approval_id: str) -> str:
 def decide_several(db: Db, person: PersonPrincipal) -> str:
     """Decide several rows, all or none."""
     result = request.form.get("do")
-    chosen = [mark.partition(" ")[::2] for mark in request.form.getlist("approval")]
-    if not chosen:
+    marks = [mark.partition(" ")[::2] for mark in request.form.getlist("approval")]
+    if not marks:
         raise Invalid("approval", "choose at least one call.")
-    items = [{"approval_id": id_, "result": result, "expected_input_sha256": sha256} for id_, sha256 in chosen]
+    items = [{"approval_id": id_, "result": result, "expected_input_sha256": sha256} for id_, sha256 in marks]
     body = validated(DecisionsBody, {"decisions": items}, strict=False)
     try:
         decide_all(db, person, body.decisions, ROW)

@@ -63,10 +63,10 @@ def _edited(approval: Approval) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Misfilled({"json": "must be a JSON object: {…}."})
     else:
-        filled = fields.read(request.form, card.edited_fields(approval))
-        if filled.faults:
-            raise Misfilled(filled.faults)
-        value = filled.values
+        form = fields.read(request.form, card.edited_fields(approval))
+        if form.faults:
+            raise Misfilled(form.faults)
+        value = form.values
     assert isinstance(value, dict)
     if fields.pretty(value) == fields.pretty(card.shown_input(approval)):
         raise Invalid("", "This is the input as it was. Change it, or allow the call once.")

@@ -22,14 +22,14 @@ def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret
     """Show the keys of the workspace, newest first. `secret` is a new key's, which is shown once."""
     now = clock.now(db)
     rows = db.find(ApiKey, "ORDER BY id DESC LIMIT %(most)s", most=_MOST)
-    chosen = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)
+    chosen_scopes = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)
     scopes = [scope for scope in SCOPES if scope in person.scopes or scope == "environment"]
     return Page(
         "keys.html",
         rows=[(row, row.status(now)) for row in rows],
         names=Names.of(db, [f"user:{row.makers[0]}" for row in rows if row.makers]),
         scopes=scopes,
-        chosen=chosen,
+        chosen=chosen_scopes,
         secret=secret,
         refusal=str(refusal or ""),
         name=request.form.get("name", ""),

@@ -90,7 +90,7 @@ def decide(token: str) -> Response:
     pages.check_form(hides_origin=True)
     code = "".join(request.form.get("code", "").split())
     row = _find(token, code)
-    return _for_somebody_else(row) or _closed(row) or _decided(row, token, code)
+    return _for_somebody_else(row) or _page_of_end(row) or _page_of_decision(row, token, code)
 
 
 def _find(token: str, code: str = "") -> Link:
@@ -101,7 +101,7 @@ def _find(token: str, code: str = "") -> Link:
     return row
 
 
-def _decided(row: Link, token: str, code: str) -> Response:
+def _page_of_decision(row: Link, token: str, code: str) -> Response:
     """Check the code, decide, and return the page with the result. A wrong code counts as a failed attempt of the address."""
     try:
         decision = _decision()
@@ -168,7 +168,7 @@ def _own_card(row: Link) -> Response | None:
     return pages.see(f"/inbox/approvals/{row.approval_id}") if may_open else None
 
 
-def _closed(row: Link) -> Response | None:
+def _page_of_end(row: Link) -> Response | None:
     """Return the page of a link that is not open; None for an open link."""
     with transaction(row.workspace_id) as db:
         state = _look(db, row).state

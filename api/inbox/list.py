@@ -62,7 +62,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     filters = {name: wants(name) for name in FILTERS}
     selection = waiting_list.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
     rows, after = page_of(db, selection, NEWEST if tab == "decided" else waiting_list.ORDER, PAGE, wants("page"))
-    rows = [*rows, *_kept(db, person, {row.id for row in rows})]
+    rows = [*rows, *_on_page_before(db, person, {row.id for row in rows})]
     now = clock.now(db)
     return Page(
         "list.html",
@@ -81,10 +81,10 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     )
 
 
-def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
+def _on_page_before(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     """Return the approvals that an open page shows and this list no longer has. The page shows how they ended."""
-    shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
-    result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
+    page_ids = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
+    result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=page_ids) if page_ids else []
     return [row for row in result if visible.may_see(db, person, row)]
 
 

@@ -14,11 +14,11 @@ _MOST = 3
 
 def suggested(approval: Approval) -> list[str]:
     """Return rule texts such as `bash(git push *)` and `edit(src/**)`. They come from the masked input and repeat no secret."""
-    masked = approval.masked
-    shown = masked.arguments if masked.paths else json.loads(approval.input)
-    if approval.tool == "bash" and isinstance(shown.get("command"), str):
-        return _commands(shown["command"], shown.get("working_directory"))
-    if approval.tool in FILE_PATHS and isinstance(path := shown.get(FILE_PATHS[approval.tool].removeprefix("/")), str):
+    masked_input = approval.masked
+    arguments = masked_input.arguments if masked_input.paths else json.loads(approval.input)
+    if approval.tool == "bash" and isinstance(arguments.get("command"), str):
+        return _commands(arguments["command"], arguments.get("working_directory"))
+    if approval.tool in FILE_PATHS and isinstance(path := arguments.get(FILE_PATHS[approval.tool].removeprefix("/")), str):
         return _folders(approval.tool, path)
     return []
 

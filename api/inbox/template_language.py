@@ -22,13 +22,13 @@ _SOON_SECONDS = 3600
 def install(app: Flask) -> None:
     """Give `app`'s templates the filters and functions."""
     language = app.jinja_env
-    language.finalize = _shown
+    language.finalize = _visible
     language.trim_blocks = language.lstrip_blocks = True
     language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "raw": _raw, "pretty": fields.pretty}
     language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
 
 
-def _shown(value: Any) -> Any:
+def _visible(value: Any) -> Any:
     """Return the value as a template prints it."""
     if value is None:
         return ""

@@ -42,7 +42,7 @@ def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_pa
     names: dict[str, str] = dict(db.rows(_NAMES, ids=scope_ids + [row.groups["agent_id"] for row in rows]))
     return Page(
         "usage.html",
-        rows=[_shown(row, names) for row in reversed(rows[:_MOST])],
+        rows=[_row(row, names) for row in reversed(rows[:_MOST])],
         is_cut=len(rows) > _MOST,
         limits=[(standing, names.get(standing.limit.scope_id, "All sessions")) for standing in standings],
         scopes=_scopes(db, person),
@@ -83,7 +83,7 @@ def delete_limit(db: Db, person: PersonPrincipal, spend_limit_id: str) -> str:
     return "/inbox/usage"
 
 
-def _shown(line: Line, names: dict[str, str]) -> dict[str, Any]:
+def _row(line: Line, names: dict[str, str]) -> dict[str, Any]:
     """Return a line as the table prints it. A cost is None if no request has a price."""
     sums, agent_id = line.sums, line.groups["agent_id"]
     is_priced = sums["unpriced_requests"] < sums["requests"]

@@ -50,11 +50,11 @@ def _answer(approval: Approval) -> dict[str, Any]:
                 faults[f"q{i}"] = "Go there first and mark it, or decline."
             replies[question.key] = {"action": "accept"}
             continue
-        filled = fields.read(request.form, question.fields)
-        faults |= filled.faults
-        replies[question.key] = {"action": "accept", "content": filled.values}
+        form = fields.read(request.form, question.fields)
+        faults |= form.faults
+        replies[question.key] = {"action": "accept", "content": form.values}
         schema = (approval.questions or {})[question.key]["schema"]
-        if not filled.faults and (fault := misfit(schema, filled.values)):
+        if not form.faults and (fault := misfit(schema, form.values)):
             raise Invalid("", fault)
     if faults:
         raise Misfilled(faults)

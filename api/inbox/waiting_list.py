@@ -59,10 +59,10 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[An
     versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
     newest = session_ids[-_SESSIONS:]
     sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
-    shown = Selection(Group)
+    selection = Selection(Group)
     if not sees_all(person):
-        shown = shown.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
-    groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
+        selection = selection.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
+    groups = selection.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
         "tool": tools[:_CHOICES],
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda agent: agent[1]),
@@ -86,8 +86,8 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence
     if "approvals" not in person.scopes:
         return f"Your role, {person.role}, does not decide. {who_may_decide(db, approval)}"
     if own := next((vote for vote in votes if vote.person_id == person.person_id), None):
-        done = "You have edited the input." if own.result == "edit" else "You have voted to allow this."
-        return f"{done} You may still deny. {who_may_decide(db, approval)}"
+        own_vote = "You have edited the input." if own.result == "edit" else "You have voted to allow this."
+        return f"{own_vote} You may still deny. {who_may_decide(db, approval)}"
     if approval.excludes(person.people):
         return f"{why_excluded(db, approval, person)} {who_may_decide(db, approval)}"
     return f"You are not one of those who may decide this. {who_may_decide(db, approval)}"

@@ -27,8 +27,8 @@ _TEXTS = ("url", "name", "description")
 def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:  # noqa: ARG001 - the door passes it
     """Show the endpoints of the workspace, newest first."""
     rows = db.find(Endpoint, "ORDER BY id DESC")
-    chosen = request.form.getlist("enabled_events") or SDK_EVENTS
-    return Page("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(chosen))
+    event_types = request.form.getlist("enabled_events") or SDK_EVENTS
+    return Page("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(event_types))
 
 
 @page("/inbox/webhooks/<webhook_id>", "webhooks", "admin")
@@ -63,8 +63,11 @@ def webhook(
     )
 
 
-def _events(chosen: Any) -> dict[str, Any]:
-    return {"groups": (("Sessions, agents and environments", SDK_EVENTS), ("Approvals", OWN_EVENTS)), "chosen": frozenset(chosen)}
+def _events(event_types: Any) -> dict[str, Any]:
+    return {
+        "groups": (("Sessions, agents and environments", SDK_EVENTS), ("Approvals", OWN_EVENTS)),
+        "chosen": frozenset(event_types),
+    }
 
 
 @action("/inbox/webhooks", "admin", section="webhooks", again=webhooks)

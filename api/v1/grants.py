@@ -156,7 +156,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     policies = Workspace.policies(db)
     agent = session.agent(db)
     identity = SessionPolicies.of(agent, policies, listings_of(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
-    released = 0
+    count = 0
     for other_approval in others:
         other = sessions[other_approval.session_id]
         arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.arguments
@@ -164,5 +164,5 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         rules = SessionPolicies.of(agent, policies, listings_of(db, agent)).in_session(git_written=other.git_written)
         is_offered = rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule))
         if is_offered and rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
-            released += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"
-    return released
+            count += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"
+    return count

@@ -20,8 +20,8 @@ def _unrepeated(names: list[str]) -> list[str]:
 
 def _known_provider(name: str) -> str:
     if providers.provider_named(name) is None:
-        known = ", ".join(entry.name for entry in providers.registry())
-        raise ValueError(f"there is no provider {name[:80]!r} on this server: use {known}.")
+        names = ", ".join(entry.name for entry in providers.registry())
+        raise ValueError(f"there is no provider {name[:80]!r} on this server: use {names}.")
     return name
 
 

@@ -37,8 +37,8 @@ def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[Row]:
     """
     end = 1
     for i, hunk in enumerate(hunks):
-        if numbered and (hidden := hunk["old"] - end) > 0:
-            yield Row("gap", f"{hidden} unchanged line{'s' if hidden > 1 else ''}")
+        if numbered and (hidden_lines := hunk["old"] - end) > 0:
+            yield Row("gap", f"{hidden_lines} unchanged line{'s' if hidden_lines > 1 else ''}")
         elif i:
             yield Row("gap", "…")
         old, new = hunk["old"], hunk["new"]

@@ -65,8 +65,8 @@ class Field:
 
     def holds(self, option: Any) -> bool:
         """True if this option is chosen at first."""
-        chosen = self.value if self.kind == "choices" and isinstance(self.value, list) else [self.value]
-        return any(same(option, value) for value in chosen)
+        values = self.value if self.kind == "choices" and isinstance(self.value, list) else [self.value]
+        return any(same(option, value) for value in values)
 
 
 @dataclass
@@ -85,9 +85,13 @@ def fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: str) ->
     """
     parts = schema.get("properties") if isinstance(schema.get("properties"), dict) else {}
     assert isinstance(parts, dict)
-    required = [name for name in schema.get("required") or [] if name in parts]
-    names = [*required, *(name for name in parts if name not in required), *(name for name in values if name not in parts)]
-    return [_field(name, parts.get(name), values.get(name, MISSING), name in required, prefix) for name in names]
+    required_names = [name for name in schema.get("required") or [] if name in parts]
+    names = [
+        *required_names,
+        *(name for name in parts if name not in required_names),
+        *(name for name in values if name not in parts),
+    ]
+    return [_field(name, parts.get(name), values.get(name, MISSING), name in required_names, prefix) for name in names]
 
 
 def read(form: Submitted, into: Sequence[Field]) -> Filled:
@@ -200,8 +204,8 @@ def _label(value: Any) -> str:
 
 def _read(form: Submitted, one: Field) -> Any:
     if one.kind == "choices":
-        chosen = [_option(one, index) for index in form.getlist(one.control)]
-        return chosen if chosen or one.has_value or one.required else MISSING
+        options = [_option(one, index) for index in form.getlist(one.control)]
+        return options if options or one.has_value or one.required else MISSING
     # A browser sends every line end of a text area as CR LF.
     text = (form.get(one.control) or "").replace("\r\n", "\n")
     if one.kind in {"text", "lines"}:

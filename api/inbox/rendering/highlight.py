@@ -56,9 +56,9 @@ class Code:
         return bool(self.text)
 
     def __iter__(self) -> Iterator[Piece]:
-        shown = visible_lines(self.text)
-        pieces = _coloured(shown, self.language) if self.language and len(shown) <= LONGEST else None
-        return iter(pieces or [("", shown)])
+        text = visible_lines(self.text)
+        pieces = _coloured(text, self.language) if self.language and len(text) <= LONGEST else None
+        return iter(pieces or [("", text)])
 
 
 def command(text: str) -> Code:

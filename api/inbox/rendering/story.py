@@ -114,10 +114,10 @@ def _input(event: Mapping[str, Any]) -> str:
 
 
 def _with_code(start: Entry, code: str) -> Entry:
-    shown = visible_lines(code)
+    text = visible_lines(code)
     summary = (
-        f"{number_with_noun(shown.count(chr(10)) + 1, 'line')}, {number_with_noun(len(shown), 'character')}"
-        if len(shown) > _LONG
+        f"{number_with_noun(text.count(chr(10)) + 1, 'line')}, {number_with_noun(len(text), 'character')}"
+        if len(text) > _LONG
         else ""
     )
-    return replace(start, code=shown or "(nothing)", summary=summary)
+    return replace(start, code=text or "(nothing)", summary=summary)

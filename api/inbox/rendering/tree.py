@@ -29,20 +29,20 @@ class Node:
 
 def tree(value: Any, name: str | None = None) -> Node:
     """Return the tree of a JSON value. Names and texts are whole, with every character visible."""
-    shown = None if name is None else visible_lines(name)
+    label = None if name is None else visible_lines(name)
     match value:
         case dict():
-            return Node(shown, "object", children=_children((key, item) for key, item in value.items()))
+            return Node(label, "object", children=_children((key, item) for key, item in value.items()))
         case list():
-            return Node(shown, "list", children=_children((str(i), item) for i, item in enumerate(value, 1)))
+            return Node(label, "list", children=_children((str(i), item) for i, item in enumerate(value, 1)))
         case str():
-            return Node(shown, "text", _text(visible_lines(value)))
+            return Node(label, "text", _text(visible_lines(value)))
         case bool():
-            return Node(shown, "boolean", "true" if value else "false")
+            return Node(label, "boolean", "true" if value else "false")
         case None:
-            return Node(shown, "null", "null")
+            return Node(label, "null", "null")
         case _:
-            return Node(shown, "number", json.dumps(value))
+            return Node(label, "number", json.dumps(value))
 
 
 def _children(items: Iterable[tuple[str, Any]]) -> tuple[Node, ...]:

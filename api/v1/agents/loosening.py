@@ -18,7 +18,7 @@ def check_agent(principal: Principal, body: BaseModel, now: Mapping[str, Any] | 
 
     `now` is the present agent, None for a new one. `fields` are its new fields in normal form. Unchanged fields need no scope.
     """
-    _check_deadlines(principal, body, _changed(now or {}, fields), at="")
+    _check_deadlines(principal, body, _changes(now or {}, fields), at="")
 
 
 def check_session(principal: Principal, body: BaseModel, now: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
@@ -27,21 +27,21 @@ def check_session(principal: Principal, body: BaseModel, now: Mapping[str, Any],
 
     `body` is the request's `agent`; `now` and `fields` are as for `check_agent`.
     """
-    changed = _changed(now, fields)
-    if changed and "agents" not in principal.scopes:
-        raise _denied(f"agent.{changed[0]}", "changing it for a session", "agents", "leave it out")
-    _check_deadlines(principal, body, changed, at="agent.")
+    changes = _changes(now, fields)
+    if changes and "agents" not in principal.scopes:
+        raise _denied(f"agent.{changes[0]}", "changing it for a session", "agents", "leave it out")
+    _check_deadlines(principal, body, changes, at="agent.")
 
 
-def _changed(now: Mapping[str, Any], fields: Mapping[str, Any]) -> list[str]:
+def _changes(now: Mapping[str, Any], fields: Mapping[str, Any]) -> list[str]:
     """Return the guarded fields that would change. An empty list equals null."""
     return [name for name in GUARDED if name in fields and canonical(fields[name] or None) != canonical(now.get(name) or None)]
 
 
-def _check_deadlines(principal: Principal, body: BaseModel, changed: list[str], *, at: str) -> None:
+def _check_deadlines(principal: Principal, body: BaseModel, changes: list[str], *, at: str) -> None:
     if "approvals" in principal.scopes:
         return
-    for field in _deadlines_that_allow(body.model_dump(include=set(changed))):
+    for field in _deadlines_that_allow(body.model_dump(include=set(changes))):
         raise _denied(at + field, "a deadline that allows a call", "approvals", "choose deny or end_run")
 
 

@@ -149,14 +149,14 @@ class Agent(AgentBody):
     @classmethod
     def of(cls, row: agent.Agent, version: agent.AgentVersion) -> Self:
         """Return an agent at one of its versions."""
-        changed = row.updated_at if version.version == row.version else version.created_at
+        updated_at = row.updated_at if version.version == row.version else version.created_at
         return cls.stored(
             **version.body,
             id=row.id,
             type="agent",
             version=version.version,
             created_at=row.created_at,
-            updated_at=changed,
+            updated_at=updated_at,
             archived_at=row.archived_at,
         )
 

@@ -80,12 +80,12 @@ def check_servers(db: Db, agent: Mapping[str, Any], fields: Container[str], *, a
 def _missing(server: str, index: int, names: list[str], fields: Container[str], at: str) -> Invalid:
     if "tools" not in fields:
         return Invalid(f"{at}mcp_servers", f"leaves out {server[:80]!r}, which tools.{index} needs: send tools as well.")
-    known = ", ".join(repr(name[:80]) for name in names) or "none"
-    return Invalid(f"{at}tools.{index}.mcp_server_name", f"{server[:80]!r} is not among the mcp_servers: {known}.")
+    names_in_words = ", ".join(repr(name[:80]) for name in names) or "none"
+    return Invalid(f"{at}tools.{index}.mcp_server_name", f"{server[:80]!r} is not among the mcp_servers: {names_in_words}.")
 
 
 def _check_known(db: Db, servers: list[dict[str, Any]], at: str) -> None:
     for index, server in enumerate(servers):
         if server["url"].startswith(OURS) and not toolset.is_announced(db, server["url"]):
-            known = ", ".join(OURS + name for name in toolset.names(db)) or "none"
-            raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is unknown here. Known addresses: {known}.")
+            names_in_words = ", ".join(OURS + name for name in toolset.names(db)) or "none"
+            raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is unknown here. Known addresses: {names_in_words}.")

@@ -49,11 +49,11 @@ Tool = Annotated[AnyTool, Field(discriminator="type")]
 
 
 def _tools(tools: list[AnyTool] | None) -> list[AnyTool] | None:
-    listed = tools or []
-    names = [name for tool in listed for name in _names(tool)]
-    if sum(isinstance(tool, Toolset) for tool in listed) > 1:
+    configured_tools = tools or []
+    names = [name for tool in configured_tools for name in _names(tool)]
+    if sum(isinstance(tool, Toolset) for tool in configured_tools) > 1:
         raise ValueError(f"{TOOLSET} appears twice; send it once.")
-    if name := twice(tool.mcp_server_name for tool in listed if isinstance(tool, ServerToolset)):
+    if name := twice(tool.mcp_server_name for tool in configured_tools if isinstance(tool, ServerToolset)):
         raise ValueError(f"two toolsets name the MCP server {name!r}; send one toolset per server.")
     if name := twice(names):
         raise ValueError(f"two tools are named {name!r}; names must be unique.")

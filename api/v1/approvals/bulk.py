@@ -28,15 +28,15 @@ class NoneDecided(Refusal):
     """One of several decisions was refused, so none is stored."""
 
     def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: Refusal) -> None:
-        refused = len(before)
+        count = len(before)
         outcomes = [_WOULD.get(outcome, outcome) for outcome in before]
-        outcomes += ["refused"] + ["not_tried"] * (len(items) - refused - 1)
+        outcomes += ["refused"] + ["not_tried"] * (len(items) - count - 1)
         self.outcomes: list[dict[str, Any]] = [
             {"approval_id": item.approval_id, "outcome": outcome} for item, outcome in zip(items, outcomes, strict=True)
         ]
-        self.outcomes[refused]["message"] = str(cause)
+        self.outcomes[count]["message"] = str(cause)
         between = "." if isinstance(cause, Invalid) else ": "
-        super().__init__(f"decisions.{refused}{between}{cause} None of the decisions was made.")
+        super().__init__(f"decisions.{count}{between}{cause} None of the decisions was made.")
 
     def response(self) -> Response:
         """Return the error's response: with the status and the winner of the refusal that is its cause."""
@@ -57,7 +57,7 @@ def decide_all(
     sessions = _lock(db, principal, ids)
     # Read again under the locks.
     rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
-    done: list[tuple[Approval, Outcome]] = []
+    results: list[tuple[Approval, Outcome]] = []
     with ExitStack() as steps:
         for locked in sessions.values():
             steps.enter_context(one_step(locked))
@@ -72,9 +72,9 @@ def decide_all(
                 decide(sessions[approval.session_id], approval, item.decision())
                 outcome = "voted" if approval.status == "pending" else outcome
             except (NotFound, Forbidden, Conflict, Invalid) as refusal:
-                raise NoneDecided(items, [before for _, before in done], refusal) from refusal
-            done.append((approval, outcome))
-    return done
+                raise NoneDecided(items, [before for _, before in results], refusal) from refusal
+            results.append((approval, outcome))
+    return results
 
 
 def _lock(db: Db, principal: Principal, ids: Sequence[str]) -> dict[str, Locked]:

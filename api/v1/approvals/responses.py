@@ -210,14 +210,14 @@ class Approval(Standing, Question):
 
     @classmethod
     def _shown(cls, row: approval.Approval, required: Requirements, beside: Beside, *, reveal: bool) -> Self:
-        masked = row.masked
-        hidden = masked.paths and not reveal
+        masked_input = row.masked
+        is_hidden = masked_input.paths and not reveal
         return cls.from_row(
             row,
             tool_use_id=row.tool_call_id,
-            input=masked.arguments if hidden else json.loads(row.input),
-            input_canonical=canonical_text(masked.arguments) if hidden else row.input,
-            masked=list(masked.paths) if hidden else [],
+            input=masked_input.arguments if is_hidden else json.loads(row.input),
+            input_canonical=canonical_text(masked_input.arguments) if is_hidden else row.input,
+            masked=list(masked_input.paths) if is_hidden else [],
             leads_to=row.leads_to if reveal else row.shown("leads_to"),
             questions=row.questions if reveal else row.shown("questions"),
             attempt=row.attempt_told if reveal else row.shown("attempt_told"),

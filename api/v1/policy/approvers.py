@@ -52,9 +52,9 @@ def _check(db: Db, levels: list[Mapping[str, Any]], path: str, *, own: Mapping[s
 
 
 def _check_names(db: Db, own: Mapping[str, Any], path: str) -> None:
-    named = {f"{path}.approvers": own.get("approvers") or []}
-    named |= {f"{path}.escalate_to.{i}.approvers": step["approvers"] for i, step in enumerate(own.get("escalate_to") or [])}
-    for field, names in named.items():
+    approvers = {f"{path}.approvers": own.get("approvers") or []}
+    approvers |= {f"{path}.escalate_to.{i}.approvers": step["approvers"] for i, step in enumerate(own.get("escalate_to") or [])}
+    for field, names in approvers.items():
         if names and (missing := unknown(db, names)):
             raise Invalid(
                 field, f"{missing[0]} is neither a group of this workspace nor an active member with a role that decides."

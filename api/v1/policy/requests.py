@@ -98,21 +98,21 @@ class Ruled(Body):
     )
 
 
-def _policy(sent: Any) -> dict[str, Any]:
+def _policy(value: Any) -> dict[str, Any]:
     """Return a policy in the normal form that responses use."""
     # A type that is not a string cannot be looked up.
-    if isinstance(sent, dict) and not isinstance(sent.get("type", ""), str):
-        raise _wrong("type: must be always_allow, always_ask, always_deny or rules", sent)
-    _compile_with_pauses(sent)
+    if isinstance(value, dict) and not isinstance(value.get("type", ""), str):
+        raise _wrong("type: must be always_allow, always_ask, always_deny or rules", value)
+    _compile_with_pauses(value)
     try:
-        return policy.policy_as_json(policy.policy_of(sent))
+        return policy.policy_as_json(policy.policy_of(value))
     except ValueError as error:
-        raise _wrong(str(error), sent) from None
+        raise _wrong(str(error), value) from None
 
 
-def _compile_with_pauses(sent: Any) -> None:
+def _compile_with_pauses(value: Any) -> None:
     """Compile a policy's rules with pauses, so that the compiled rules are cached: a thousand slow ones take ten seconds."""
-    rules = sent.get("rules") if isinstance(sent, dict) else None
+    rules = value.get("rules") if isinstance(value, dict) else None
     paused_at = time.monotonic()
     with suppress(ValueError):
         for rule in rules if isinstance(rules, list) and len(rules) <= MAX_RULES else ():
@@ -122,21 +122,21 @@ def _compile_with_pauses(sent: Any) -> None:
                 paused_at = time.monotonic()
 
 
-def _rule(sent: Any) -> dict[str, Any]:
+def _rule(value: Any) -> dict[str, Any]:
     """Return a rule in the normal form that responses use."""
     try:
-        return policy.rule_as_json(policy.rule_of(sent, where="rule"))
+        return policy.rule_as_json(policy.rule_of(value, where="rule"))
     except ValueError as error:
-        raise _wrong(str(error).removeprefix("rule: ").removeprefix("rule."), sent) from None
+        raise _wrong(str(error).removeprefix("rule: ").removeprefix("rule."), value) from None
 
 
-def _wrong(text: str, sent: Any) -> ValidationError:
+def _wrong(text: str, value: Any) -> ValidationError:
     """Return the error, with the path of its field from the beginning of `text`."""
     field = _FIELD.fullmatch(text)
     path, text = field.groups() if field else ("", text)
     parts = tuple(int(part) if part.isdecimal() else part for part in path.split(".") if part)
     error = PydanticCustomError("policy", "{text}", {"text": text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."})
-    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=parts, input=sent)])
+    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=parts, input=value)])
 
 
 Policy = Annotated[

@@ -13,13 +13,13 @@ Url = Annotated[str, StringConstraints(max_length=2000), AfterValidator(outside_
 Label = Annotated[str, StringConstraints(max_length=256)]
 
 
-def _known(event: str) -> str:
+def _event_type(event: str) -> str:
     if event not in EVENTS:
         raise ValueError(f"unknown event {event[:80]!r}: use {', '.join(EVENTS)}.")
     return event
 
 
-EventType = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(EVENTS)})]
+EventType = Annotated[str, AfterValidator(_event_type), Field(json_schema_extra={"enum": list(EVENTS)})]
 EventTypes = Annotated[list[EventType], Field(min_length=1, max_length=len(EVENTS))]
 
 

@@ -51,10 +51,10 @@ def poll(environment_id: str) -> Response:
             _self_hosted(db, environment_id)
             offered = offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
             payload = dumps(responses.Polled(responses.Work.of(offered) if offered else None))
-        left = until - time.monotonic()
-        if offered or left <= 0:
+        seconds = until - time.monotonic()
+        if offered or seconds <= 0:
             return respond(payload)
-        time.sleep(min(_LOOK_SECONDS, left))
+        time.sleep(min(_LOOK_SECONDS, seconds))
 
 
 @work.get("")
