@@ -29,6 +29,7 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
@@ -50,7 +51,7 @@ from models.workspace.spend_limit import SpendLimit
 from models.workspace.toolset import Listing, Toolset
 
 _OF_SESSIONS = (
-    *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
+    *(Session, Thread, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
     *(Approval, ApproverSet, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
 )
 _OF_PEOPLE = (

@@ -27,7 +27,7 @@ BOUNDS = {
     "models.flow.spend": (3, 2, 0, 3),
     "models.flow.judge": (6, 4, 0, 3),
     "models.flow.carry_on": (5, 4, 0, 3),
-    "models.session": (10, 16, 0, 6),
+    "models.session": (11, 21, 0, 7),
     "models.session.approval": (15, 27, 0, 7),
     "models.session.approval.kinds": (5, 4, 0, 2),
     "models.session.tool_call": (10, 18, 0, 5),

@@ -30,12 +30,12 @@ def quote_for(
     The input is estimated as the previous request's size, which the provider counted, and the size of the messages since then.
     None without candidates.
     """
-    session = locked.session
-    previous_tokens = session.context_tokens if any(message["role"] == "assistant" for message in messages) else 0
+    thread = locked.thread
+    previous_tokens = thread.context_tokens if any(message["role"] == "assistant" for message in messages) else 0
     added: list[Any] = list(takewhile(lambda message: message["role"] != "assistant", reversed(messages)))
     if not previous_tokens:
         added = [messages, agent.get("system"), agent.get("tools")]
-    is_cached = session.context_at is not None and locked.now - session.context_at < CACHED_FOR
+    is_cached = thread.context_at is not None and locked.now - thread.context_at < CACHED_FOR
     added_tokens = tokens_of(added)
     usage = Usage(
         output_tokens=settings().max_tokens,

@@ -48,8 +48,8 @@ class Offer:
         """Read the request of a queued turn."""
         locked, turn = queued_turn.locked, queued_turn.turn
         db, session = locked.db, locked.session
-        agent, policies = session.agent(db), locked.policies
-        *rows, keys = db.read(*history_reads(session.id), provider_key.of_workspace())
+        agent, policies = locked.agent, locked.policies
+        *rows, keys = db.read(*history_reads(locked.thread), provider_key.of_workspace())
         tools, parts = listings_of(db, agent), history.parts(db, rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
         by_provider = {key.provider: key for key in keys}

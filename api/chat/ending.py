@@ -12,6 +12,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.session.row import Session
 from models.session.stream_position import streamed
+from models.session.thread.row import PRESENT_TURNS, own_id
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -44,7 +45,7 @@ def end(wait: Wait) -> End:
         asks = asking.asks(db, wait.principal, session, wait.place.approvals)
         calls = [*_calls_of_client(db, session), *asks.calls]
         waiting = for_people(db, [session])[session.id]
-        turn = db.get(Turn, session.turn_id) if session.turn_id else None
+        turn = db.first(Turn, _LAST, session=session.id, thread=own_id(session.id))
         if not wait.reader.hung_up():
             ended = session.status == "idle" and stop_reason.get("type") != "requires_action"
             streamed(db, session.id, wait.principal.id, wait.reader.seq, ended=ended)
@@ -65,14 +66,15 @@ def end(wait: Wait) -> End:
 
 def _calls_of_client(db: Db, session: Session) -> list[responses.ToolCall]:
     """Return the calls that wait for the client's results."""
-    calls = db.find(ToolCall, _OPEN, session=session.id, turn=session.turn_id)
+    calls = db.find(ToolCall, _OPEN, sessions=[session.id])
     inputs = {
         row.tool_call_id: row.input for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=[c.id for c in calls])
     }
     return [called(call, inputs[call.id]) for call in calls]
 
 
-_OPEN = "WHERE session_id = %(session)s AND turn_id = %(turn)s AND status = 'with_client' AND kind = 'custom' ORDER BY position"
+_OPEN = f"WHERE turn_id = {PRESENT_TURNS} AND status = 'with_client' AND kind = 'custom' ORDER BY position"
+_LAST = "WHERE id = (SELECT turn_id FROM thread WHERE session_id = %(session)s AND id = %(thread)s)"
 
 
 def called(call: ToolCall, call_input: dict[str, object]) -> responses.ToolCall:

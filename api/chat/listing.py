@@ -24,6 +24,7 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.row import own_id
 from models.session.tool_call import events as call_events
 from models.session.tool_call.echoes import echoes_of
 from models.session.tool_call.input import CallInput
@@ -36,7 +37,9 @@ ASCENDING: Order[Turn] = Order("messages", (Turn.number,), descending=False)
 _OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"
 _PROMPTS = f"{_OF_TURNS} AND type = 'user.message' ORDER BY seq"
 _CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, position, created_at"
-_QUEUED = "WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL ORDER BY seq"
+_QUEUED = (
+    "WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = 'user.message' AND processed_at IS NULL ORDER BY seq"
+)
 
 
 Message = Callable[[], responses.ListedMessage]
@@ -48,8 +51,10 @@ def listed(db: Db, principal: Principal, session: Session, query: MessageList) -
 
     The last page ends with the messages that no turn has read yet.
     """
-    turns, after = page(db, Selection(Turn).equal(session_id=session.id), ASCENDING, query.limit, query.page)
-    queued = [] if after else db.find(Event, _QUEUED, session=session.id)
+    turns, after = page(
+        db, Selection(Turn).equal(session_id=session.id, thread_id=own_id(session.id)), ASCENDING, query.limit, query.page
+    )
+    queued = [] if after else db.find(Event, _QUEUED, session=session.id, thread=own_id(session.id))
     asks = [] if after else asking.asks(db, principal, session, query.approvals).calls
     messages: list[Message] = [
         *_of_turns(db, session, turns, whole=runs_tools(principal)),

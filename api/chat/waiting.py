@@ -22,6 +22,7 @@ from models.flow.carry_on.listing import OURS, QUIET
 from models.pure.pricing.usage import SPAN
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.row import PRESENT_TURNS
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -122,7 +123,7 @@ class Wait:
     def _needs_client(self, session: Session) -> bool:
         """True if the client has to send a result or a decision."""
         with transaction(self.principal.workspace_id) as db:
-            if db.rows(_OPEN, session=session.id, turn=session.turn_id):
+            if db.rows(_OPEN, sessions=[session.id]):
                 return True
             return asking.awaits(db, self.principal, session, self.place.approvals)
 
@@ -155,4 +156,4 @@ class Wait:
                 yield text
 
 
-_OPEN = "SELECT FROM tool_call WHERE session_id = %(session)s AND turn_id = %(turn)s AND status = 'with_client' LIMIT 1"
+_OPEN = f"SELECT FROM tool_call WHERE turn_id = {PRESENT_TURNS} AND status = 'with_client' LIMIT 1"

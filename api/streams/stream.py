@@ -55,6 +55,8 @@ class Stream:
     """True if the client may run client tools, so their inputs contain their secrets."""
     over: bool
     """True if no event will follow the stored ones, since the session is terminated."""
+    thread_id: str | None = None
+    """The thread whose events the client sees. None: all."""
     _open: set[str] = field(default_factory=set)
     """Events whose preview has begun."""
     _closed: deque[str] = field(default_factory=lambda: deque(maxlen=64))
@@ -104,10 +106,11 @@ class Stream:
             return
         while events:
             event = events.popleft()
-            if event.type in RESTS and not self._recorded(event):
+            if event.type in RESTS and self.thread_id in {None, event.thread_id} and not self._recorded(event):
                 return
             self.reader.seq = event.seq
-            if self.approvals or not event.type.startswith(OF_ASSENT):
+            of_thread = self.thread_id in {None, event.thread_id}
+            if of_thread and (self.approvals or not event.type.startswith(OF_ASSENT)):
                 yield _frame(event.type, event.shown(whole=self.whole), event.seq)
             self._open.discard(event.id)
             if event.type == "agent.message":

@@ -7,23 +7,22 @@ from models.database.exchange import Statement
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.errors import NotFound
-from models.session.locked import Locked
+from models.session.locked import Changes, Locked
 from models.session.row import Session
+from models.session.thread.row import PRESENT_TURNS, Thread
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace.row import POLICIES, as_policies
 
-_TURN = "WHERE id = (SELECT turn_id FROM session WHERE id = %(id)s)"
-_CALLS = """
-    WHERE session_id = %(id)s AND turn_id = (SELECT turn_id FROM session WHERE id = %(id)s) ORDER BY position
-"""
+_TURNS = f"WHERE id = {PRESENT_TURNS}"
+_CALLS = f"WHERE session_id = ANY(%(sessions)s) AND turn_id = {PRESENT_TURNS} ORDER BY position"
 
 
 def lock(db: Db, session_id: str, actor: Principal) -> Locked:
     """Return the session, locked until the transaction ends. Raises NotFound.
 
-    The same round trip reads the time, the workspace's policies, the turn, and the turn's calls, as they are under the lock. Then
-    `Db.get` finds the turn without another read.
+    The same round trip reads the time, the workspace's policies, the threads, their present turns, and the calls of these, as they
+    are under the lock. Then `Db.get` finds such a turn without another read.
     """
     return lock_and_read(db, session_id, actor)[0]
 
@@ -33,14 +32,19 @@ def lock_and_read(db: Db, session_id: str, actor: Principal, *queries: Query[Any
 
     Raises NotFound.
     """
-    sessions, policies, _, calls, *rows = db.read(
+    sessions, threads, policies, _, calls, *rows = db.read(
         Session.locking(session_id),
+        Thread.of_session(session_id),
         POLICIES,
-        select(Turn, _TURN, id=session_id),
-        select(ToolCall, _CALLS, id=session_id),
+        select(Turn, _TURNS, sessions=[session_id]),
+        select(ToolCall, _CALLS, sessions=[session_id]),
         *queries,
     )
     if not sessions:
         raise NotFound("session", session_id)
     [(*_, watched, now)] = policies
-    return Locked(db, sessions[0], actor, now, watched, calls, as_policies(policies)), rows
+    by_thread: dict[str, list[ToolCall]] = {thread.id: [] for thread in threads}
+    for call in calls:
+        by_thread[call.thread_id].append(call)
+    changes = Changes(calls=by_thread, policies=as_policies(policies))
+    return Locked(db, sessions[0], actor, now, threads, watched, changes), rows

@@ -1,10 +1,11 @@
 """Every status that a row can have, with one sentence each, and the transitions between them.
 
-`models.database.rows.move` and `Session.become` refuse every transition that these tables do not list.
+`models.database.rows.move` and `Locked.become` refuse every transition that these tables do not list. A session has the status of
+its busiest thread.
 """
 
-SESSION = {
-    "idle": "Nothing is queued, running or waiting; a message starts it. Left by a message or by being archived.",
+THREAD = {
+    "idle": "Nothing of it is queued, running or waiting; a message starts it. Left by a message or by being archived.",
     "running": "A turn or an allowed call is queued or being worked on, and no person is needed.",
     "waiting": "At least one call, or the budget, needs a person or the client; other calls may still run.",
     "rescheduling": "The model failed for now; the turn is queued again for later.",
@@ -72,7 +73,7 @@ NOTIFICATION = {
 STATUSES = {
     "delivery": DELIVERY,
     "notification": NOTIFICATION,
-    "session": SESSION,
+    "thread": THREAD,
     "turn": TURN,
     "tool_call": TOOL_CALL,
     "approval": APPROVAL,
@@ -94,7 +95,7 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "failed": frozenset({"queued"}),
         "cancelled": frozenset({"queued"}),
     },
-    "session": {
+    "thread": {
         "idle": frozenset({"running", "terminated"}),
         "running": frozenset({"waiting", "rescheduling", "stopping", "idle"}),
         "waiting": frozenset({"running", "stopping", "idle"}),

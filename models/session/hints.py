@@ -21,10 +21,10 @@ IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
 """The condition for the tools' own queue, and for a named one. Each of the two can use the index."""
 CALLS = {named: f"{CLAIMABLE} AND {in_queue}" for named, in_queue in IN_QUEUE.items()}
 
-
+_AGENT = "SELECT agent_id FROM thread WHERE thread.session_id = {0}.session_id AND thread.id = {0}.thread_id"
 RETURNED = {
-    "turn.run": "id, session_id, workspace_id, (SELECT agent_id FROM session WHERE session.id = turn.session_id)",
-    "tool.run": "id, session_id, workspace_id, (SELECT agent_id FROM session WHERE session.id = tool_call.session_id), name",
+    "turn.run": f"id, session_id, workspace_id, ({_AGENT.format('turn')})",
+    "tool.run": f"id, session_id, workspace_id, ({_AGENT.format('tool_call')}), name",
 }
 """SQL of the columns for `hint_of`, by task."""
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from models.audit import acts
 from models.audit.acts import Audit
@@ -22,14 +23,44 @@ from models.pure import states
 from models.session.event.fields import EventBody
 from models.session.event.of_session import SessionUsage, StatusIdle, StatusRunning, StopReason
 from models.session.event.row import Event
-from models.session.row import ACTIVE, Session
+from models.session.row import Session
+from models.session.thread.progress import Joint
+from models.session.thread.row import Thread
 from models.workspace.row import Workspace
+
+
+class OfThread(Protocol):
+    """A row of one thread: a turn, a call, or an event."""
+
+    thread_id: str
+
+
+@dataclass(eq=False)
+class Changes:
+    """What one transaction reads and collects under a session's lock, for all of the session's threads."""
+
+    events: list[Event] = field(default_factory=list)
+    """The events that this transaction appended."""
+    calls: dict[str, list[Any]] = field(default_factory=dict)
+    """By thread: the tool calls of its current turn, once they are read."""
+    policies: dict[str, Any] | None = None
+    holds_step: bool = False
+    """True within `models.flow.carry_on.next_step.one_step`, which takes the next steps at its end."""
+    owes_step: "dict[str, Locked]" = field(default_factory=dict)
+    """By thread, the lock on it: the threads that then have to take one."""
+    write_position: int = 0
+    """Number of the events that are written. The next read or the commit writes the others."""
+    acts: list[dict[str, Any]] = field(default_factory=list)
+    """Audit rows that are not written yet."""
+    texts: list[dict[str, Any]] = field(default_factory=list)
+    """The texts of these acts."""
 
 
 @dataclass(eq=False)
 class Locked:
     """A session, locked until the transaction ends, with what the transaction adds to its events and its audit.
 
+    Verbs work on `thread`, the thread at hand, which is the session's own at first; `on` gives the same lock for another thread.
     `lock` and its like make one. A session is locked once in a transaction.
     """
 
@@ -39,26 +70,16 @@ class Locked:
     """Who makes the changes, for the audit."""
     now: datetime
     """The database's time, read once after the lock."""
+    threads: list[Thread]
+    """All threads of the session, its own first."""
     watched: bool = True
     """False if the workspace has no enabled endpoint and no enabled channel, so that no event needs a delivery."""
-    calls: list[Any] | None = None
-    """The tool calls of the current turn. None until `ToolCall.of_turn` reads them."""
-    _policies: dict[str, Any] | None = None
-    events: list[Event] = field(default_factory=list)
-    """The events that this transaction appended."""
-    holds_step: bool = False
-    """True within `models.flow.carry_on.next_step.one_step`, which takes the next step at its end."""
-    owes_step: bool = False
-    """True if such a step has to follow."""
-    _written: int = 0
-    """Number of the events that are written. The next read or the commit writes the others."""
-    _acts: list[dict[str, Any]] = field(default_factory=list)
-    """Audit rows that are not written yet."""
-    _texts: list[dict[str, Any]] = field(default_factory=list)
-    """The texts of these acts."""
+    changes: Changes = field(default_factory=Changes)
+    thread: Thread = field(init=False)
 
     def __post_init__(self) -> None:
         assert Locked.of(self.db, self.session) is None, f"session {self.session.id} is locked already"
+        self.thread = self.threads[0]
         self.db.appends.append(self)
 
     @staticmethod
@@ -66,12 +87,39 @@ class Locked:
         """Return the lock that this transaction has on a session, or None."""
         return next((one for one in db.appends if isinstance(one, Locked) and one.session is session), None)
 
+    def on(self, thread: Thread) -> "Locked":
+        """Return this lock with another thread at hand."""
+        if thread is self.thread:
+            return self
+        other = copy(self)
+        other.thread = thread
+        return other
+
+    def at(self, row: OfThread) -> "Locked":
+        """Return this lock with the thread of a turn or call at hand."""
+        return self.on(next(thread for thread in self.threads if thread.id == row.thread_id))
+
+    @property
+    def agent(self) -> dict[str, Any]:
+        """The agent of the thread at hand, as its turns have it."""
+        return self.session.agent_of(self.db, self.thread)
+
+    @property
+    def each(self) -> "list[Locked]":
+        """This lock with each thread of the session at hand, its own first."""
+        return [self.on(thread) for thread in self.threads]
+
+    @property
+    def events(self) -> list[Event]:
+        """The events that this transaction appended."""
+        return self.changes.events
+
     @property
     def policies(self) -> dict[str, Any]:
         """The workspace's policies, as `models.policy.session_policies` needs them. Read once per transaction."""
-        if self._policies is None:
-            self._policies = Workspace.policies(self.db)
-        return self._policies
+        if self.changes.policies is None:
+            self.changes.policies = Workspace.policies(self.db)
+        return self.changes.policies
 
     @contextmanager
     def acting_as(self, actor: Principal) -> Iterator[None]:
@@ -84,8 +132,9 @@ class Locked:
 
     def write(self) -> None:
         """Write the events and acts collected so far."""
-        db, events, rows, texts = self.db, self.events[self._written :], self._acts, self._texts
-        self._written, self._acts, self._texts = len(self.events), [], []
+        db, changes = self.db, self.changes
+        events, rows, texts = changes.events[changes.write_position :], changes.acts, changes.texts
+        changes.write_position, changes.acts, changes.texts = len(changes.events), [], []
         db.insert_many(Event, [event.row for event in events])
         db.insert_many(Audit, rows)
         db.insert_many(AuditText, texts)
@@ -95,7 +144,7 @@ class Locked:
             ApprovalChange.cause(db, session_id, [(event.type, event.seq, event.body) for event in events])
 
     def emit(self, event: EventBody, *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
-        """Append an event. `queued` is for a user's message that no turn has read yet."""
+        """Append an event of the thread at hand. `queued` is for a user's message that no turn has read yet."""
         session, body = self.session, dict[str, Any](event)
         kind = body.pop("type")
         session.last_seq += 1
@@ -104,68 +153,86 @@ class Locked:
             seq=session.last_seq,
             id=id or ids.new("sevt"),
             workspace_id=session.workspace_id,
+            thread_id=self.thread.id,
             type=kind,
             body=body,
             created_at=self.now,
             processed_at=None if queued else self.now,
         )
         self.events.append(row)
-        session.unread += int(queued)
+        self.thread.unread += int(queued)
         session.updated_at = self.now
         outbox(self.db).sessions[session.id] = session.last_seq
         if kind.startswith("approval."):
             outbox(self.db).workspaces.add(session.workspace_id)
         return row
 
+    def tell(self, event: EventBody) -> None:
+        """Append an event about the whole session, which is one of the session's own thread."""
+        self.on(self.threads[0]).emit(event)
+
     def note(self, action: str, subject_id: str, **details: Any) -> None:
         """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased."""
         act, texts = acts.entry(self.session, self.actor, action, subject_id, details, self.now)
-        self._acts.append(act)
-        self._texts += texts
+        self.changes.acts.append(act)
+        self.changes.texts += texts
 
-    def become(self, status: str) -> None:
-        """Change the status. No-op if the session has it already. Raises ValueError if `states` lists no such transition."""
-        session = self.session
-        if status == session.status:
-            return
-        states.check("session", session.status, status)
-        if session.active_since and status not in ACTIVE:
-            session.active_seconds, session.active_since = session.active_for(self.now), None
-        elif session.active_since is None and status in ACTIVE:
-            session.active_since = self.now
-        session.status = status
-        if status != "waiting":
-            session.waits_for = "none"
+    def become(self, status: str, stop_reason: StopReason | None = None) -> bool:
+        """Change the thread's status, and its stop reason if one is given. The session's progress follows from all threads.
+
+        Returns True if the session's status or stop reason changed. Raises ValueError if `states` lists no such transition.
+        """
+        thread = self.thread
+        if status != thread.status:
+            states.check("thread", thread.status, status)
+            thread.enter(status, self.now)
+            thread.updated_at = self.now
+            if status != "waiting":
+                thread.waits_for = "none"
+        if stop_reason is not None and stop_reason != thread.stop_reason:
+            thread.stop_reason = stop_reason
+        return self._follow()
+
+    def _follow(self) -> bool:
+        """Derive the session's progress. Only this method changes it. Returns True if its status or stop reason changed."""
+        session, joint = self.session, Joint.of(self.threads)
+        before = (session.status, session.stop_reason)
+        if joint.status != session.status:
+            session.enter(joint.status, self.now)
+        if joint.waits_for != session.waits_for:
+            session.waits_for = joint.waits_for
+        if joint.stop_reason is not None and joint.stop_reason != session.stop_reason:
+            session.stop_reason = joint.stop_reason
+        return before != (session.status, session.stop_reason)
 
     def run_again(self) -> None:
-        """Set the status `running`, with its event. No-op if the session is running already."""
-        if self.session.status != "running":
-            self.become("running")
-            self.emit(StatusRunning(type="session.status_running"))
+        """Have the thread run. The event follows if the session did not run already."""
+        if self.thread.status != "running" and self.become("running"):
+            self.tell(StatusRunning(type="session.status_running"))
 
     def rest_again(self) -> None:
         """Repeat the event of a session that still waits, because runners expect `session.status_idle` as the last event."""
         reason = cast("StopReason", self.session.stop_reason)
-        self.emit(StatusIdle(type="session.status_idle", stop_reason=reason))
+        self.tell(StatusIdle(type="session.status_idle", stop_reason=reason))
 
     def report_usage(self) -> None:
         """Emit `session.usage`, with the usage so far and the budget."""
         usage, budget = self.session.spending(self.now), self.session.budget
-        self.emit(SessionUsage(type="session.usage", usage=usage, budget=budget))
+        self.tell(SessionUsage(type="session.usage", usage=usage, budget=budget))
 
 
 def try_lock(db: Db, session_id: str, actor: Principal) -> Locked | None:
     """Return the session, locked; None if it is gone, or locked by another transaction. `models.flow.lock` waits instead."""
-    sessions, [(now,)] = db.read(Session.locking(session_id, "SKIP LOCKED"), NOW)
-    return Locked(db, sessions[0], actor, now) if sessions else None
+    sessions, threads, [(now,)] = db.read(Session.locking(session_id, "SKIP LOCKED"), Thread.of_session(session_id), NOW)
+    return Locked(db, sessions[0], actor, now, threads) if sessions else None
 
 
 def lock_alone(db: Db, session_id: str, actor: Principal) -> Locked:
-    """Return the session, locked, and read no other row: for verbs that must work though another row cannot be read.
+    """Return the session, locked, and read no row but it and its threads: for verbs that must work though others cannot be read.
 
     Raises NotFound.
     """
-    sessions, [(now,)] = db.read(Session.locking(session_id), NOW)
+    sessions, threads, [(now,)] = db.read(Session.locking(session_id), Thread.of_session(session_id), NOW)
     if not sessions:
         raise NotFound("session", session_id)
-    return Locked(db, sessions[0], actor, now)
+    return Locked(db, sessions[0], actor, now, threads)

@@ -1,6 +1,5 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -15,17 +14,15 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.policy.effective_tool import with_toolset
-from models.pure.pricing.charges import Charge, summed
-from models.pure.pricing.money import monetary, spending
+from models.pure.pricing.money import monetary
+from models.session.thread.progress import Progress
+from models.session.thread.row import Thread, own_id
 from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION
 
-ACTIVE = ("running", "stopping")
-"""Statuses in which active time runs."""
 
-
-class Session(Base):
-    """A conversation. Every verb of its turns, calls and approvals works under its lock."""
+class Session(Progress, Base):
+    """A conversation, in one or several threads. Every verb of its turns, calls and approvals works under its lock."""
 
     __tablename__ = "session"
 
@@ -52,34 +49,11 @@ class Session(Base):
     """Ids of the people who started the present run, or sent a message to it, by name."""
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
-    status: Mapped[str] = mapped_column(default="idle")
-    waits_for: Mapped[str] = mapped_column(default="none", server_default="none")
-    """In the status `waiting`, for whom the calls wait: `person`, `client` (or its worker), or `both`. Lists are filtered by it."""
-    stop_reason: Mapped[Mapping[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The stop reason of the last `session.status_idle`: a `StopReason` of `models.session.event.of_session`."""
-    turn_id: Mapped[str | None]
-    """The turn that is queued, running, or whose calls are being settled."""
-    turn_number: Mapped[int] = mapped_column(default=0)
-    """The number of that turn, from 1 within the session."""
-    turn_count: Mapped[int] = mapped_column(default=0)
-    """Turns since the last user message; `max_turns` limits it."""
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
-    unread: Mapped[int] = mapped_column(default=0)
-    """Number of messages that no turn has read yet."""
-    usage: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
-    """The sum of the usage of all attempts: `models.pure.pricing.charges.summed`."""
     max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """The budget in US dollars. None: no budget; only the session's creation can set a first one."""
     spend_limits_from: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """Spend limits stop the session only from this list cost on, because a person allowed it to spend more. None: always."""
-    context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
-    """Tokens of the last request and its reply, with which the next request begins."""
-    context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """End of that request."""
-    active_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
-    """Time in the statuses of `ACTIVE`, up to `active_since`."""
-    active_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """Start of the present active time. None if the session is not active."""
     long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     """True once a result was too long for the model and is stored whole. The agent then has a tool to read such results."""
     stream_positions: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
@@ -117,15 +91,6 @@ class Session(Base):
         """Have the principal's next stream begin behind the event `seq`, which the principal sent."""
         self.stream_positions = self.stream_positions | {principal.id: seq}
 
-    def active_for(self, at: datetime) -> float:
-        """Return the seconds for which the session was active, up to `at`."""
-        present = (at - self.active_since).total_seconds() if self.active_since else 0.0
-        return round(self.active_seconds + max(present, 0.0), 6)
-
-    def count(self, charge: Charge, times: int = 1) -> None:
-        """Add an attempt's charge to the usage, or remove it if `times` is -1."""
-        self.usage = summed(self.usage, charge, times)
-
     @property
     def askers(self) -> list[str]:
         """Ids of the people who may be behind the present run. With four eyes they may not decide its calls."""
@@ -136,35 +101,43 @@ class Session(Base):
         """The person who pays: the person for whom the session was created, else the only speaker of the present run."""
         return self.on_behalf_of or (self.speakers[0] if len(self.speakers) == 1 else None)
 
-    def spending(self, at: datetime) -> dict[str, Any]:
-        """Return the session's usage up to `at`, as events and responses have it."""
-        return spending(self.usage) | {"active_seconds": self.active_for(at)}
-
-    @property
-    def list_cost(self) -> Decimal:
-        """The cost of the requests with a price, in US dollars."""
-        return Decimal(self.usage.get("cost", "0"))
-
     @property
     def budget(self) -> dict[str, Any] | None:
         """The budget as the wire has it."""
         return None if self.max_list_cost is None else {"type": "limit", "max_list_cost": monetary(self.max_list_cost)}
 
     def agent(self, db: Db) -> dict[str, Any]:
-        """Return the agent for a turn: `configured`, and the tool for long results if there are any."""
-        configured = self.configured(db)
-        return with_toolset(configured, OF_SESSION) if self.long_results else configured
+        """Return the agent for a turn of the session's own thread: `configured`, with the tools of the session."""
+        return self._equipped(self.configured(db))
+
+    def agent_of(self, db: Db, thread: Thread) -> dict[str, Any]:
+        """Return the agent for a turn of a thread. The session's overrides are for its own thread's agent."""
+        if thread.parent_id is None:
+            return self.agent(db)
+        return self._equipped(AgentVersion.of_session(db, thread.agent_id, thread.agent_version).snapshot(None))
+
+    def own_thread(self, name: str) -> Thread:
+        """Return the new session's own thread. `name` is the agent's."""
+        return Thread(
+            session_id=self.id,
+            id=own_id(self.id),
+            workspace_id=self.workspace_id,
+            agent_id=self.agent_id,
+            agent_version=self.agent_version,
+            name=name,
+            status=self.status,
+            turn_number=0,
+            turn_count=0,
+            unread=0,
+            usage={},
+            created_at=self.created_at,
+            updated_at=self.created_at,
+        )
+
+    def _equipped(self, agent: dict[str, Any]) -> dict[str, Any]:
+        """Return the agent with the tool for long results, if the session has any."""
+        return with_toolset(agent, OF_SESSION) if self.long_results else agent
 
     def configured(self, db: Db) -> dict[str, Any]:
         """Return the wire's body of the agent's version, with the session's overrides."""
         return AgentVersion.of_session(db, self.agent_id, self.agent_version).snapshot(self.overrides)
-
-    @property
-    def thread_id(self) -> str:
-        """The id of the session's only thread: the session's id with another prefix."""
-        return "sthr_" + self.id.partition("_")[2]
-
-    @property
-    def live(self) -> bool:
-        """True if the session works, so that it can be neither archived nor deleted."""
-        return self.status in {"running", "rescheduling", "stopping"}

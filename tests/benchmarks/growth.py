@@ -27,6 +27,8 @@ from benchmarks.driver import Driver
 from benchmarks.house import House, house, servers
 from benchmarks.meters import exact_cpu, spin_ms
 
+from models.session.thread.row import own_id
+
 SILENCE_SECONDS = 0.6
 """How long the model is silent before its reply. In the second half nothing happens, which separates the two parts."""
 WORDS = ("river ", "stone ", "seven ", "light ", "under ", "maybe ", "north ", "paper ", "quiet ", "other ")
@@ -82,9 +84,10 @@ class Sessions:
     def make(self, name: str, messages: int) -> str:
         """Create a session with that many messages, half of them the model's. Returns its id."""
         turns = messages // 2
-        here = {"session_id": f"'{name}'"}
-        changed = {"turn_number": str(turns), "last_seq": str(turns * self.events), "turn_id": f"'turn_{name}_{turns}'"}
-        copy(self.db, "session", f"id = '{self.first}'", {"id": f"'{name}'"} | changed)
+        here = {"session_id": f"'{name}'", "thread_id": f"'{own_id(name)}'"}
+        copy(self.db, "session", f"id = '{self.first}'", {"id": f"'{name}'", "last_seq": str(turns * self.events)})
+        last = {"turn_number": str(turns), "turn_id": f"'turn_{name}_{turns}'"}
+        copy(self.db, "thread", f"session_id = '{self.first}'", {"session_id": f"'{name}'", "id": here["thread_id"]} | last)
         turn_id = f"'turn_{name}_' || n"
         copy(self.db, "turn", f"session_id = '{self.first}'", {"id": turn_id, "number": "n"} | here, turns)
         of_first = f"turn_id IN (SELECT id FROM turn WHERE session_id = '{self.first}')"

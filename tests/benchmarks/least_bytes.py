@@ -38,6 +38,7 @@ KEYS = {
     "tool_call": "id",
     "approval": "id",
     "attempt": "tool_call_id, number",
+    "thread": "session_id, id",
     "event": "session_id, seq",
     "audit": "chain, seq",
     "audit_text": "chain, seq, name",
@@ -46,6 +47,7 @@ KEYS = {
 """The tables of a cycle, and their primary keys."""
 ROWS = {
     "session": "SELECT *, created_at AS born FROM session WHERE id = %s",
+    "thread": "SELECT *, created_at AS born FROM thread WHERE session_id = %s",
     "turn": "SELECT turn.*, content AS reply, created_at AS born FROM turn LEFT JOIN reply ON turn_id = id WHERE session_id = %s",
     "turn_usage": "SELECT *, at AS born FROM turn_usage WHERE session_id = %s",
     "tool_call": """

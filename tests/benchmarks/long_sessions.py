@@ -27,6 +27,7 @@ from benchmarks.house import Servers, servers
 from benchmarks.meters import exact_cpu, own_cpu, spin_ms
 from rows.stage import Stage
 
+from models.session.thread.row import own_id
 from models.session.turn.row import Turn
 from models.settings import settings
 from workers import turn as task
@@ -78,8 +79,10 @@ class Sessions:
         copies, name, mark = size // real, f"sesn_bench{size}", f"'_{size}_' || n"
         here = {"session_id": f"'{name}'"}
         turns, seqs = f"{copies * real}", f"{copies * events}"
-        last = {"turn_number": turns, "last_seq": seqs, "turn_id": f"(row.turn_id || '_{size}_{copies}')"}
-        copy(self.db, "session", f"id = '{first}'", {"id": f"'{name}'", **last})
+        copy(self.db, "session", f"id = '{first}'", {"id": f"'{name}'", "last_seq": seqs})
+        here["thread_id"] = f"'{own_id(name)}'"
+        last = {"turn_number": turns, "turn_id": f"(row.turn_id || '_{size}_{copies}')"}
+        copy(self.db, "thread", f"session_id = '{first}'", {"session_id": f"'{name}'", "id": here["thread_id"], **last})
         of_turn = {"id": f"row.id || {mark}", "number": f"row.number + (n - 1) * {real}", **here}
         copy(self.db, "turn", f"session_id = '{first}'", of_turn, copies)
         of_first = f"turn_id IN (SELECT id FROM turn WHERE session_id = '{first}')"
@@ -95,7 +98,7 @@ class Sessions:
         return name
 
     def _current(self, session_id: str) -> Turn:
-        return self.stage.get(Turn, self.stage.read(session_id).turn_id or "")
+        return self.stage.get(Turn, self.stage.thread(session_id).turn_id or "")
 
     def _rows(self) -> int:
         time.sleep(0.02)

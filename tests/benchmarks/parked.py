@@ -25,8 +25,8 @@ FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 """
 _CONVERSATION = """
 SELECT avg(pg_column_size(event.body) + pg_column_size(reply.content))
-FROM session JOIN event ON event.turn_id = session.turn_id JOIN reply ON reply.turn_id = session.turn_id
-WHERE session.status = 'waiting'
+FROM thread JOIN event ON event.turn_id = thread.turn_id JOIN reply ON reply.turn_id = thread.turn_id
+WHERE thread.status = 'waiting'
 """
 
 Sizes = dict[str, tuple[int, int, int, int]]

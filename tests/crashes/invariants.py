@@ -19,6 +19,7 @@ from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
@@ -36,6 +37,7 @@ _USAGE = f"""
 """
 """One statement, so that both sums are of the same moment."""
 _VERSION = "SELECT xmin::text, xmax::text FROM session WHERE id = %(session)s"
+BUSIEST_FIRST = ["running", "stopping", "rescheduling", "waiting", "idle", "terminated"]
 NEXT = {"type": "text", "text": "And now?"}
 
 
@@ -44,6 +46,7 @@ class Seen:
     """A session with all of its rows, as they were at one moment."""
 
     session: Session
+    threads: list[Thread]
     turns: list[Turn]
     calls: list[ToolCall]
     inputs: dict[str, CallInput]
@@ -107,6 +110,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
 
         return Seen(
             locked.session,
+            locked.threads,
             rows(Turn, "number"),
             rows(ToolCall, "created_at, position"),
             {row.tool_call_id: row for row in payloads(CallInput, "tool_call_id", "tool_call")},
@@ -117,7 +121,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
             db.find(Grant, "ORDER BY id"),
             rows(Event, "seq"),
             db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
-            history(db, session_id),
+            history(db, locked.thread),
             rows(TurnUsage, "at, attempt"),
             *db.rows(_USAGE),
             *db.rows(_VERSION, session=session_id),
@@ -140,30 +144,47 @@ def check_invariants(workspace_id: str, session_id: str) -> Seen:
 
 
 def something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
-    session = seen.session
-    active = [t for t in seen.turns if t.status in {"queued", "running"}]
-    now = [c for c in seen.calls if c.turn_id == session.turn_id]
+    for thread in seen.threads:
+        _moves_if_not_at_rest(seen, thread)
+    statuses = {thread.status for thread in seen.threads}
+    busiest = next(
+        status for status in ("running", "stopping", "rescheduling", "waiting", "idle", "terminated") if status in statuses
+    )
+    assert seen.session.status == busiest, "the session has the status of its busiest thread"
+    if busiest == "waiting":
+        reasons = [thread.stop_reason or {} for thread in seen.threads if thread.status == "waiting"]
+        event_ids = [event_id for reason in reasons for event_id in reason.get("event_ids", [])]
+        action = {"type": "requires_action", "event_ids": event_ids}
+        assert seen.session.stop_reason == (action if event_ids else {"type": "budget_reached"}), "it names all that wait"
+
+
+def _moves_if_not_at_rest(seen: Seen, thread: Thread) -> None:
+    turns = [t for t in seen.turns if t.thread_id == thread.id]
+    calls = [c for c in seen.calls if c.thread_id == thread.id]
+    active = [t for t in turns if t.status in {"queued", "running"}]
+    now = [c for c in calls if c.turn_id == thread.turn_id]
     under_way = [c for c in now if c.status in {"queued", "running"}]
     needing = [c.id for c in now if c.status in NEEDS_SOMEBODY]
-    for_money = [a.id for a in seen.pending if a.tool_call_id is None]
-    assert len(active) <= 1, "a session has one turn under way at most"
-    assert all(t.id == session.turn_id for t in active), "the turn under way is the session's current one"
-    assert all(c.status in SETTLED for c in seen.calls if c.turn_id != session.turn_id), "past turns have no open calls"
-    if session.status in {"idle", "terminated"}:
-        assert not [*active, *under_way, *needing, *for_money], f"something is open, yet the session is {session.status}"
-        assert all(e.processed_at for e in seen.events), "no message is left in the queue of a session at rest"
-    elif session.status == "waiting":
-        assert bool(needing) != bool(for_money), "either calls need somebody, or the session needs money"
+    for_money = [a.id for a in seen.pending if a.tool_call_id is None and a.thread_id == thread.id]
+    events = [event for event in seen.events if event.thread_id == thread.id]
+    assert len(active) <= 1, "a thread has one turn under way at most"
+    assert all(t.id == thread.turn_id for t in active), "the turn under way is the thread's current one"
+    assert all(c.status in SETTLED for c in calls if c.turn_id != thread.turn_id), "past turns have no open calls"
+    if thread.status in {"idle", "terminated"}:
+        assert not [*active, *under_way, *needing, *for_money], f"something is open, yet the thread is {thread.status}"
+        assert all(event.processed_at for event in events), "no message is left in the queue of a thread at rest"
+    elif thread.status == "waiting":
+        assert bool(needing) != bool(for_money), "either calls need somebody, or the thread needs money"
         action = {"type": "requires_action", "event_ids": needing}
-        assert session.stop_reason == ({"type": "budget_reached"} if for_money else action)
+        assert thread.stop_reason == ({"type": "budget_reached"} if for_money else action)
         assert not active, "a turn under way while calls need somebody"
-    elif session.status == "running":
+    elif thread.status == "running":
         assert active or under_way, "running, and nothing moves"
-        assert not [*needing, *for_money], "running, and calls or the session need somebody"
-    elif session.status == "rescheduling":
+        assert not [*needing, *for_money], "running, and calls or the thread need somebody"
+    elif thread.status == "rescheduling":
         assert [t.status for t in active] == ["queued"], "rescheduling without a queued turn"
     else:
-        assert session.status == "stopping"
+        assert thread.status == "stopping"
         assert [c.status for c in now if c.status not in SETTLED] == ["running"] * len(under_way) != [], (
             "only running calls keep a session stopping"
         )
@@ -237,7 +258,9 @@ def nothing_runs_unasked(seen: Seen) -> None:
 def checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     assert [e.seq for e in seen.events] == list(range(1, seen.session.last_seq + 1)), "events are numbered without a gap"
     assert len({e.id for e in seen.events}) == len(seen.events)
-    assert [t.number for t in seen.turns] == list(range(1, seen.session.turn_number + 1)), "turns are numbered without a gap"
+    for thread in seen.threads:
+        numbers = [turn.number for turn in seen.turns if turn.thread_id == thread.id]
+        assert numbers == list(range(1, thread.turn_number + 1)), "turns are numbered without a gap"
     done = {turn.id for turn in seen.turns if turn.status == "done"}
     assert seen.replies.keys() == done, "a reply for each turn that is done, and for no other"
     texts = sum(any(block["type"] == "text" for block in reply) for reply in seen.replies.values())
@@ -285,6 +308,11 @@ def every_attempt_is_counted_once(seen: Seen) -> None:
     for usage in seen.usages:
         sums = summed(sums, usage.charge)
     assert seen.session.usage == sums, "the session's sum is that of its attempts"
+    for thread in seen.threads:
+        of_thread: dict[str, Any] = {}
+        for usage in seen.usages:
+            of_thread = summed(of_thread, usage.charge) if usage.thread_id == thread.id else of_thread
+        assert thread.usage == of_thread, "a thread's sum is that of its attempts"
     assert seen.daily == seen.attempted, "the days' sums are those of the attempts"
 
 

@@ -69,8 +69,8 @@ def of_session(**body: Any) -> Callable[[Stage], RequestParts]:
 
 def of_thread(stage: Stage) -> RequestParts:
     """A request about the thread of such a session."""
-    session = stage.read(open_question(stage).session_id)
-    return RequestParts({"session_id": session.id, "thread_id": session.thread_id})
+    thread = stage.thread(open_question(stage).session_id)
+    return RequestParts({"session_id": thread.session_id, "thread_id": thread.id})
 
 
 def message(stage: Stage) -> RequestParts:

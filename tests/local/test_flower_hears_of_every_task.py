@@ -65,7 +65,7 @@ def test_a_sweep_is_seen_only_if_it_did_something_or_failed(
     stage.propose(stage.session(approval={"seconds": 60}))
     session_id = stage.session()
     stage.message(session_id)
-    turn_id = stage.read(session_id).turn_id or ""
+    turn_id = stage.thread(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         queued = queued_turn(db, session_id, turn_id)
         assert queued

@@ -35,7 +35,7 @@ def use(standin: str, wire: str, write_registry: Callable[..., None]) -> Use:
 
 def run(stage: Stage, session_id: str) -> Turn:
     """Run the session's turn once, now, as its task does. Returns the turn."""
-    turn_id = stage.read(session_id).turn_id or ""
+    turn_id = stage.thread(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(turn)s", turn=turn_id)
     task.attempt(turn_id, session_id, stage.workspace_id)
@@ -118,7 +118,7 @@ def test_the_task_names_the_status_and_the_type_of_the_error_and_no_message(
     use(answering(body=body, status=status, content_type="application/json"))
     session_id = stage.session()
     stage.message(session_id)
-    assert str(task.attempt(stage.read(session_id).turn_id or "", session_id, stage.workspace_id)) == words
+    assert str(task.attempt(stage.thread(session_id).turn_id or "", session_id, stage.workspace_id)) == words
 
 
 def test_a_model_that_nobody_serves_ends_the_run(stage: Stage, use: Use) -> None:

@@ -42,7 +42,7 @@ def ask(stage: Stage, session_id: str, number: int) -> Turn:
 
 def run(stage: Stage, session_id: str) -> Turn:
     """Run the session's turn as its tasks do, until it ends. Returns the turn."""
-    while (turn := stage.get(Turn, stage.read(session_id).turn_id or "")).status == "queued":
+    while (turn := stage.get(Turn, stage.thread(session_id).turn_id or "")).status == "queued":
         task.attempt(turn.id, session_id, stage.workspace_id)
     return turn
 
@@ -91,7 +91,7 @@ def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) 
     stage.message(session_id, f"{PROSE}\nsay too long")
     with transaction(stage.workspace_id) as db:
         db.write("UPDATE turn SET folds = 10 WHERE session_id = %(session)s AND status = 'queued'", session=session_id)
-    turn = stage.get(Turn, stage.read(session_id).turn_id or "")
+    turn = stage.get(Turn, stage.thread(session_id).turn_id or "")
     task.attempt(turn.id, session_id, stage.workspace_id)
     [error] = stage.events(session_id, "session.error")
     assert error.body["error"]["type"] == "compaction_limit_reached_error"

@@ -38,7 +38,7 @@ def run(stage: Stage) -> Turn:
     """Run a turn of a new session. Returns the turn."""
     session_id = stage.session()
     stage.message(session_id)
-    turn_id = stage.read(session_id).turn_id or ""
+    turn_id = stage.thread(session_id).turn_id or ""
     task.attempt(turn_id, session_id, stage.workspace_id)
     return stage.get(Turn, turn_id)
 

@@ -51,7 +51,7 @@ def begin(stage: Stage, *script: str, **model: Any) -> str:
 
 def run(stage: Stage, session_id: str) -> Turn:
     """Run the session's current turn once, as its task does. Returns the turn."""
-    turn_id = stage.read(session_id).turn_id or ""
+    turn_id = stage.thread(session_id).turn_id or ""
     task.attempt(turn_id, session_id, stage.workspace_id)
     return stage.get(Turn, turn_id)
 

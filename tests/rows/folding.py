@@ -9,7 +9,6 @@ from models.flow.run.turns import queued_turn
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.locked import Locked
-from models.session.row import Session
 from models.session.turn.fold import Fold
 from models.session.turn.row import Served, Turn
 from workers.offer import Offer
@@ -23,7 +22,7 @@ SUMMARY = {"type": "summary", "text": "They talked.", "provider_data": {"anthrop
 
 def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
     """Claim the session's turn as a worker does. Returns the turn, if it may begin, and the request that it offers."""
-    turn_id = stage.get(Session, session_id).turn_id or ""
+    turn_id = stage.thread(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
         queued = queued_turn(db, session_id, turn_id)
         assert queued, "there is a turn to claim"

@@ -14,6 +14,7 @@ from models.pure.states import SETTLED
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -24,6 +25,7 @@ class Invariants:
     """One session with all of its rows, at one moment."""
 
     session: Session
+    threads: list[Thread]
     turns: list[Turn]
     calls: list[ToolCall]
     attempts: list[Attempt]
@@ -43,41 +45,54 @@ class Invariants:
 
             return cls(
                 locked.session,
+                locked.threads,
                 rows(Turn, "number"),
                 rows(ToolCall, "created_at"),
                 rows(Attempt, "started_at"),
                 rows(Approval, "created_at"),
                 rows(Event, "seq"),
                 db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
-                history(db, session_id),
+                history(db, locked.thread),
             )
 
     def check(self) -> None:
         """Assert the invariants. The history of a session at rest is one that the model accepts."""
         session = self.session
         assert [e.seq for e in self.events] == list(range(1, session.last_seq + 1)), "events are numbered without a gap"
-        assert [t.number for t in self.turns] == list(range(1, session.turn_number + 1)), "turns neither fork nor skip"
+        for thread in self.threads:
+            self.check_thread(thread)
+        waiting = {thread.waits_for for thread in self.threads} - {"none"}
+        whom = "none" if not waiting else waiting.pop() if len(waiting) == 1 else "both"
+        assert session.waits_for == (whom if session.status == "waiting" else "none")
         head = GENESIS
         for row in self.audit:
             head = link(head, row)
             assert row.hash == head, f"audit row {row.seq} is chained"
         assert head == session.audit_head
         self.check_ends()
-        active = [t for t in self.turns if t.status in {"queued", "running"}]
-        unsettled = [c for c in self.calls if c.status not in SETTLED]
-        queued = [e for e in self.events if e.processed_at is None]
-        assert len(active) <= 1, "one turn at a time"
-        for_money = [each for each in self.approvals if each.tool_call_id is None and each.status == "pending"]
-        waits = "person" if for_money else waits_for(c.status for c in self.calls)
-        assert session.waits_for == (waits if session.status == "waiting" else "none")
         if session.status in {"idle", "terminated"}:
-            assert not active, "an idle session has no turn under way"
-            assert not unsettled, "an idle session has no unsettled call"
-            assert not for_money, "an idle session asks for no money"
-            assert not queued, "an idle session has read every message"
             check_pairs(self.messages)
+
+    def check_thread(self, thread: Thread) -> None:
+        """Assert the invariants of one thread."""
+        turns = [turn for turn in self.turns if turn.thread_id == thread.id]
+        assert [turn.number for turn in turns] == list(range(1, thread.turn_number + 1)), "turns neither fork nor skip"
+        active = [turn for turn in turns if turn.status in {"queued", "running"}]
+        calls = [call for call in self.calls if call.thread_id == thread.id]
+        unsettled = [call for call in calls if call.status not in SETTLED]
+        queued = [event for event in self.events if event.thread_id == thread.id and event.processed_at is None]
+        assert len(active) <= 1, "one turn at a time"
+        asks = [each for each in self.approvals if each.tool_call_id is None and each.status == "pending"]
+        for_money = [approval for approval in asks if approval.thread_id == thread.id]
+        waits = "person" if for_money else waits_for(call.status for call in calls)
+        assert thread.waits_for == (waits if thread.status == "waiting" else "none")
+        if thread.status in {"idle", "terminated"}:
+            assert not active, "an idle thread has no turn under way"
+            assert not unsettled, "an idle thread has no unsettled call"
+            assert not for_money, "an idle thread asks for no money"
+            assert not queued, "an idle thread has read every message"
         else:
-            assert active or unsettled or for_money, f"a session that is {session.status} has something to go on with"
+            assert active or unsettled or for_money, f"a thread that is {thread.status} has something to go on with"
 
     def check_ends(self) -> None:
         """Assert that ended rows say when, and that only running rows have a lease, an open attempt or an open span."""

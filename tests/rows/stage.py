@@ -31,6 +31,7 @@ from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.row import Session
+from models.session.thread.row import Thread, own_id
 from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -197,6 +198,11 @@ class Stage:
             for grant in db.find(Grant):
                 grant.revoke(db, self.principal)
 
+    def thread(self, session_id: str) -> Thread:
+        """Return the session's own thread."""
+        with transaction(self.workspace_id) as db:
+            return db.get_one(Thread, session_id, own_id(session_id))
+
     def locked(self, session_id: str, verb: Callable[[Locked], T], by: Principal | None = None) -> T:
         """Run a verb on the locked session, in a transaction of its own. `by`: its actor. Returns the verb's result."""
         with transaction(self.workspace_id) as db:
@@ -232,7 +238,7 @@ class Stage:
 
     def claim(self, session_id: str) -> Turn | None:
         """Claim the current turn. Its request may consume `quote`."""
-        return self.claim_turn(session_id, self.get(Session, session_id).turn_id or "")
+        return self.claim_turn(session_id, self.thread(session_id).turn_id or "")
 
     def claim_turn(self, session_id: str, turn_id: str) -> Turn | None:
         """Claim this turn, as `claim` does."""
@@ -281,7 +287,7 @@ class Stage:
 
     def tools(self, locked: Locked) -> AgentTools:
         """Return the agent's tools, by the listings that are stored."""
-        agent = locked.session.agent(locked.db)
+        agent = locked.agent
         return AgentTools.of(agent, locked.policies, toolset.listings_of(locked.db, agent), self_hosted=locked.session.self_hosted)
 
     def claim_call(
@@ -393,7 +399,7 @@ class Stage:
     def history(self, session_id: str) -> list[dict[str, Any]]:
         """The messages that the model would be sent now."""
         with transaction(self.workspace_id) as db:
-            return history.history(db, session_id)
+            return history.history(db, db.get_one(Thread, session_id, own_id(session_id)))
 
     def prompt(self, turn: Turn | None) -> list[dict[str, Any]]:
         """The content of the messages that a turn read."""

@@ -14,7 +14,7 @@ def test_a_full_process_leaves_the_turn_queued(stage: Stage, setting: Callable[[
     setting("turns_in_flight", "1")
     session = stage.session()
     stage.message(session)
-    turn = stage.read(session).turn_id or ""
+    turn = stage.thread(session).turn_id or ""
     with leases.hold("turn_other", 1):
         assert not leases.ready(patience=0)
         assert task._claim(turn, session, stage.workspace_id) == BUSY

@@ -202,6 +202,6 @@ def test_results_are_kept_while_the_budget_is_reached(stage: Stage) -> None:
     [approval] = stage.approvals(session)
     stage.decide(approval, result="allow")
     assert stage.history(session)[-1]["content"][0]["content"][0]["text"] == "the result"
-    assert stage.read(session).turn_count == 2, "a turn that did not run does not count"
+    assert stage.thread(session).turn_count == 2, "a turn that did not run does not count"
     stage.reply(session, say("Done."), charge=COSTS_10)
     stage.check(session)

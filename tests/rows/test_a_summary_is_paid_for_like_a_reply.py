@@ -87,7 +87,7 @@ def test_a_summary_under_way_is_reserved_at_the_limit(stage: Stage) -> None:
     fold(stage, turn, request.folding, COSTS_2)
     stage.locked(
         another,
-        lambda locked: locked.db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(id)s", id=locked.session.turn_id),
+        lambda locked: locked.db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(id)s", id=locked.thread.turn_id),
     )
     turn, _ = claim(stage, another)
     assert turn, "$2 were spent, and the input costs $1"

@@ -42,7 +42,7 @@ def ids_of(stage: Stage, **policies: Any) -> tuple[str, str, str]:
     """Queue a turn. Returns the arguments of its task."""
     session_id = stage.session(**policies)
     stage.message(session_id)
-    return stage.read(session_id).turn_id or "", session_id, stage.workspace_id
+    return stage.thread(session_id).turn_id or "", session_id, stage.workspace_id
 
 
 def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answer: Answer) -> None:

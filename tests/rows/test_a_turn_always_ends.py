@@ -13,7 +13,7 @@ from workers.providers import ModelError, Reply, choosing
 
 def _run(stage: Stage, session_id: str) -> bool:
     """Run the turn's task. Returns whether it ended within 5 s."""
-    turn = stage.read(session_id).turn_id
+    turn = stage.thread(session_id).turn_id
     thread = threading.Thread(target=task.attempt, args=(turn, session_id, stage.workspace_id), daemon=True)
     thread.start()
     thread.join(5)
@@ -61,5 +61,5 @@ def test_a_turn_ends_whatever_the_provider_answers(
 
     assert _run(stage, session_id), "the task retries a write that Postgres refuses, and renews its lease meanwhile"
 
-    assert stage.get(Turn, stage.read(session_id).turn_id or "").status != "running"
+    assert stage.get(Turn, stage.thread(session_id).turn_id or "").status != "running"
     stage.check(session_id)

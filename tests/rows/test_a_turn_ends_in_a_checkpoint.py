@@ -79,7 +79,7 @@ def test_the_next_turn_starts_when_the_last_call_is_settled(stage: Stage) -> Non
     assert stage.claim(session) is None
     stage.confirm(session, first.id)
     stage.run_call(first, "from a")
-    assert stage.read(session).turn_number == 2
+    assert stage.thread(session).turn_number == 2
     results = stage.history(session)[-1]["content"]
     assert [r["content"][0]["text"] for r in results] == ["from a", "from b"]
     stage.reply(session, say("Done."))

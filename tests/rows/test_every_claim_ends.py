@@ -59,7 +59,7 @@ def unclaimable(stage: Stage, spoil: Spoil, database_urls: DatabaseUrls, request
 
 def run_turn(stage: Stage, session_id: str) -> None:
     """Do what a worker does with a hint of the session's turn."""
-    work(turns.run, stage.read(session_id).turn_id, session_id, stage.workspace_id)
+    work(turns.run, stage.thread(session_id).turn_id, session_id, stage.workspace_id)
 
 
 def run_call(stage: Stage, tool_call: ToolCall) -> None:
@@ -97,7 +97,7 @@ def test_a_turn_that_cannot_be_claimed_ends_and_its_session_says_so(stage: Stage
         clock.advance(100)
     session = stage.read(unclaimable)
     assert (session.status, session.stop_reason) == ("idle", {"type": "retries_exhausted"})
-    assert stage.get(Turn, session.turn_id or "").status == "failed"
+    assert stage.get(Turn, stage.thread(session.id).turn_id or "").status == "failed"
     *_, error, rest = stage.events(unclaimable)
     assert (error.type, rest.type) == ("session.error", "session.status_idle")
     assert error.body["error"]["retry_status"] == {"type": "exhausted"}
@@ -164,7 +164,7 @@ def test_a_turn_that_failed_waits_for_the_end_of_its_pause_and_then_goes_on(
     assert stage.claim(session_id) is None, "a hint during the pause of 80 s claims nothing"
     assert [hint.args[0] for hint in queued.hints(Turn)] == []
     clock.advance(100)
-    assert [hint.args[0] for hint in queued.hints(Turn)] == [stage.read(session_id).turn_id]
+    assert [hint.args[0] for hint in queued.hints(Turn)] == [stage.thread(session_id).turn_id]
     assert stage.claim(session_id)
     stage.check(session_id)
 

@@ -23,7 +23,7 @@ def test_sent_while_the_model_answers(stage: Stage) -> None:
     assert late.processed_at is None
     stage.reply(session, say("First."), turn=turn)
     assert stage.read(session).status == "running"
-    assert stage.read(session).turn_count == 1
+    assert stage.thread(session).turn_count == 1
     stage.reply(session, say("Second."))
     assert [m["content"][0]["text"] for m in stage.history(session)] == ["One", "First.", "Two", "Second."]
     stage.check(session)
@@ -37,7 +37,7 @@ def test_sent_while_a_call_waits(stage: Stage) -> None:
     stage.message(session, "Two")
     assert stage.read(session).status == "waiting"
     stage.confirm(session, tool_call.id, "deny")
-    assert stage.read(session).turn_count == 1
+    assert stage.thread(session).turn_count == 1
     stage.claim(session)
     assert [b["type"] for b in stage.history(session)[-1]["content"]] == ["tool_result", "text"]
 

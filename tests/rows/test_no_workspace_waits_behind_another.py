@@ -101,7 +101,7 @@ def test_so_does_a_tool_call(stage: Stage, other: Stage, queue: Queue) -> None:
 def test_a_turn_with_nothing_before_it_is_hinted_at_once(stage: Stage, queue: Queue) -> None:
     [session_id] = begin(stage)
     assert [hint.args[1] for hint in queue.messages] == [session_id]
-    assert stage.get(Turn, stage.read(session_id).turn_id or "").hinted_at
+    assert stage.get(Turn, stage.thread(session_id).turn_id or "").hinted_at
 
 
 def test_turns_are_taken_in_the_order_in_which_they_became_due(stage: Stage, queue: Queue) -> None:

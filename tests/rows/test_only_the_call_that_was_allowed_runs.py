@@ -86,7 +86,7 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
     ours, theirs = stage.session(bash="always_allow"), stage.session()
     for session in (ours, theirs):
         stage.message(session)
-    turn = stage.read(theirs).turn_id or ""
+    turn = stage.thread(theirs).turn_id or ""
     with transaction(stage.workspace_id) as db:
         assert queued_turn(db, ours, turn) is None
     [tool_call] = stage.reply(ours, call())

@@ -84,7 +84,7 @@ def test_a_request_waits_for_others_under_way_that_could_reach_the_limit(stage: 
     first, second = begin(stage), begin(stage)
     turn = stage.begin(first)
     assert stage.claim(second) is None
-    waiting = stage.get(Turn, stage.read(second).turn_id)
+    waiting = stage.get(Turn, stage.thread(second).turn_id)
     assert (waiting.status, waiting.hinted_at, stage.read(second).status) == ("queued", None, "running")
     with transaction(stage.workspace_id) as db:
         assert timedelta(0) < waiting.due_at - database_clock.now(db) <= timedelta(seconds=limits.AGAIN_SECONDS)

@@ -26,7 +26,7 @@ def queued_turn(stage: Stage) -> Turn:
     """A turn that waits for a worker."""
     session = stage.session()
     stage.message(session)
-    return stage.get(Turn, stage.read(session).turn_id or "")
+    return stage.get(Turn, stage.thread(session).turn_id or "")
 
 
 def asked(stage: Stage) -> Approval:

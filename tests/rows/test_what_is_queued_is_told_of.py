@@ -23,7 +23,7 @@ def hints(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]
 
 
 def turn_of(stage: Stage, session: str) -> tuple[str, str]:
-    return ("turn.run", stage.read(session).turn_id or "")
+    return ("turn.run", stage.thread(session).turn_id or "")
 
 
 def test_each_step_of_a_run_is_hinted_by_the_commit_that_makes_it_ready(stage: Stage, hints: list[tuple[str, str]]) -> None:

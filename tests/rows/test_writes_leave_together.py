@@ -11,6 +11,7 @@ from models.database.rows import Stale
 from models.database.transactions import is_transient, transaction
 from models.flow.lock import lock
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.turn.reply import Reply
 from models.session.turn.row import Turn
@@ -146,10 +147,10 @@ def test_only_transitions_of_the_table_are_possible(stage: Stage, turn: Turn) ->
 
 def test_locking_a_row_refreshes_an_earlier_read(stage: Stage, turn: Turn) -> None:
     with transaction(stage.workspace_id) as db:
-        before = db.get_one(Session, turn.session_id)
+        before = db.get_one(Thread, turn.session_id, turn.thread_id)
         assert before.unread == 1
         stage.message(turn.session_id)
-        assert lock(db, turn.session_id, stage.principal).session is before
+        assert lock(db, turn.session_id, stage.principal).thread is before
         assert before.unread == 2
 
 

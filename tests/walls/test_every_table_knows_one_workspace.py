@@ -13,7 +13,7 @@ from walls.world import ORGANIZATION, TABLES, World
 Row = dict[str, Any]
 NOT_CONTENT = {
     "workspace": {"name"},
-    "session": {"agent_id"},
+    "thread": {"agent_id"},
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "tool_call": {"turn_id", "name", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
@@ -32,7 +32,7 @@ NOT_CONTENT = {
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""
 OPERATORS = {"alembic_version", "toolset"}
 """Tables of the operator, which the app's role only reads: the tools of the workers, and the version of the schema."""
-ALWAYS = {"id", "workspace_id", "session_id", "status"}
+ALWAYS = {"id", "workspace_id", "session_id", "thread_id", "status"}
 SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at"), ("delivery", "hinted_at")}
 SYSTEM_WRITES |= {("notification", "hinted_at"), ("approval_change", "hinted_at")}
 

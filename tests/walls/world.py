@@ -33,6 +33,7 @@ from models.people.passkey import Credential, Passkey
 from models.people.person import Identity
 from models.people.slack_user import SlackUser
 from models.session.approval.evidence import Evidence
+from models.session.thread.row import own_id
 from models.session.tool_call.row import ToolCall
 from models.session.turn.fold import Fold
 from models.workspace.api_key import ApiKey, NewKey
@@ -149,7 +150,15 @@ class World:
     def _fold(self) -> None:
         """A summary of old turns."""
         now = datetime.now(UTC)
-        row = {"session_id": self.resting_id, "kind": "turns", "through": 0, "seq": 0, "turn_id": "turn_1", "model": "m"}
+        row = {
+            "session_id": self.resting_id,
+            "thread_id": own_id(self.resting_id),
+            "kind": "turns",
+            "through": 0,
+            "seq": 0,
+            "turn_id": "turn_1",
+            "model": "m",
+        }
         summary = {"type": "summary", "text": "They talked."}
         with transaction(self.workspace_id) as db:
             db.insert(Fold(workspace_id=self.workspace_id, created_at=now, summary=summary, provider="anthropic", **row))

@@ -357,7 +357,7 @@ def test_messages_are_sent_without_waiting_and_a_history_has_the_asks_and_decisi
     assert sent == {"session_id": talk.session_id, "waiting_on": [], "running": True, "ignored": []}
     again = talk.caller.post(path, json={"messages": [edit]})
     assert again.status_code == 200
-    [theirs] = list(talk.stage.locked(talk.session_id, lambda locked: list(locked.calls or [])))
+    [theirs] = list(talk.stage.locked(talk.session_id, lambda locked: list(ToolCall.of_turn(locked))))
     talk.stage.run_call(theirs)
     talk.reply(say("Done."))
     history = talk.caller.get(path).json()["data"]

@@ -128,7 +128,7 @@ def fail(stage: Stage, session_id: str) -> None:
     turn = stage.claim(session_id)
     assert turn
     stage.fail(turn, retryable=True)
-    stage.locked(session_id, lambda locked: _due(locked.db, locked.session.turn_id))
+    stage.locked(session_id, lambda locked: _due(locked.db, locked.thread.turn_id))
     turn = stage.claim(session_id)
     assert turn
     stage.fail(turn, retryable=False)

@@ -56,9 +56,14 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Ca
     return listed(db, principal, query, session_id)
 
 
-def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], responses.EventPage]:
-    """Return a function that returns a page of the events that `query` selects, and reads nothing."""
-    selection = Selection(Event).equal(session_id=session_id)
+def listed(
+    db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str | None = None
+) -> Callable[[], responses.EventPage]:
+    """Return a function that returns a page of the events that `query` selects, and reads nothing.
+
+    `thread_id`: only events of this thread.
+    """
+    selection = Selection(Event).equal(session_id=session_id, thread_id=thread_id)
     if "approvals" not in query.include:
         selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OF_ASSENT))
     if query.types:
@@ -96,8 +101,8 @@ def stream(session_id: str) -> Response:
     return opened(principal, session_id)
 
 
-def opened(principal: Principal, session_id: str) -> Response:
-    """Return a stream of the session's events, according to the request's query and headers."""
+def opened(principal: Principal, session_id: str, thread_id: str | None = None) -> Response:
+    """Return a stream of the session's events, or of one thread's, according to the request's query and headers."""
     query = parsing.query(EventStream)
     reader = Reader.of(principal, session_id, deltas=bool(query.event_deltas))
     hub().register(reader)
@@ -107,7 +112,8 @@ def opened(principal: Principal, session_id: str) -> Response:
         hub().unregister(reader)
         raise
     previews = frozenset(query.event_deltas)
-    frames = Stream(reader, principal.workspace_id, "approvals" in query.include, previews, runs_tools(principal), over)
+    approvals = "approvals" in query.include
+    frames = Stream(reader, principal.workspace_id, approvals, previews, runs_tools(principal), over, thread_id)
     response = Response(iter(frames), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response

@@ -70,8 +70,8 @@ class Session(ResponseModel):
             metadata=row.metadata_,
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
             budget=Budget.of(row.budget),
-            stats=Stats.of(db, row),
-            usage=ActiveUsage.of(db, row),
+            stats=Stats.of(db, row, row),
+            usage=ActiveUsage.of(db, row, row),
         )
 
 

@@ -1,4 +1,4 @@
-"""Routes of a session's threads. A session has one thread, its own. The thread's events are the session's."""
+"""Routes of a session's threads."""
 
 from collections.abc import Callable
 from typing import Literal, Self
@@ -24,6 +24,7 @@ from models.errors import Invalid, NotFound
 from models.flow.begin import sessions
 from models.flow.lock import lock
 from models.session.row import Session
+from models.session.thread import row
 
 threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
 
@@ -36,12 +37,13 @@ class ThreadList(Paged):
 
 
 class Thread(ResponseModel):
-    """A session's own thread."""
+    """A thread of a session: a conversation of one agent."""
 
     id: ThreadId
     type: Literal["session_thread"]
     session_id: SessionId
-    parent_thread_id: None
+    parent_thread_id: ThreadId | None = Field(examples=[None])
+    """Null for the session's own thread."""
     agent: SessionAgent
     status: Literal["idle", "running", "rescheduling", "terminated"]
     stats: ThreadStats
@@ -51,16 +53,15 @@ class Thread(ResponseModel):
     archived_at: Time | None
 
     @classmethod
-    def of(cls, db: Db, row: Session) -> Self:
-        """Return a session's own thread."""
+    def of(cls, db: Db, session: Session, thread: row.Thread) -> Self:
+        """Return a thread."""
         return cls.from_row(
-            row,
-            id=row.thread_id,
-            session_id=row.id,
-            agent=SessionAgent.stored(**row.agent(db)),
-            status=STATUSES[row.status],
-            stats=ThreadStats.of(db, row, startup_seconds=0.0),
-            usage=ActiveUsage.of(db, row),
+            thread,
+            parent_thread_id=thread.parent_id,
+            agent=SessionAgent.stored(**session.agent_of(db, thread)),
+            status=STATUSES[thread.status],
+            stats=ThreadStats.of(db, session, thread, startup_seconds=0.0),
+            usage=ActiveUsage.of(db, session, thread),
         )
 
 
@@ -71,29 +72,33 @@ class ThreadPage(Page[Thread]):
 @threads.get("")
 @reads(ThreadList, "read or own", response=ThreadPage)
 def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> ThreadPage:
-    """List a session's threads: always one, the session's own."""
+    """List a session's threads, its own first."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = Thread.of(db, visible.find_session(db, principal, session_id))
-    is_listed = not query.statuses or thread.status in query.statuses
-    return ThreadPage(data=[thread] if is_listed else [], next_page=None)
+    session = visible.find_session(db, principal, session_id)
+    [rows] = db.read(row.Thread.of_session(session_id))
+    data = [Thread.of(db, session, each) for each in rows]
+    page = [thread for thread in data if not query.statuses or thread.status in query.statuses]
+    return ThreadPage(data=page[: query.limit], next_page=None)
 
 
 @threads.get("/<thread_id>")
 @reads(NoQuery, "read or own", response=Thread)
 def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> Thread:
     """Get a thread of a session."""
-    return Thread.of(db, _find(db, principal, session_id, thread_id))
+    return Thread.of(db, *_find(db, principal, session_id, thread_id))
 
 
 @threads.post("/<thread_id>/archive")
 @writes(Nothing, "sessions", once=True, response=Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Thread:
-    """Archive a thread, which archives its session."""
+    """Archive a thread. The session's own thread is archived with its session."""
     locked = lock(db, session_id, principal)
-    _check(locked.session, thread_id)
-    sessions.archive(locked)
-    return Thread.of(db, locked.session)
+    of_thread = next((each for each in locked.each if each.thread.id == thread_id), None)
+    if of_thread is None:
+        raise NotFound("thread", thread_id)
+    sessions.archive_thread(of_thread)
+    return Thread.of(db, locked.session, of_thread.thread)
 
 
 @threads.get("/<thread_id>/events")
@@ -101,7 +106,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Callable[[], EventPage]:
     """List a thread's events in order."""
     _find(db, principal, session_id, thread_id)
-    return events.listed(db, principal, query, session_id)
+    return events.listed(db, principal, query, session_id, thread_id)
 
 
 @threads.get("/<thread_id>/stream")
@@ -115,15 +120,13 @@ def stream(session_id: str, thread_id: str) -> Response:
     parsing.check_ids({"session_id": session_id, "thread_id": thread_id})
     with transaction(principal.workspace_id) as db:
         _find(db, principal, session_id, thread_id)
-    return events.opened(principal, session_id)
+    return events.opened(principal, session_id, thread_id)
 
 
-def _find(db: Db, principal: Principal, session_id: str, thread_id: str) -> Session:
+def _find(db: Db, principal: Principal, session_id: str, thread_id: str) -> tuple[Session, row.Thread]:
+    """Return a thread with its session. Raises NotFound."""
     session = visible.find_session(db, principal, session_id)
-    _check(session, thread_id)
-    return session
-
-
-def _check(session: Session, thread_id: str) -> None:
-    if thread_id != session.thread_id:
+    thread = db.get(row.Thread, session_id, thread_id)
+    if thread is None:
         raise NotFound("thread", thread_id)
+    return session, thread

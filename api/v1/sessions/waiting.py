@@ -17,14 +17,13 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId, EventId
 from models.session.row import Session
+from models.session.thread.row import PRESENT_TURNS
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
 MOST_INPUT = 4000
 """Most characters of a call's input in a session's response. The approval, or the call's event, has the whole input."""
-_WITH_CLIENT = """
-    WHERE status = 'with_client' AND turn_id = ANY(%(turns)s) ORDER BY deadline_from, position, id
-"""
+_WITH_CLIENT = f"WHERE status = 'with_client' AND turn_id = {PRESENT_TURNS} ORDER BY deadline_from, position, id"
 
 
 class WaitingCall(ResponseModel):
@@ -102,8 +101,8 @@ Waiting = Annotated[WaitingForPerson | WaitingForResult, Field(discriminator="wa
 def waiting_on(db: Db, sessions: Sequence[Session]) -> dict[str, list[Waiting]]:
     """Return the calls of each session that wait for somebody, by the session's id."""
     waiting: dict[str, list[Waiting]] = {session_id: [*calls] for session_id, calls in for_people(db, sessions).items()}
-    turns = [session.turn_id for session in sessions if session.status == "waiting"]
-    calls = db.find(ToolCall, _WITH_CLIENT, turns=turns) if turns else []
+    ids = _under_way(sessions)
+    calls = db.find(ToolCall, _WITH_CLIENT, sessions=ids) if ids else []
     inputs = db.find(CallInput, "WHERE tool_call_id = ANY(%(calls)s)", calls=[call.id for call in calls]) if calls else []
     by_call = {call_input.tool_call_id: call_input for call_input in inputs}
     for call in calls:
@@ -114,11 +113,16 @@ def waiting_on(db: Db, sessions: Sequence[Session]) -> dict[str, list[Waiting]]:
 def for_people(db: Db, sessions: Sequence[Session]) -> dict[str, list[WaitingForPerson]]:
     """Return the pending approvals of each session, oldest first, by the session's id."""
     waiting: dict[str, list[WaitingForPerson]] = {session.id: [] for session in sessions}
-    approvals = Approval.pending(db, *(session.id for session in sessions if session.status == "waiting"))
+    approvals = Approval.pending(db, *_under_way(sessions))
     votes = Vote.of(db, [approval.id for approval in approvals])
     for approval in approvals:
         waiting[approval.session_id].append(WaitingForPerson.of(db, approval, votes[approval.id]))
     return waiting
+
+
+def _under_way(sessions: Sequence[Session]) -> list[str]:
+    """Return the ids of the sessions in which a call may wait: also while another thread of the session runs."""
+    return [session.id for session in sessions if session.status not in {"idle", "terminated"}]
 
 
 def _input(shown: dict[str, Any], *, is_masked: bool) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from pydantic import Field
 from api.door.responses import ResponseModel
 from models.database import clock
 from models.database.rows import Db
-from models.session import row as session
 from models.session.locked import Locked
+from models.session.row import Session
+from models.session.thread.row import Thread
 
 
 class Amount(ResponseModel):
@@ -80,9 +81,9 @@ class ActiveUsage(Usage):
     """The time during which the session was running."""
 
     @classmethod
-    def of(cls, db: Db, row: session.Session) -> Self:
-        """Return what a session consumed up to now."""
-        return cls.model_validate(row.spending(_now(db, row)))
+    def of(cls, db: Db, row: Session, of: Session | Thread) -> Self:
+        """Return what a session, or the thread `of` it, consumed up to now."""
+        return cls.model_validate(of.spending(_now(db, row)))
 
 
 class Stats(ResponseModel):
@@ -94,11 +95,11 @@ class Stats(ResponseModel):
     """The age of the session; for an archived session, its age when it was archived."""
 
     @classmethod
-    def of(cls, db: Db, row: session.Session, **more: Any) -> Self:
-        """Return the times of a session up to now."""
+    def of(cls, db: Db, row: Session, of: Session | Thread, **more: Any) -> Self:
+        """Return the times of a session, or of the thread `of` it, up to now."""
         now = _now(db, row)
-        age = ((row.archived_at or now) - row.created_at).total_seconds()
-        return cls.stored(active_seconds=row.active_for(now), duration_seconds=max(age, 0.0), **more)
+        age = ((of.archived_at or now) - of.created_at).total_seconds()
+        return cls.stored(active_seconds=of.active_for(now), duration_seconds=max(age, 0.0), **more)
 
 
 class ThreadStats(Stats):
@@ -107,7 +108,7 @@ class ThreadStats(Stats):
     startup_seconds: float
 
 
-def _now(db: Db, row: session.Session) -> datetime:
+def _now(db: Db, row: Session) -> datetime:
     """Return the time of the response: the locked session's, else a time that is read once per transaction."""
     if locked := Locked.of(db, row):
         return locked.now

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.errors import Conflict, Invalid
 from models.flow.begin import speakers
-from models.flow.carry_on.next_step import carry_on, one_step, stop
+from models.flow.carry_on.next_step import carry_on, one_step, stop_all
 from models.flow.decide.chat_words import answer, take_word
 from models.flow.decide.decisions import decide
 from models.flow.decide.questions import with_keys
@@ -26,7 +26,7 @@ from models.session.work import Work
 from models.settings import providers
 
 MAX_UNREAD = 100
-"""Most messages that may wait in one session. The next turn reads all of them."""
+"""Most messages that may wait in one thread. The next turn reads all of them."""
 
 
 def receive(locked: Locked, events: list[dict[str, Any]]) -> list[Event]:
@@ -55,11 +55,11 @@ def receive(locked: Locked, events: list[dict[str, Any]]) -> list[Event]:
 
 
 def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
-    session = locked.session
+    session, thread = locked.session, locked.thread
     if decided := take_word(locked, event):
         return decided
     _check_readable(locked, event["content"])
-    if session.unread >= MAX_UNREAD:
+    if thread.unread >= MAX_UNREAD:
         raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
     person = speakers.hear(locked, event.get("on_behalf_of"))
     message = StoredMessage(type="user.message", content=event["content"])
@@ -69,6 +69,7 @@ def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
     locked.note("message.received", stored.id, **{"on_behalf_of": person} if person else {})
     if session.status == "idle":
         session.stream_positions = {}  # of the previous run
+    if thread.status == "idle":
         locked.run_again()
         Turn.queue(locked, 1)
         Work.want(locked)
@@ -90,12 +91,16 @@ def _check_readable(locked: Locked, content: list[dict[str, Any]]) -> None:
 
 
 def _take_interrupt(locked: Locked, event: dict[str, Any]) -> Event:
-    session = locked.session
-    if event.get("session_thread_id") not in {None, session.thread_id}:
-        raise Invalid("session_thread_id", f"session {session.id} has one thread, {session.thread_id}; leave it out.")
-    stored = locked.emit(StoredInterrupt(type="user.interrupt"))
+    session, thread_id = locked.session, event.get("session_thread_id")
+    targets = [each for each in locked.each if thread_id in {None, each.thread.id}]
+    if not targets:
+        threads = ", ".join(thread.id for thread in locked.threads)
+        raise Invalid(
+            "session_thread_id", f"session {session.id} has no thread {thread_id!r}; name one of {threads}, or leave it out."
+        )
+    stored = targets[0].emit(StoredInterrupt(type="user.interrupt"))
     locked.note("session.interrupted", session.id)
-    stop(locked)
+    stop_all(targets)
     return stored
 
 
@@ -148,6 +153,7 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
         takes = wants if call.kind in {"builtin", "mcp"} else f"takes a {RESULTS[call.kind][0]}"
         raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
+    locked = locked.at(call)
     if call.status == "with_client":
         shown = echoes_of(locked.db, call).value(content)
         stored = locked.emit(result(call, shown, is_error=is_error))
@@ -175,7 +181,8 @@ _TAKERS = {
 
 
 def _call(locked: Locked, field: str, call_id: str) -> ToolCall:
-    ToolCall.of_turn(locked)  # one read of all calls of the turn, which the next events mostly name
+    for each in locked.each:
+        ToolCall.of_turn(each)  # one read of all calls of the turn, which the next events mostly name
     call = locked.db.get(ToolCall, call_id)
     if call is None or call.session_id != locked.session.id:
         raise Invalid(

@@ -14,13 +14,13 @@ from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.begin import speakers
 from models.flow.carry_on.hosted_work import retire_work
-from models.flow.carry_on.next_step import stop
+from models.flow.carry_on.next_step import stop_all
 from models.flow.spend.budgets import check_budgetable
 from models.outbox import removal
 from models.outbox.delivery import Caused, Delivery
 from models.session.approval.grant import Grant
 from models.session.event.of_session import StatusTerminated
-from models.session.locked import Locked
+from models.session.locked import Changes, Locked
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -65,7 +65,8 @@ def create(db: Db, principal: Principal, new: NewSession) -> Locked:
         self_hosted=environment.self_hosted,
         on_behalf_of=speaker,
     )
-    locked = Locked(db, session, principal, now, watched, [], as_policies(policies))
+    thread = session.own_thread(new.version.snapshot(session.overrides)["name"])
+    locked = Locked(db, session, principal, now, [thread], watched, Changes(calls={thread.id: []}, policies=as_policies(policies)))
     speakers.check(locked, [speaker, *principal.makers])
     if new.max_list_cost is not None:
         check_budgetable(locked)
@@ -90,14 +91,11 @@ def _idle(principal: Principal, new: NewSession, now: datetime, **columns: Any) 
         max_list_cost=new.max_list_cost,
         speakers=[],
         status="idle",
-        turn_number=0,
-        turn_count=0,
         last_seq=0,
         stream_positions={},
         usage={},
         audit_seq=0,
         audit_head=acts.GENESIS,
-        unread=0,
         created_at=now,
         updated_at=now,
         **columns,
@@ -105,7 +103,7 @@ def _idle(principal: Principal, new: NewSession, now: datetime, **columns: Any) 
 
 
 def _record_creation(locked: Locked) -> None:
-    """Insert the session, with its act and its webhook."""
+    """Insert the session and its own thread, with its act and its webhook."""
     session = locked.session
     details = {"agent": session.agent_id, "version": session.agent_version}
     if session.on_behalf_of:
@@ -114,6 +112,7 @@ def _record_creation(locked: Locked) -> None:
     if locked.watched:
         Delivery.cause(locked.db, Caused("session.created", session.id))
     locked.db.insert(session)
+    locked.db.insert(locked.thread)
 
 
 def archive(locked: Locked) -> None:
@@ -121,13 +120,29 @@ def archive(locked: Locked) -> None:
     session = locked.session
     if session.status == "terminated":
         return
-    _quiet(locked, "archived")
+    _quiet(locked.each, "archived")
     Grant.end_all(locked)
     retire_work(locked, also_held=True)
-    locked.become("terminated")
+    for each in locked.each:
+        each.become("terminated")
+        each.thread.archived_at = each.thread.archived_at or locked.now
     session.archived_at = locked.now
-    locked.emit(StatusTerminated(type="session.status_terminated"))
+    locked.tell(StatusTerminated(type="session.status_terminated"))
     locked.note("session.archived", session.id)
+
+
+def archive_thread(locked: Locked) -> None:
+    """End the thread at hand for good; for the session's own thread, end the session. Idempotent. Raises Conflict while it runs."""
+    thread = locked.thread
+    if thread is locked.threads[0]:
+        archive(locked)
+        return
+    if thread.status == "terminated":
+        return
+    _quiet([locked], "archived")
+    locked.become("terminated")
+    thread.archived_at = locked.now
+    locked.note("thread.archived", thread.id)
 
 
 def delete(locked: Locked) -> None:
@@ -136,7 +151,7 @@ def delete(locked: Locked) -> None:
     Raises Conflict while the session runs.
     """
     db, session = locked.db, locked.session
-    _quiet(locked, "deleted")
+    _quiet(locked.each, "deleted")
     locked.note("session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are hidden
     removal.begin(db, "session", session.id)
@@ -152,12 +167,15 @@ def gone(session_ids: list[str]) -> set[str]:
         return {session_id for (session_id,) in rows}
 
 
-def _quiet(locked: Locked, done: str) -> None:
-    """Cancel everything that waits. Raises Conflict while a turn or a call is queued or runs. `done` is for the error."""
-    busy = [c for c in ToolCall.of_turn(locked) if c.status in {"queued", "running"}]
-    if locked.session.live or busy:
-        raise Conflict(
-            f"Session {locked.session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}."
-        )
-    Turn.read_queue(locked, None)
-    stop(locked)
+def _quiet(threads: list[Locked], done: str) -> None:
+    """Cancel everything that waits in these threads. Raises Conflict while a turn or a call of them is queued or runs.
+
+    `done` is for the error.
+    """
+    busy = [call for each in threads for call in ToolCall.of_turn(each) if call.status in {"queued", "running"}]
+    if busy or any(each.thread.live for each in threads):
+        session_id = threads[0].session.id
+        raise Conflict(f"Session {session_id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
+    for each in threads:
+        Turn.read_queue(each, None)
+    stop_all(threads)

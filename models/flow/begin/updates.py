@@ -35,7 +35,7 @@ def update(locked: Locked, changes: Mapping[str, Any]) -> None:
     if "budget" in changes and budgets.replace(locked, changes["budget"]):
         changed["budget"] = session.budget
     if changed:
-        locked.emit(SessionUpdated({"type": "session.updated", **changed}))
+        locked.tell(SessionUpdated({"type": "session.updated", **changed}))
         locked.note("session.updated", session.id, fields=sorted(changed))
     if "budget" in changed:
         budgets.resume(locked)

@@ -6,7 +6,7 @@ from models.audit.principal import system
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.flow.carry_on.next_step import carry_on
+from models.flow.carry_on.next_step import carry_on, one_step
 from models.session.approval import confirmation
 from models.session.approval.row import Approval
 from models.session.locked import Locked, try_lock
@@ -45,13 +45,13 @@ def resume(workspace_id: str, session_id: str) -> None:
         locked = try_lock(db, session_id, system("sweep.end_halts", workspace_id))
         if locked is None or is_halted(db):
             return
-        calls = ToolCall.of_turn(locked)
+        calls = [call for each in locked.each for call in ToolCall.of_turn(each)]
         move_deadlines(db, Approval.pending(db, session_id), [call for call in calls if call.status == "with_client"])
-        held = [call for call in calls if call.status == "held"]
-        for call in held:
-            deliver(locked, call)
-        if held:
-            carry_on(locked)
+        with one_step(locked):
+            for call in calls:
+                if call.status == "held":
+                    deliver(locked.at(call), call)
+                    carry_on(locked.at(call))
 
 
 def deliver(locked: Locked, call: ToolCall) -> None:

@@ -1,6 +1,6 @@
 """The next step of a run. Only this module reads all calls of a turn and decides whether to wait, to go on or to rest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -25,20 +25,20 @@ BUDGET_REACHED: Ended = {"type": "budget_reached"}
 
 
 def carry_on(locked: Locked) -> None:
-    """Take the next step after a change to the calls of the current turn: wait, run, start the next turn, or finish stopping.
+    """Take the thread's next step after a change to the calls of its turn: wait, run, start the next turn, or finish stopping.
 
     Within `one_step` the step follows at its end.
     """
-    session = locked.session
-    if locked.holds_step:
-        locked.owes_step = True
+    thread = locked.thread
+    if locked.changes.holds_step:
+        locked.changes.owes_step[thread.id] = locked
         return
     calls = ToolCall.of_turn(locked)
-    if session.status == "stopping":
+    if thread.status == "stopping":
         if not any(call.status == "running" for call in calls):
-            rest(locked, cast("StopReason", session.stop_reason or {"type": "end_turn"}))
+            rest(locked, cast("StopReason", thread.stop_reason or {"type": "end_turn"}))
         return
-    if session.status == "waiting" and session.stop_reason == BUDGET_REACHED and not _may_spend(locked):
+    if thread.status == "waiting" and thread.stop_reason == BUDGET_REACHED and not _may_spend(locked):
         return
     needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
@@ -46,12 +46,12 @@ def carry_on(locked: Locked) -> None:
         return
     locked.run_again()
     if all_settled(call.status for call in calls):
-        Turn.queue(locked, 1 if session.unread else session.turn_count + 1)
+        Turn.queue(locked, 1 if thread.unread else thread.turn_count + 1)
 
 
 def _may_spend(locked: Locked) -> bool:
     """True if people let the session spend more. Else it waits for them, or rests once they did not."""
-    approval = Approval.newest_beyond_calls(locked.db, locked.session.id)
+    approval = Approval.newest_beyond_calls(locked.db, locked.thread)
     if approval is not None and approval.status == "pending":
         wait(locked, BUDGET_REACHED)
         return False
@@ -63,56 +63,57 @@ def _may_spend(locked: Locked) -> bool:
 
 @contextmanager
 def one_step(locked: Locked) -> Iterator[None]:
-    """Take one step after all changes of the block, so that people and webhooks hear once what waits now."""
-    locked.holds_step, locked.owes_step = True, False
+    """Have each thread take one step after all changes of the block, so that people and webhooks hear once what waits now."""
+    changes = locked.changes
+    if changes.holds_step:
+        yield
+        return
+    changes.holds_step, changes.owes_step = True, {}
     yield
-    locked.holds_step = False
-    if locked.owes_step:
-        carry_on(locked)
+    changes.holds_step = False
+    for each in changes.owes_step.values():
+        carry_on(each)
 
 
 def go_on(locked: Locked) -> None:
     """Start the next turn of a run that rested at a budget or spend limit."""
     locked.run_again()
-    Turn.queue(locked, 1 if locked.session.unread else locked.session.turn_count + 1)
+    Turn.queue(locked, 1 if locked.thread.unread else locked.thread.turn_count + 1)
     Work.want(locked)
 
 
 def rest(locked: Locked, stop_reason: StopReason, stop_details: dict[str, Any] | None = None) -> None:
-    """End the run: the session is idle. If messages wait, they start the next run at once.
+    """End the thread's run: the thread is idle. If messages wait, they start the next run at once.
 
     `stop_details`: why the model refused.
     """
-    if locked.session.unread:
+    if locked.thread.unread:
         locked.run_again()
         Turn.queue(locked, 1)
         Work.want(locked)
         return
-    locked.become("idle")
-    retire_work(locked)
-    locked.session.stop_reason = stop_reason
-    idle = StatusIdle(type="session.status_idle", stop_reason=stop_reason)
-    if stop_details:
-        idle["stop_details"] = stop_details
-    locked.emit(idle)
+    is_news = locked.become("idle", stop_reason)
+    if locked.session.status == "idle":
+        retire_work(locked)
+    if is_news:
+        _tell_rest(locked, stop_details)
 
 
 def stop(locked: Locked, why: str | None = None) -> None:
-    """Stop the run: discard a reply in flight, cancel calls that have not started, and tell running calls to end.
+    """Stop the thread's run: discard a reply in flight, cancel calls that have not started, and tell running calls to end.
 
-    The session is idle when these have ended. `why` is for its stop reason.
+    The thread is idle when these have ended. `why` is for its stop reason.
     """
-    session = locked.session
-    if session.status in {"idle", "terminated"}:
+    thread = locked.thread
+    if thread.status in {"idle", "terminated"}:
         return
-    if session.stop_reason == BUDGET_REACHED:
+    if thread.stop_reason == BUDGET_REACHED:
         withdraw(locked, "The run was ended.")
-    locked.become("stopping")
     reason = Ended(type="end_turn", ended_by=str(locked.actor))
     if why:
         reason["message"] = why
-    session.stop_reason = reason
-    turn = locked.db.get(Turn, session.turn_id)
+    locked.become("stopping", reason)
+    turn = locked.db.get(Turn, thread.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
             end_unreported(locked, turn)
@@ -122,9 +123,16 @@ def stop(locked: Locked, why: str | None = None) -> None:
     carry_on(locked)
 
 
+def stop_all(threads: Sequence[Locked], why: str | None = None) -> None:
+    """Stop the runs of several threads of a session, as `stop` does. At its end the session says once what it still waits for."""
+    with one_step(threads[0]):
+        for each in threads:
+            stop(each, why)
+
+
 def withdraw(locked: Locked, why: str) -> None:
-    """Withdraw the question for which the session itself waits. No-op without one."""
-    approval = Approval.newest_beyond_calls(locked.db, locked.session.id)
+    """Withdraw the question for which the thread itself waits. No-op without one."""
+    approval = Approval.newest_beyond_calls(locked.db, locked.thread)
     if approval is not None and approval.status == "pending":
         approval.close(locked, "cancelled", Decision("deny", deny_message=why))
 
@@ -155,20 +163,27 @@ def _stop_call(locked: Locked, call: ToolCall) -> None:
 
 
 def wait(locked: Locked, reason: StopReason) -> None:
-    """Have the session wait for somebody, and emit the reason; with chat approvals, after a listing.
+    """Have the thread wait for somebody. The session emits the reason once none of its threads runs.
 
-    Emits nothing if the session waits for the same reason already, unless its listing is stale.
+    Emits nothing if the session waits for the same reasons already, unless its listing is stale.
     """
-    session = locked.session
     calls = ToolCall.of_turn(locked)
-    session.waits_for = "person" if reason == BUDGET_REACHED else waits_for(call.status for call in calls)
-    if session.status == "waiting" and session.stop_reason == reason:
-        if session.chat_approvals and is_stale(locked):
-            list_waiting(locked)
-            locked.rest_again()
-        return
-    locked.become("waiting")
-    session.stop_reason = reason
-    if session.chat_approvals:
+    locked.thread.waits_for = "person" if reason == BUDGET_REACHED else waits_for(call.status for call in calls)
+    if locked.become("waiting", reason):
+        _tell_rest(locked)
+    elif locked.session.status == "waiting" and locked.session.chat_approvals and is_stale(locked):
         list_waiting(locked)
-    locked.emit(StatusIdle(type="session.status_idle", stop_reason=reason))
+        locked.rest_again()
+
+
+def _tell_rest(locked: Locked, stop_details: dict[str, Any] | None = None) -> None:
+    """Emit that the session is idle, or what its threads wait for; with chat approvals, after a listing. No-op while it runs."""
+    session = locked.session
+    if session.status not in {"idle", "waiting"}:
+        return
+    if session.status == "waiting" and session.chat_approvals:
+        list_waiting(locked)
+    idle = StatusIdle(type="session.status_idle", stop_reason=cast("StopReason", session.stop_reason))
+    if stop_details:
+        idle["stop_details"] = stop_details
+    locked.tell(idle)

@@ -109,9 +109,9 @@ def _decide(locked: Locked, word: chat.Word, pending: list[Approval], about: _Ab
     decisions = _decisions(word, chosen, granted, about.shown_inputs)
     try:
         for approval, decision in decisions:
-            check(locked, approval, decision)
+            check(locked.at(approval), approval, decision)
             if word.result == "allow":
-                check_runs(locked, approval)
+                check_runs(locked.at(approval), approval)
     except Refusal as refusal:
         return str(refusal)
     _carry_out(locked, decisions, _grants(chosen, granted) if word.all else "")
@@ -137,9 +137,9 @@ def _choice(locked: Locked, word: chat.Word, approvals: list[Approval]) -> list[
     waiting = [approval for approval in approvals if approval not in late]
     if not waiting:
         return "the deadline has passed."
-    rules = session_policies(locked)
+    rules = {each.thread.id: session_policies(each) for each in locked.each}
     for approval in waiting:
-        approval.tighten(locked.db, rules.quorum(approval.tool, approval.level))
+        approval.tighten(locked.db, rules[approval.thread_id].quorum(approval.tool, approval.level))
     by_word = [approval for approval in waiting if by_words(approval)]
     if not by_word:
         one = next((approval for approval in waiting if approval.traits.asks_to_run), None)

@@ -8,7 +8,7 @@ from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Conflict, Refusal
 from models.flow.carry_on.halts import move_deadlines
-from models.flow.carry_on.next_step import carry_on, stop
+from models.flow.carry_on.next_step import carry_on, one_step, stop
 from models.flow.decide.decisions import taken
 from models.flow.decide.escalations import deadline_effect, escalate
 from models.flow.judge.grants import session_policies, verdict_on
@@ -32,17 +32,24 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
         if locked is None:
             return 0
         due = overdue(db, Approval.pending(db, session_id), locked.now)[:limit]
-        ends = any(deadline_effect(approval) == "end_run" for approval in due)
-        for approval in due:
-            if deadline_effect(approval) != "escalate":
-                _expire(locked, approval, ends=ends)
-            elif not ends:
-                escalate(locked, approval)
-        if ends:
-            stop(locked, "Nobody decided in time.")
-        elif due:
-            carry_on(locked)
+        with one_step(locked):
+            for each in locked.each:
+                _expire_of_thread(each, [approval for approval in due if approval.thread_id == each.thread.id])
         return len(due)
+
+
+def _expire_of_thread(locked: Locked, due: list[Approval]) -> None:
+    """Apply `on_timeout` to the overdue approvals of one thread, and take its next step."""
+    ends = any(deadline_effect(approval) == "end_run" for approval in due)
+    for approval in due:
+        if deadline_effect(approval) != "escalate":
+            _expire(locked, approval, ends=ends)
+        elif not ends:
+            escalate(locked, approval)
+    if ends:
+        stop(locked, "Nobody decided in time.")
+    elif due:
+        carry_on(locked)
 
 
 def remind_due(workspace_id: str, session_id: str) -> int:

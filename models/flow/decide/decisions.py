@@ -28,7 +28,7 @@ def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
     that would not run; Forbidden for a principal that may not decide, and for an answer that is not offered; DeadlinePassed;
     Invalid for a decision or an answer that does not fit.
     """
-    decision = with_keys(approval, decision)
+    locked, decision = locked.at(approval), with_keys(approval, decision)
     if approval.status != "pending":
         return _repeated(locked.db, locked.actor, approval, decision)
     right = check(locked, approval, decision)

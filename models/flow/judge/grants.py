@@ -9,7 +9,7 @@ from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.flow.carry_on.next_step import carry_on
+from models.flow.carry_on.next_step import carry_on, one_step
 from models.flow.judge import votes
 from models.policy.asking import Asking
 from models.policy.session_policies import UNKNOWN_TOOL, SessionPolicies
@@ -34,10 +34,10 @@ from models.workspace.toolset import listings_of
 
 
 def session_policies(locked: Locked) -> SessionPolicies:
-    """Return the policies that apply to the session's calls now."""
-    db, session = locked.db, locked.session
-    agent = session.agent(db)
-    return SessionPolicies.of(agent, locked.policies, listings_of(db, agent)).in_session(git_written=session.git_written)
+    """Return the policies that apply to the thread's calls now."""
+    agent = locked.agent
+    policies = SessionPolicies.of(agent, locked.policies, listings_of(locked.db, agent))
+    return policies.in_session(git_written=locked.session.git_written)
 
 
 def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdict]:
@@ -65,17 +65,27 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
         pending = [approval for approval in Approval.pending(db, session_id) if approval.traits.asks_to_run]
         late = overdue(db, pending, locked.now)
         waiting = [approval for approval in pending if approval not in late]
-        rules = session_policies(locked)
-        usable = Grant.to_use(db, session_id, {each.tool for each in waiting})
-        grants = counting(locked, rules, usable, locked.session.askers)
         released = 0
-        for approval in waiting if grants else ():
-            released += _release(locked, rules, grants, approval)
-            if released == limit:
-                break
-        if released:
-            carry_on(locked)
+        with one_step(locked):
+            for each in locked.each:
+                of_thread = [approval for approval in waiting if approval.thread_id == each.thread.id]
+                released += _release_some(each, of_thread, limit - released) if of_thread else 0
         return released
+
+
+def _release_some(locked: Locked, waiting: Sequence[Approval], limit: int) -> int:
+    """Allow the waiting calls of one thread that a grant covers now, at most `limit`. Returns how many."""
+    rules = session_policies(locked)
+    usable = Grant.to_use(locked.db, locked.session.id, {each.tool for each in waiting})
+    grants = counting(locked, rules, usable, locked.session.askers)
+    count = 0
+    for approval in waiting if grants else ():
+        if count == limit:
+            break
+        count += _release(locked, rules, grants, approval)
+    if count:
+        carry_on(locked)
+    return count
 
 
 def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> None:

@@ -213,7 +213,7 @@ def queued_call(db: Db, session_id: str, call_id: str) -> QueuedCall | None:
     if halts or call is None or call.session_id != session_id or call.status != "queued" or call.due_at > locked.now:
         return None
     [call_input] = inputs
-    return QueuedCall(locked, call, call_input, approvals)
+    return QueuedCall(locked.at(call), call, call_input, approvals)
 
 
 def _same_before(locked: Locked, call: ToolCall) -> ToolCall | None:

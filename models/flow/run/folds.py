@@ -48,7 +48,7 @@ def fit(locked: Locked, turn: Turn, parts: Sequence[Part], *, tokens: int, windo
     if any(after is not before for after, before in zip(old, parts, strict=False)):
         shorter = [*old, *parts[count:]]
         locked.db.insert(_fold(locked, turn, RESULTS, last.number, last.seq))
-        locked.session.context_tokens = 0
+        locked.thread.context_tokens = 0
         tokens = tokens * _tokens(shorter) // max(1, _tokens(parts))
         if tokens <= window // 2 and not turn.is_overlong:
             return shorter, None
@@ -69,9 +69,10 @@ class Summary:
 
 def fold(locked: Locked, turn: Turn, folding: Folding, summary: Summary) -> None:
     """Store the summary of old turns and its charges, and queue the turn again. Raises Stale if another worker took the turn."""
+    locked = locked.at(turn)
     origin = {"provider": summary.served.provider, "model": summary.served.model}
     locked.db.insert(_fold(locked, turn, TURNS, folding.through, folding.seq, summary=summary.content, **origin))
-    locked.session.context_tokens = 0
+    locked.thread.context_tokens = 0
     TurnUsage.record(locked, turn, summary.charges)
     turn.end_span(locked, summary.charges[-1].usage, is_error=False)
     locked.emit(ContextCompacted(type="agent.thread_context_compacted"))
@@ -85,5 +86,5 @@ def _tokens(parts: Sequence[Part]) -> int:
 
 
 def _fold(locked: Locked, turn: Turn, kind: str, through: int, seq: int, **columns: Any) -> Fold:
-    ids = {"session_id": turn.session_id, "workspace_id": turn.workspace_id, "turn_id": turn.id}
+    ids = {"session_id": turn.session_id, "thread_id": turn.thread_id, "workspace_id": turn.workspace_id, "turn_id": turn.id}
     return Fold(**ids, kind=kind, through=through, seq=seq, created_at=locked.now, **columns)

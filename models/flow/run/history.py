@@ -1,4 +1,4 @@
-"""The history of a session as the model gets it."""
+"""The history of a thread as the model gets it."""
 
 import logging
 from collections.abc import Sequence
@@ -10,16 +10,18 @@ from models.database.rows import Db
 from models.pure.folding import Messages, Part, cut
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.text import words
+from models.session.thread.row import Thread
 from models.session.tool_call.result import text
 from models.session.turn.fold import RESULTS, TURNS
 
 log = logging.getLogger(__name__)
 
-_LAST_FOLD = "SELECT through, seq FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1"
+_OF_THREAD = "session_id = %(session)s AND thread_id = %(thread)s"
+_LAST_FOLD = f"SELECT through, seq FROM fold WHERE {_OF_THREAD} AND kind = 'turns' ORDER BY through DESC LIMIT 1"  # noqa: S608
 _NOT_FOLDED = f"""
-    session_id = %(session)s AND number = ANY (ARRAY(SELECT generate_series(
+    {_OF_THREAD} AND number = ANY (ARRAY(SELECT generate_series(
         (SELECT coalesce(max(through), 0) + 1 FROM ({_LAST_FOLD}) fold),
-        (SELECT max(number) FROM turn WHERE session_id = %(session)s)
+        (SELECT max(number) FROM turn WHERE {_OF_THREAD})
     )))
 """  # noqa: S608 - text of our own
 """A list, not a range: for a range the planner expects many turns, and would read all turns of a long session."""
@@ -29,22 +31,22 @@ _TURNS = f"""
 """  # noqa: S608 - text of our own
 _PROMPTS = f"""
     SELECT turn_id, seq, body -> 'content' FROM event
-    WHERE session_id = %(session)s AND type = 'user.message' AND turn_id IS NOT NULL
+    WHERE {_OF_THREAD} AND type = 'user.message' AND turn_id IS NOT NULL
     AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
 """  # noqa: S608 - text of our own
 _CALLS = f"""
     SELECT turn_id, position, (SELECT content FROM call_result WHERE tool_call_id = tool_call.id), is_error,
         (SELECT input FROM call_input WHERE tool_call_id = tool_call.id AND status = 'done' AND proposed_input IS NOT NULL)
-    FROM tool_call WHERE session_id = %(session)s AND status <> 'replaced'
+    FROM tool_call WHERE {_OF_THREAD} AND status <> 'replaced'
     AND turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
     ORDER BY turn_id, position
 """  # noqa: S608 - text of our own
 """The last column is the input that ran, if a person changed it."""
-_FOLDS = """
-    (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1)
+_FOLDS = f"""
+    (SELECT kind, through, seq, summary FROM fold WHERE {_OF_THREAD} AND kind = 'turns' ORDER BY through DESC LIMIT 1)
     UNION ALL
-    (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'results' ORDER BY through DESC LIMIT 1)
-"""
+    (SELECT kind, through, seq, summary FROM fold WHERE {_OF_THREAD} AND kind = 'results' ORDER BY through DESC LIMIT 1)
+"""  # noqa: S608 - text of our own
 _EDITED_AS_SHOWN = (
     "SELECT decided_shown FROM approval WHERE tool_call_id = %(call)s AND decided_sha256 = decode(%(sha256)s, 'hex') LIMIT 1"
 )
@@ -52,7 +54,7 @@ _EDIT_CHARACTERS = 2_000
 """Most characters of an edited input that the model gets."""
 
 
-def history(db: Db, session_id: str) -> Messages:
+def history(db: Db, thread: Thread) -> Messages:
     """Return the messages for the model: prompts, replies and results in order, with alternating roles and without approvals.
 
     They are neutral: `models.session.turn.reply` describes the blocks, and each provider translates them. A summary replaces the
@@ -60,12 +62,12 @@ def history(db: Db, session_id: str) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
-    return joined(parts(db, db.read(*history_reads(session_id))))
+    return joined(parts(db, db.read(*history_reads(thread))))
 
 
-def history_reads(session_id: str) -> list[Statement]:
+def history_reads(thread: Thread) -> list[Statement]:
     """Return the statements that read the rows for `parts`. They can share a round trip."""
-    return [Statement(sql, {"session": session_id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
+    return [Statement(sql, {"session": thread.session_id, "thread": thread.id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
 
 
 def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:

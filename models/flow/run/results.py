@@ -7,7 +7,7 @@ from models.audit.principal import system
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.carry_on import halts
-from models.flow.carry_on.next_step import carry_on
+from models.flow.carry_on.next_step import carry_on, one_step
 from models.flow.judge.grants import asking_of, session_policies
 from models.policy.asking import Asking
 from models.pure.json.canonical import digest
@@ -38,6 +38,7 @@ class Outcome:
 
 def finish_call(locked: Locked, call: ToolCall, outcome: Outcome) -> None:
     """Store a tool's outcome, and take the next step."""
+    locked = locked.at(call)
     if outcome.question and call.cancel_requested_at is None:
         _ask_back(locked, call, outcome.question)
         carry_on(locked)
@@ -77,6 +78,7 @@ def lose_call(locked: Locked, call: ToolCall, why: str = "its worker died, or wa
 
     `why` is shown to the person.
     """
+    locked = locked.at(call)
     locked.note("tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:
         call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
@@ -98,6 +100,7 @@ def rescue_call(locked: Locked, call_id: str) -> None:
 
 def put_back_call(locked: Locked, call: ToolCall) -> None:
     """Queue a claimed call again that did not begin. A tool that is not idempotent may run again, because nothing happened."""
+    locked = locked.at(call)
     locked.note("tool_call.not_begun", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is None:
         call.put_back(locked)
@@ -112,6 +115,7 @@ def give_up_call(db: Db, session_id: str, call_id: str, why: str) -> None:
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != locked.session.id or not call.is_unheld(locked.now):
         return
+    locked = locked.at(call)
     locked.note("tool_call.given_up", call.id, attempt=call.attempt)
     if call.status == "queued":
         call.settle(locked, "refused", Result.error(words.call_given_up(why), is_ours=True))
@@ -126,12 +130,12 @@ def expire_calls(workspace_id: str, session_id: str) -> int:
         locked = try_lock(db, session_id, system("sweep.expire_calls", workspace_id))
         if locked is None:
             return 0
-        silent = halts.silent(locked, ToolCall.of_turn(locked))
-        for call in silent:
-            locked.note("tool_call.expired", call.id)
-            call.settle(locked, "expired", Result.error(words.client_silent(call.answer_seconds or 0)))
-        if silent:
-            carry_on(locked)
+        silent = halts.silent(locked, [call for each in locked.each for call in ToolCall.of_turn(each)])
+        with one_step(locked):
+            for call in silent:
+                locked.note("tool_call.expired", call.id)
+                call.settle(locked.at(call), "expired", Result.error(words.client_silent(call.answer_seconds or 0)))
+                carry_on(locked.at(call))
         return len(silent)
 
 

@@ -8,7 +8,7 @@ from models.audit.principal import system
 from models.audit.text import Text
 from models.database.rows import Db
 from models.flow.carry_on.next_move import Calls, Finish, after_reply
-from models.flow.carry_on.next_step import carry_on, end_unreported, rest, stop
+from models.flow.carry_on.next_step import carry_on, end_unreported, rest, stop_all
 from models.flow.judge.grants import judge_proposals
 from models.flow.lock import lock_and_read
 from models.flow.spend import budgets, limits
@@ -98,7 +98,7 @@ class QueuedTurn:
         """
         locked, turn = self.locked, self.turn
         standings = spend_standing.lock_limits(locked, self.spend_limits)
-        locked.session.unread = 0  # after the last read, which would send this change by itself
+        locked.thread.unread = 0  # after the last read, which would send this change by itself
         if not budgets.admits(locked, turn, charge):
             budgets.reach(locked, turn, charge)
             return None
@@ -117,12 +117,13 @@ def queued_turn(db: Db, session_id: str, turn_id: str) -> QueuedTurn | None:
     Returns None if the turn is claimed, cancelled, not due, gone or of another session, or if the workspace is halted. Raises
     NotFound if there is no such session.
     """
-    reads = (*OPEN_HALT, *spend_standing.applying(session_id))
+    reads = (*OPEN_HALT, *spend_standing.applying(session_id, turn_id))
     locked, (_, halts, _, spend_limits) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
     turn = db.get(Turn, turn_id)
     hint_next(db, Turn.TASK)  # in the place of this turn, which leaves the queue now or left it before
     if halts or turn is None or turn.session_id != session_id or turn.status != "queued" or turn.due_at > locked.now:
         return None
+    locked = locked.at(turn)
     turn.mark_queue(locked, turn.id)
     return QueuedTurn(locked, turn, spend_limits)
 
@@ -132,7 +133,8 @@ def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
 
     Raises Stale, and stores nothing, if the turn ended or another worker took it.
     """
-    session = locked.session
+    locked = locked.at(turn)
+    session, thread = locked.session, locked.thread
     content, stop_reason, proposals = reply.content, reply.stop_reason, reply.proposals
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
     if isinstance(move, Calls) and _is_broken_again(locked, turn, content):
@@ -146,9 +148,10 @@ def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
         turn.serve(locked, reply.served)
     usage = reply.charges[-1].usage
     turn.checkpoint(locked, content, stop_reason)
-    locked.calls = []
-    session.context_tokens = usage.context_tokens + usage.output_tokens
-    session.context_at = locked.now
+    calls: list[ToolCall] = []
+    locked.changes.calls[thread.id] = calls
+    thread.context_tokens = usage.context_tokens + usage.output_tokens
+    thread.context_at = locked.now
     TurnUsage.record(locked, turn, reply.charges)
     _say(locked, content, reply.message_id)
     turn.end_span(locked, usage, is_error=False)
@@ -156,12 +159,10 @@ def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
         for position, proposal in enumerate(proposals):
             why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
             _refuse(locked, turn, position, proposal, why or words.not_run_beside_broken())
-        calls = list(locked.calls)
         _finish(locked, move, reply.stop_details)
         return Step(calls, move.error[0] if move.error else None)
     for position, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True)):
         _propose(locked, turn, position, proposal, verdict)
-    calls = list(locked.calls)
     locked.report_usage()
     carry_on(locked)
     return Step(calls, None)
@@ -169,7 +170,7 @@ def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
 
 def fail_turn(locked: Locked, turn: Turn, failure: TurnFailure) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed."""
-    charges = failure.charges
+    locked, charges = locked.at(turn), failure.charges
     if failure.served:
         turn.serve(locked, failure.served)
     TurnUsage.record(locked, turn, charges)
@@ -184,8 +185,8 @@ def fail_turn(locked: Locked, turn: Turn, failure: TurnFailure) -> None:
             turn.shorten(locked)
         else:
             turn.retry(locked, retry_after=failure.retry_after)
-        locked.become("rescheduling")
-        locked.emit(StatusRescheduled(type="session.status_rescheduled"))
+        if locked.become("rescheduling"):
+            locked.tell(StatusRescheduled(type="session.status_rescheduled"))
         return
     turn.fail(locked, "unacceptable" if failure.leave_out else None)
     locked.report_usage()
@@ -197,6 +198,7 @@ def rescue_turn(locked: Locked, turn_id: str) -> None:
     turn = locked.db.get(Turn, turn_id)
     if turn is None or not turn.is_lapsed(locked.now):
         return
+    locked = locked.at(turn)
     locked.note("turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
     end_unreported(locked, turn)
     if turn.losses + 1 < settings().crash_attempts:
@@ -218,6 +220,7 @@ def give_up_turn(db: Db, session_id: str, turn_id: str, why: str) -> None:
     turn = db.get(Turn, turn_id)
     if turn is None or turn.session_id != locked.session.id or not turn.is_unheld(locked.now):
         return
+    locked = locked.at(turn)
     if turn.status == "queued":
         turn.read_queue(locked, turn.id)
     else:
@@ -233,7 +236,7 @@ def give_up_run(db: Db, session_id: str, why: str) -> None:
     locked = lock_alone(db, session_id, system(Turn.TASK, db.workspace_id))
     if locked.session.status not in {"idle", "terminated"}:
         _emit_error(locked, "unknown_error", words.run_given_up(why), "exhausted")
-        stop(locked, words.run_given_up(why))
+        stop_all(locked.each, words.run_given_up(why))
 
 
 def correct_usage(locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:
@@ -241,13 +244,13 @@ def correct_usage(locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None
 
     Emits no event, because nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
     """
-    TurnUsage.correct(locked, turn, charges)
+    TurnUsage.correct(locked.at(turn), turn, charges)
 
 
 def _is_broken_again(locked: Locked, turn: Turn, content: list[dict[str, Any]]) -> bool:
     """True if this reply and the reply before it in the run have an unreadable call. The model was told of the first one."""
     is_broken = any(block.get("problem") for block in content)
-    return is_broken and turn.count > 1 and Reply.had_a_problem(locked.db, locked.session.id, turn.number - 1)
+    return is_broken and turn.count > 1 and Reply.had_a_problem(locked.db, locked.thread, turn.number - 1)
 
 
 def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> list[dict[str, Any]]:

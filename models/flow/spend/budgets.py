@@ -78,7 +78,7 @@ def stop_at_cap(locked: Locked, turn: Turn, question: Question | None, **cap: An
     """
     session = locked.session
     turn.fail(locked, "budget_reached")
-    session.turn_count -= 1  # it has not run
+    locked.thread.turn_count -= 1  # it has not run
     locked.note("budget.reached", session.id, list_cost=session.usage.get("cost", "0"), turn=turn.id, **cap)
     locked.report_usage()
     if session.on_ask == "deny" or question is None:
@@ -117,7 +117,7 @@ def check_budgetable(locked: Locked) -> None:
 
 def unpriced_model(locked: Locked) -> str | None:
     """Return the first model that may answer and has no known price: the agent's model, or a fallback. None: each has a price."""
-    model, defaults = locked.session.agent(locked.db)["model"], locked.policies.get("model") or {}
+    model, defaults = locked.agent["model"], locked.policies.get("model") or {}
     excluded = providers.excluded(model, defaults)
     own = model.get("fallbacks")
     for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
@@ -132,16 +132,16 @@ def raise_by(locked: Locked, approval: Approval, amount: dict[str, Any]) -> None
     session = locked.session
     assert session.max_list_cost is not None, "the question is withdrawn with the budget"
     session.max_list_cost += dollars_of(amount["amount"])
-    locked.emit(SessionUpdated(type="session.updated", budget=session.budget))
+    locked.tell(SessionUpdated(type="session.updated", budget=session.budget))
     locked.note("budget.raised", session.id, approval=approval.id, amount=amount["amount"])
 
 
 def resume(locked: Locked, why: str = "The budget was changed.") -> None:
-    """Continue a run that rests at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
-    if locked.session.stop_reason != REACHED or locked.session.status not in {"idle", "waiting"}:
-        return
-    withdraw(locked, why)
-    go_on(locked)
+    """Continue the runs that rest at a cap, after the cap changed by other means than its approval. Withdraws that approval."""
+    for each in locked.each:
+        if each.thread.stop_reason == REACHED and each.thread.status in {"idle", "waiting"}:
+            withdraw(each, why)
+            go_on(each)
 
 
 def _question(session: Session, due: Decimal) -> Question:

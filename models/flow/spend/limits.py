@@ -101,9 +101,14 @@ def resume_at_limit(workspace_id: str, session_id: str) -> None:
     """Withdraw a session's question at a limit and go on, in a transaction of its own. The next claim checks the limits again."""
     with transaction(workspace_id) as db:
         locked = try_lock(db, session_id, system("sweep.resume_at_limits", workspace_id))
-        approval = Approval.newest_beyond_calls(db, session_id) if locked else None
-        if locked and approval and approval.tool == TOOL and approval.status == "pending":
+        if locked and any(_asks(each) for each in locked.each):
             budgets.resume(locked, "The spend limits have room again.")
+
+
+def _asks(locked: Locked) -> bool:
+    """True if the thread waits for people at a limit."""
+    approval = Approval.newest_beyond_calls(locked.db, locked.thread)
+    return approval is not None and approval.tool == TOOL and approval.status == "pending"
 
 
 def _question(standing: Standing, charge: Charge) -> budgets.Question:

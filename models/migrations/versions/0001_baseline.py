@@ -28,8 +28,8 @@ TABLES = Path(__file__).with_suffix(".sql")
 APP_RIGHTS = {
     "SELECT, INSERT, UPDATE, DELETE": """
         approval approval_change approval_grant attempt channel delivery endpoint environment event evidence failure link
-        notification passkey person_group provider_key removal session sign_in slack_user spend_limit tool_call turn vote
-        work
+        notification passkey person_group provider_key removal session sign_in slack_user spend_limit thread tool_call turn
+        vote work
     """,
     "SELECT, INSERT, UPDATE": """
         agent api_key call_input daily_usage delegation halt invitation listing member turn_usage workspace
@@ -46,7 +46,7 @@ APP_RIGHTS = {
 
 OF_SESSIONS = {
     *("approval", "approval_grant", "attempt", "event", "evidence", "fold"),
-    *("link", "stored_result", "tool_call", "turn", "vote", "work"),
+    *("link", "stored_result", "thread", "tool_call", "turn", "vote", "work"),
 }
 """Tables whose rows of a deleted session are hidden until a sweep has removed them."""
 
@@ -62,11 +62,11 @@ SYSTEM_COLUMNS = {
     "link": "id, workspace_id, expires_at",
     "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
     "removal": "subject_id, workspace_id, created_at, emptied_at",
-    "session": "id, workspace_id, agent_id",
     "stored_response": "id, expires_at",
-    "tool_call": "id, workspace_id, session_id, turn_id, name, status, due_at, hinted_at, held_back, lease_until, queue, "
-    "answer_by, deadline_from",
-    "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
+    "thread": "id, workspace_id, session_id, agent_id",
+    "tool_call": "id, workspace_id, session_id, thread_id, turn_id, name, status, due_at, hinted_at, held_back, lease_until, "
+    "queue, answer_by, deadline_from",
+    "turn": "id, workspace_id, session_id, thread_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name",
 }
 """The columns that `assent_system` may read of all workspaces."""

@@ -301,8 +301,6 @@ CREATE TABLE session (
     spend_limits_from numeric,
     usage jsonb NOT NULL,
     stop_reason jsonb,
-    context_tokens integer DEFAULT 0 NOT NULL,
-    context_at timestamptz,
     active_seconds double precision DEFAULT '0' NOT NULL,
     stream_positions jsonb NOT NULL,
     active_since timestamptz,
@@ -312,19 +310,42 @@ CREATE TABLE session (
     updated_at timestamptz NOT NULL,
     audit_seq bigint NOT NULL,
     audit_head bytea NOT NULL,
-    unread integer NOT NULL,
-    turn_number integer NOT NULL,
-    turn_count integer NOT NULL,
-    turn_id varchar,
     storage_id varchar
 ) WITH (fillfactor=90);
 CREATE INDEX session_newest ON session (workspace_id, created_at);
 CREATE INDEX session_waiting ON session (workspace_id, waits_for, created_at);
 
+CREATE TABLE thread (
+    session_id varchar NOT NULL,
+    id varchar NOT NULL,
+    workspace_id varchar NOT NULL,
+    parent_id varchar,
+    agent_id varchar NOT NULL,
+    agent_version integer NOT NULL,
+    name varchar NOT NULL,
+    created_at timestamptz NOT NULL,
+    archived_at timestamptz,
+    usage jsonb NOT NULL,
+    stop_reason jsonb,
+    context_tokens integer DEFAULT 0 NOT NULL,
+    context_at timestamptz,
+    active_seconds double precision DEFAULT '0' NOT NULL,
+    active_since timestamptz,
+    status varchar NOT NULL,
+    waits_for varchar DEFAULT 'none' NOT NULL,
+    updated_at timestamptz NOT NULL,
+    unread integer NOT NULL,
+    turn_number integer NOT NULL,
+    turn_count integer NOT NULL,
+    turn_id varchar,
+    PRIMARY KEY (session_id, id)
+) WITH (fillfactor=90);
+
 CREATE TABLE turn (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
     session_id varchar NOT NULL,
+    thread_id varchar NOT NULL,
     number integer NOT NULL,
     count integer NOT NULL,
     losses integer NOT NULL,
@@ -346,7 +367,7 @@ CREATE TABLE turn (
     quote jsonb,
     folds integer DEFAULT 0 NOT NULL,
     overlong_after integer,
-    UNIQUE (session_id, number)
+    UNIQUE (session_id, thread_id, number)
 ) WITH (fillfactor=90);
 CREATE INDEX turn_queued ON turn (workspace_id, due_at) WHERE status = 'queued';
 CREATE INDEX turn_running ON turn (workspace_id) WHERE status = 'running';
@@ -361,6 +382,7 @@ CREATE TABLE tool_call (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
     session_id varchar NOT NULL,
+    thread_id varchar NOT NULL,
     turn_id varchar NOT NULL REFERENCES turn,
     position integer NOT NULL,
     provider_id varchar NOT NULL,
@@ -452,6 +474,7 @@ CREATE TABLE approval (
     id varchar PRIMARY KEY,
     workspace_id varchar NOT NULL,
     session_id varchar NOT NULL,
+    thread_id varchar NOT NULL,
     tool_call_id varchar REFERENCES tool_call,
     kind varchar NOT NULL,
     tool varchar NOT NULL,
@@ -542,6 +565,7 @@ CREATE TABLE event (
     seq bigint NOT NULL,
     id varchar NOT NULL,
     workspace_id varchar NOT NULL,
+    thread_id varchar NOT NULL,
     type varchar NOT NULL,
     body jsonb NOT NULL,
     created_at timestamptz NOT NULL,
@@ -605,6 +629,7 @@ CREATE INDEX grant_unswept ON approval_grant (created_at) WHERE revoked_at IS NU
 
 CREATE TABLE fold (
     session_id varchar NOT NULL,
+    thread_id varchar NOT NULL,
     kind varchar NOT NULL,
     through integer NOT NULL,
     seq bigint NOT NULL,
@@ -614,7 +639,7 @@ CREATE TABLE fold (
     provider varchar,
     model varchar,
     created_at timestamptz NOT NULL,
-    PRIMARY KEY (session_id, kind, through)
+    PRIMARY KEY (session_id, thread_id, kind, through)
 );
 
 CREATE TABLE turn_usage (

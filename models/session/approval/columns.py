@@ -24,8 +24,9 @@ class ApprovalColumns:
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     session_id: Mapped[str]
+    thread_id: Mapped[str]
     tool_call_id: Mapped[str | None] = mapped_column(sa.ForeignKey("tool_call.id"))
-    """The call that waits. Null if the session waits, for money, and no call."""
+    """The call that waits. Null if the thread waits, for money, and no call."""
     kind: Mapped[str]
     """One of `KINDS`."""
     status: Mapped[str] = mapped_column(default="pending")

@@ -77,6 +77,7 @@ def unsent(approval: ApprovalColumns) -> Event:
         seq=0,
         id=approval.event_id,
         workspace_id=approval.workspace_id,
+        thread_id=approval.thread_id,
         type=body.pop("type"),
         body=body,
         created_at=approval.decided_at,

@@ -46,12 +46,12 @@ def extend(locked: Locked, approval: Approval, seconds: float) -> None:
     if until <= before:
         raise Conflict(f"seconds: the deadline is {rfc3339(before)}, which is later already.", {"expires_at": rfc3339(before)})
     approval.expires_at, approval.deadline_from = until, locked.now
-    locked.emit(approval_events.extended(locked.db, approval, locked.actor))
+    locked.at(approval).emit(approval_events.extended(locked.db, approval, locked.actor))
     locked.note("approval.extended", approval.id, expires_at=rfc3339(until))
 
 
 def remind(locked: Locked, approval: Approval) -> None:
     """Remind people, once, that the approval waits."""
     approval.remind_at, approval.reminded_at = None, locked.now
-    locked.emit(approval_events.reminded(locked.db, approval))
+    locked.at(approval).emit(approval_events.reminded(locked.db, approval))
     locked.note("approval.reminded", approval.id)

@@ -25,6 +25,7 @@ from models.session.approval.decision import WRITTEN, Decision
 from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.approval.kinds import budget, tool_call
 from models.session.locked import Locked
+from models.session.thread.row import PRESENT_TURNS, Thread
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
@@ -82,7 +83,8 @@ class Approval(ApprovalColumns, Base):
             id=ids.new("appr"),
             workspace_id=session.workspace_id,
             session_id=session.id,
-            agent_id=session.agent_id,
+            thread_id=locked.thread.id,
+            agent_id=locked.thread.agent_id,
             prompt=asking.prompt,
             input_schema=asking.input_schema,
             annotations=asking.annotations,
@@ -138,10 +140,9 @@ class Approval(ApprovalColumns, Base):
         return db.find(cls, _OF_PRESENT_TURNS, sessions=list(session_ids)) if session_ids else []
 
     @classmethod
-    def newest_beyond_calls(cls, db: Db, session_id: str) -> "Approval | None":
-        """Return the last approval for which the session itself waited or waits; None without any."""
-        newest = "WHERE session_id = %(session)s AND tool_call_id IS NULL ORDER BY created_at DESC LIMIT 1"
-        return db.first(cls, newest, session=session_id)
+    def newest_beyond_calls(cls, db: Db, thread: Thread) -> "Approval | None":
+        """Return the last approval for which the thread itself waited or waits; None without any."""
+        return db.first(cls, _NEWEST_BEYOND_CALLS, session=thread.session_id, thread=thread.id)
 
     def call(self, db: Db) -> ToolCall:
         """Return the call that waits, of an approval that has one."""
@@ -241,13 +242,15 @@ _MARK = """
         ) next)
     )
 """
-_OF_PRESENT_TURNS = """
+_NEWEST_BEYOND_CALLS = """
+    WHERE session_id = %(session)s AND thread_id = %(thread)s AND tool_call_id IS NULL ORDER BY created_at DESC LIMIT 1
+"""
+_OF_PRESENT_TURNS = f"""
     WHERE status = 'pending' AND id = ANY (ARRAY(
-        SELECT approval.id FROM session JOIN tool_call call ON call.turn_id = session.turn_id
-        JOIN approval ON approval.tool_call_id = call.id WHERE session.id = ANY(%(sessions)s)
+        SELECT approval.id FROM tool_call call JOIN approval ON approval.tool_call_id = call.id WHERE call.turn_id = {PRESENT_TURNS}
         UNION ALL
         SELECT id FROM approval WHERE session_id = ANY(%(sessions)s) AND tool_call_id IS NULL AND status = 'pending'
     ))
     ORDER BY created_at, id
-"""
-"""People are asked about calls of their session's present turn alone: the next turn begins when these are settled."""
+"""  # noqa: S608 - a condition of our own
+"""People are asked about calls of their thread's present turn alone: the next turn begins when these are settled."""

@@ -11,6 +11,7 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.times import rfc3339
 from models.session.event.fields import ShownFields
+from models.session.thread.row import Thread
 
 SHOWN: Final = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
@@ -27,6 +28,8 @@ class Event(Base):
     seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
     id: Mapped[str]
     workspace_id: Mapped[str]
+    thread_id: Mapped[str]
+    """The thread to which the fact belongs. Facts of the whole session belong to its own thread."""
     type: Mapped[str]
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)
     """All fields of the wire's event but `id`, `type` and `processed_at`."""
@@ -57,16 +60,17 @@ class Event(Base):
         return {**body, "type": self.type, **ShownFields(id=self.id, processed_at=processed_at)}
 
     @staticmethod
-    def process_queue(db: Db, session_id: str, unread: int, now: datetime, turn_id: str | None) -> None:
-        """Mark the last `unread` queued messages as read by this turn; None: no turn reads them."""
-        db.write(_PROCESS, session=session_id, unread=unread, now=now, turn=turn_id)
+    def process_queue(db: Db, thread: Thread, now: datetime, turn_id: str | None) -> None:
+        """Mark the last queued messages of a thread, `thread.unread` of them, as read by this turn; None: no turn reads them."""
+        values = {"session": thread.session_id, "thread": thread.id, "unread": thread.unread}
+        db.write(_PROCESS, **values, now=now, turn=turn_id)
 
 
 _COLUMNS = tuple(Event.__table__.columns.keys())
 _PROCESS = """
     UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text
     WHERE session_id = %(session)s AND seq = ANY (ARRAY(
-        SELECT seq FROM event WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL
-        ORDER BY seq DESC LIMIT %(unread)s
+        SELECT seq FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = 'user.message'
+        AND processed_at IS NULL ORDER BY seq DESC LIMIT %(unread)s
     ))
 """

@@ -32,9 +32,9 @@ class Standing:
         return self.limit.amount is None or self.spent + dollars < self.limit.amount
 
 
-def applying(session_id: str) -> tuple[Statement, Query[SpendLimit]]:
-    """Return the statements that keep new limits out until the transaction ends, and read the limits that apply to a session."""
-    return NO_NEW_LIMIT, select(SpendLimit, _OF_SESSION_ID, session=session_id)
+def applying(session_id: str, turn_id: str) -> tuple[Statement, Query[SpendLimit]]:
+    """Return the statements that keep new limits out until the transaction ends, and read the limits that apply to a turn."""
+    return NO_NEW_LIMIT, select(SpendLimit, _OF_TURN, session=session_id, turn=turn_id)
 
 
 def lock_limits(locked: Locked, limits: Sequence[SpendLimit]) -> list[Standing]:
@@ -80,16 +80,20 @@ def with_room(db: Db, of_kind: str, tool: str, after: str, most: int) -> list[st
 
 _PERSON = "coalesce(session.on_behalf_of, CASE WHEN cardinality(session.speakers) = 1 THEN session.speakers[1] END)"
 """`Session.spender`, in SQL."""
-_OF_SESSION = applies("session.agent_id", _PERSON)
-_OF_SESSION_ID = f"WHERE EXISTS (SELECT FROM session WHERE session.id = %(session)s AND {_OF_SESSION})"
+_OF_THREAD = applies("thread.agent_id", _PERSON)
+_OF_TURN = f"""
+    WHERE EXISTS (SELECT FROM session JOIN thread ON thread.session_id = session.id
+        WHERE session.id = %(session)s AND thread.turn_id = %(turn)s AND {_OF_THREAD})
+"""
 _START = "CASE period WHEN 'daily' THEN %(daily)s::date WHEN 'weekly' THEN %(weekly)s::date ELSE %(monthly)s::date END"
 _SUMS = f"""
     SELECT (
         SELECT coalesce(sum(cost), 0) FROM daily_usage
         WHERE workspace_id = current_setting('assent.workspace') AND day >= %(since)s AND {applies("agent_id", "person_id")}
     ), (
-        SELECT coalesce(sum((quote->>'cost')::numeric), 0) FROM turn JOIN session ON session.id = turn.session_id
-        WHERE turn.status = 'running' AND {applies("session.agent_id", "turn.quote->>'person'")}
+        SELECT coalesce(sum((quote->>'cost')::numeric), 0) FROM turn
+        JOIN thread ON thread.session_id = turn.session_id AND thread.id = turn.thread_id
+        WHERE turn.status = 'running' AND {applies("thread.agent_id", "turn.quote->>'person'")}
     ) FROM (SELECT %(type)s::text AS scope_type, %(scope)s::text AS scope_id) spend_limit
 """  # noqa: S608 - conditions of our own
 _WITH_ROOM = f"""
@@ -97,9 +101,10 @@ _WITH_ROOM = f"""
         SELECT scope_type, scope_id, amount, CASE WHEN since >= {_START} THEN spent ELSE 0 END AS spent
         FROM spend_limit WHERE amount IS NOT NULL
     )
-    SELECT session.id FROM approval JOIN session ON session.id = approval.session_id JOIN turn ON turn.id = session.turn_id
+    SELECT session.id FROM approval JOIN session ON session.id = approval.session_id
+    JOIN thread ON thread.session_id = approval.session_id AND thread.id = approval.thread_id JOIN turn ON turn.id = thread.turn_id
     WHERE approval.status = 'pending' AND {{of_kind}} AND approval.tool = %(tool)s AND session.id > %(after)s
     AND NOT EXISTS (
-        SELECT FROM standing WHERE spent + coalesce((turn.quote->>'input_cost')::numeric, 0) >= standing.amount AND {_OF_SESSION}
+        SELECT FROM standing WHERE spent + coalesce((turn.quote->>'input_cost')::numeric, 0) >= standing.amount AND {_OF_THREAD}
     ) ORDER BY session.id LIMIT %(most)s
 """  # noqa: S608 - conditions of our own

@@ -16,6 +16,7 @@ class ToolCallColumns:
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     session_id: Mapped[str]
+    thread_id: Mapped[str]
     turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id"))
     position: Mapped[int]
     """Position among the calls of the turn, from 0. The model gets the results in this order."""

@@ -13,7 +13,7 @@ from models.session.tool_call.row import ToolCall
 from models.workspace.halt import is_halted
 
 _COPIED = (
-    *("workspace_id", "session_id", "turn_id", "position", "provider_id"),
+    *("workspace_id", "session_id", "thread_id", "turn_id", "position", "provider_id"),
     *("name", "kind", "idempotent", "rule", "answer_seconds"),
 )
 

@@ -71,6 +71,7 @@ class Proposal:
             id=self.id,
             workspace_id=session.workspace_id,
             session_id=session.id,
+            thread_id=turn.thread_id,
             turn_id=turn.id,
             position=position,
             provider_id=self.provider_id,
@@ -96,7 +97,7 @@ class Proposal:
             asking=self.asking.as_json if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":
-            hint_queued(locked.db, call.hint(session.agent_id))
+            hint_queued(locked.db, call.hint(locked.thread.agent_id))
         elif status == "with_client":
             call.begin_with_client(locked)
         return call

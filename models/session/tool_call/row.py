@@ -50,10 +50,11 @@ class ToolCall(ToolCallColumns, Leased, Base):
 
     @classmethod
     def of_turn(cls, locked: Locked) -> list["ToolCall"]:
-        """Return the calls of the session's current turn, in order. Reads them once in a transaction."""
-        if locked.calls is None:
-            locked.calls = locked.db.find(cls, _OF_TURN, session=locked.session.id, turn=locked.session.turn_id)
-        return locked.calls
+        """Return the calls of the thread's current turn, in order. Reads them once in a transaction."""
+        thread, calls = locked.thread, locked.changes.calls
+        if thread.id not in calls:
+            calls[thread.id] = locked.db.find(cls, _OF_TURN, session=thread.session_id, turn=thread.turn_id)
+        return calls[thread.id]
 
     def put(self, locked: Locked) -> None:
         """Insert the call, as the last of its turn."""
@@ -94,7 +95,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
         if self.status == "running":
             self.end_attempt(locked, "lost")
         self.requeue(db, locked.now, hinted_at=locked.now, **changes)
-        hint_queued(db, self.hint(locked.session.agent_id))
+        hint_queued(db, self.hint(locked.thread.agent_id))
 
     def deliver(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send the call to the client, whose time begins now. The parameters are those of `release`."""

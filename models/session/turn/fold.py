@@ -19,6 +19,7 @@ class Fold(Base):
     __tablename__ = "fold"
 
     session_id: Mapped[str] = mapped_column(primary_key=True)
+    thread_id: Mapped[str] = mapped_column(primary_key=True)
     kind: Mapped[str] = mapped_column(primary_key=True)
     """`results`: the long results of these turns are cut. `turns`: the summary replaces these turns."""
     through: Mapped[int] = mapped_column(primary_key=True)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
 from models.database.tables import Base
+from models.session.thread.row import Thread
 
 
 class Reply(Base):
@@ -25,12 +26,13 @@ class Reply(Base):
     Replies of earlier releases hold Anthropic's blocks unchanged."""
 
     @staticmethod
-    def had_a_problem(db: Db, session_id: str, number: int) -> bool:
-        """True if the turn of this number replied with a call whose input could not be read."""
-        return bool(db.value(_HAD_A_PROBLEM, session=session_id, number=number))
+    def had_a_problem(db: Db, thread: Thread, number: int) -> bool:
+        """True if the thread's turn of this number replied with a call whose input could not be read."""
+        return bool(db.value(_HAD_A_PROBLEM, session=thread.session_id, thread=thread.id, number=number))
 
 
 _HAD_A_PROBLEM = """
-    SELECT EXISTS (SELECT FROM turn JOIN reply ON turn_id = id WHERE session_id = %(session)s AND number = %(number)s
+    SELECT EXISTS (SELECT FROM turn JOIN reply ON turn_id = id
+        WHERE session_id = %(session)s AND thread_id = %(thread)s AND number = %(number)s
         AND jsonb_path_exists(content, '$[*].problem'))
 """

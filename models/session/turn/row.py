@@ -92,8 +92,9 @@ class Turn(Leased, Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
     session_id: Mapped[str]
+    thread_id: Mapped[str]
     number: Mapped[int]
-    """From 1 within the session."""
+    """From 1 within the thread."""
     count: Mapped[int]
     """From 1 within the run: the turns since the user's message."""
     status: Mapped[str] = mapped_column(default="queued")
@@ -129,7 +130,7 @@ class Turn(Leased, Base):
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
-        sa.UniqueConstraint("session_id", "number"),
+        sa.UniqueConstraint("session_id", "thread_id", "number"),
         sa.Index("turn_queued", "workspace_id", "due_at", postgresql_where=sa.text(QUEUED)),
         # Without the lease: else each renewal would write all indexes of the row anew.
         sa.Index("turn_running", "workspace_id", postgresql_where=sa.text("status = 'running'")),
@@ -138,22 +139,24 @@ class Turn(Leased, Base):
     @classmethod
     def queue(cls, locked: Locked, count: int) -> "Turn":
         """Insert and return the session's next turn, queued. It becomes the session's current turn."""
-        session = locked.session
-        session.turn_number += 1
-        session.turn_count = count
+        thread = locked.thread
+        thread.turn_number += 1
+        thread.turn_count = count
         turn = cls(
             id=ids.new("turn"),
-            workspace_id=session.workspace_id,
-            session_id=session.id,
-            number=session.turn_number,
+            workspace_id=thread.workspace_id,
+            session_id=thread.session_id,
+            thread_id=thread.id,
+            number=thread.turn_number,
             count=count,
             due_at=locked.now,
             hinted_at=locked.now,
             created_at=locked.now,
         )
-        session.turn_id, locked.calls = turn.id, []
+        thread.turn_id, thread.updated_at = turn.id, locked.now
+        locked.changes.calls[thread.id] = []
         locked.db.insert(turn)
-        hint_queued(locked.db, turn.hint(session.agent_id))
+        hint_queued(locked.db, turn.hint(thread.agent_id))
         return turn
 
     def hint(self, agent_id: str) -> Hint:
@@ -177,15 +180,15 @@ class Turn(Leased, Base):
     def read_queue(locked: Locked, turn_id: str | None) -> None:
         """Have this turn read the queued messages; None: no turn reads them."""
         Turn.mark_queue(locked, turn_id)
-        locked.session.unread = 0
+        locked.thread.unread = 0
 
     @staticmethod
     def mark_queue(locked: Locked, turn_id: str | None) -> None:
-        """Mark the queued messages as read by this turn, and leave `session.unread` to the caller."""
-        session = locked.session
-        if session.unread:
+        """Mark the queued messages as read by this turn, and leave `thread.unread` to the caller."""
+        thread = locked.thread
+        if thread.unread:
             locked.write()  # the update that follows must find messages of this very transaction
-            Event.process_queue(locked.db, session.id, session.unread, locked.now, turn_id)
+            Event.process_queue(locked.db, thread, locked.now, turn_id)
 
     def end_span(self, locked: Locked, usage: Usage, *, is_error: bool) -> None:
         """Emit the event that closes the attempt's model request."""
@@ -246,7 +249,7 @@ class Turn(Leased, Base):
 
     def _requeue(self, locked: Locked, **changes: int) -> None:
         self._leave(locked, "queued", due_at=locked.now, hinted_at=locked.now, **changes)
-        hint_queued(locked.db, self.hint(locked.session.agent_id))
+        hint_queued(locked.db, self.hint(locked.thread.agent_id))
 
     def fail(self, locked: Locked, stop_reason: str | None = None) -> None:
         """End the turn without a reply."""
@@ -264,5 +267,5 @@ class Turn(Leased, Base):
     def _leave(self, locked: Locked, status: str, **changes: Any) -> None:
         """Move to a status without a lease. If an attempt was under way, spend limits no longer reserve its cost."""
         if self.status == "running" and self.quote:
-            spend_sums.release(locked.db, locked.session.agent_id, self.quote, locked.now)
+            spend_sums.release(locked.db, locked.thread.agent_id, self.quote, locked.now)
         self.end_lease(locked.db, status, **changes)

@@ -82,15 +82,18 @@ class TurnUsage(Base):
 
     @classmethod
     def _insert(cls, locked: Locked, turn: Turn, request: int, charge: Charge) -> None:
-        session = locked.session
-        row = cls(turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=session.workspace_id, session_id=session.id)
-        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, locked.now
+        thread = locked.thread
+        row = cls(
+            turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=turn.workspace_id, session_id=turn.session_id
+        )
+        row.thread_id, row.agent_id, row.person_id, row.at = thread.id, thread.agent_id, locked.session.spender, locked.now
         row.take(charge)
         locked.db.insert(row)
         row.count(locked, charge)
 
     def count(self, locked: Locked, charge: Charge, times: int = 1) -> None:
-        """Add a charge to the sums of the session, the day and the spend limits, or remove it if `times` is -1."""
+        """Add a charge to the sums of the thread, the session, the day and the spend limits, or remove it if `times` is -1."""
+        locked.thread.count(charge, times)
         locked.session.count(charge, times)
         spend_sums.spend(locked.db, self.agent_id, self.person_id, self.at, times * (charge.cost or Decimal(0)))
         self._count_in_day(locked.db, charge, times)

@@ -1,0 +1,59 @@
+"""Threads: conversations of one agent within a session. Each has its own turns, calls, messages and history.
+
+The first thread of a session is the session's own, and is made with it. All threads of a session share its lock.
+"""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.query import Query, select
+from models.database.tables import Base
+from models.session.thread.progress import Progress
+
+
+class Thread(Progress, Base):
+    """A conversation within a session. The states are in `models.pure.states.THREAD`. It changes only under the session's lock."""
+
+    __tablename__ = "thread"
+
+    session_id: Mapped[str] = mapped_column(primary_key=True)
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    parent_id: Mapped[str | None]
+    """The thread that began this one. None: the session's own thread."""
+    agent_id: Mapped[str]
+    agent_version: Mapped[int]
+    name: Mapped[str]
+    """The agent's name."""
+    turn_id: Mapped[str | None]
+    """The turn that is queued, running, or whose calls are being settled."""
+    turn_number: Mapped[int] = mapped_column(default=0)
+    """The number of that turn, from 1 within the thread."""
+    turn_count: Mapped[int] = mapped_column(default=0)
+    """Turns since the last user message; `max_turns` limits it."""
+    unread: Mapped[int] = mapped_column(default=0)
+    """Number of messages that no turn has read yet."""
+    context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Tokens of the last request and its reply, with which the next request begins."""
+    context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """End of that request."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """When the thread's status or turn last changed."""
+    archived_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    @classmethod
+    def of_session(cls, session_id: str) -> "Query[Thread]":
+        """Return the query of a session's threads, its own first."""
+        return select(cls, "WHERE session_id = %(id)s ORDER BY parent_id IS NOT NULL, created_at, id", id=session_id)
+
+
+def own_id(session_id: str) -> str:
+    """Return the id of a session's own thread: the session's id with another prefix."""
+    return "sthr_" + session_id.partition("_")[2]
+
+
+PRESENT_TURNS = "ANY (ARRAY(SELECT turn_id FROM thread WHERE session_id = ANY(%(sessions)s)))"
+"""The condition on the id of a turn that is the present one of a thread of these sessions."""
