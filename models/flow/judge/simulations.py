@@ -84,9 +84,9 @@ class Outcome:
 
     sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
     looked_at: int = 0
-    with_another_effect: int = 0
+    changed: int = 0
     """Calls that had another effect at the time."""
-    masked_inputs: int = 0
+    masked: int = 0
     """Calls whose inputs were judged with secrets masked."""
     complete: bool = False
 
@@ -95,7 +95,7 @@ class Outcome:
         side = self.sides[verdict.effect]
         has_another_effect = verdict.effect != call.permission
         self.looked_at += 1
-        self.with_another_effect += has_another_effect
+        self.changed += has_another_effect
         side.calls += 1
         side.then[then] += 1
         examples = side.with_another_effect if has_another_effect else side.same
@@ -126,7 +126,7 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
             rules = [grant.rule for grant in call_grants if grant.is_offered(offer)]
             call_input, masked_input = call.input, call.shown_input
             if call.shown_input is not None and not trial.reveal:
-                call_input, masked_input, outcome.masked_inputs = call.shown_input, None, outcome.masked_inputs + 1
+                call_input, masked_input, outcome.masked = call.shown_input, None, outcome.masked + 1
                 # The grants covered the real input, so the masked input need not match their hash or pattern.
                 rules = [replace(grant, match=Match(call.name)) for grant in rules]
             outcome.add(call, policies.judge(call.name, call_input, Granted(tuple(rules), masked_input)), then[call.id])
