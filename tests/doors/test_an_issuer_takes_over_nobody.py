@@ -141,7 +141,7 @@ def test_a_person_who_came_by_somebody_s_link_is_confirmed_before_they_connect_a
         assert "Connect contractors" not in browser.get("/inbox/account").text
         refused = connect(browser, enter(browser, issuer="contractors"))
         assert refused.status_code == 403
-        assert "have yourself confirmed first" in refused.text
+        assert "ask to be confirmed first" in refused.text
 
 
 def test_a_sign_in_gives_no_more_than_its_issuer_gives(house: str, anna: Somebody) -> None:

@@ -57,7 +57,7 @@ class Talk:
             with transaction(self.stage.workspace_id) as db:
                 return db.value("SELECT session_id FROM turn WHERE status = 'queued' ORDER BY created_at DESC LIMIT 1") or ""
 
-        self.session_id = wait_for("a queued turn", newest)
+        self.session_id = wait_for("a queued turn", newest, 60)  # a client in Node takes long to start on a busy machine
         return self.session_id
 
     def reply(self, *blocks: dict[str, Any], **more: Any) -> list[ToolCall]:

@@ -92,7 +92,10 @@ def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_
 @threads.post("/<thread_id>/archive")
 @writes(Nothing, "sessions", once=True, response=Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Thread:
-    """Archive a thread. The session's own thread is archived with its session."""
+    """Archive a thread.
+
+    The session's own thread is archived with its session.
+    """
     locked = lock(db, session_id, principal)
     of_thread = next((each for each in locked.each if each.thread.id == thread_id), None)
     if of_thread is None:
