@@ -116,18 +116,18 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     """Return the values of `matter.html`: the question and its evidence. `seen`: as `waiting_list.seen` returns it."""
     call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
-    shown = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
+    response = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
     agent, offer = agent_name(db, session), offer_now(db, session, approval)
     return {
         "approval": approval,
         "offer": offer,
         "covers": policy.covers(rule_for(approval, offer.widest)) if approval.traits.asks_to_run else "",
-        "shown": shown,
+        "shown": response,
         "headline": sentences.headline(approval, agent),
         "agent": agent,
         "session": session,
         "started_by": Names.of(db, [started.principal])[started.principal] if started else "",
-        "evidence": evidence(approval.tool, shown.input, seen, ours=call is not None and call.kind == "builtin"),
+        "evidence": evidence(approval.tool, response.input, seen, ours=call is not None and call.kind == "builtin"),
         "claims": tree(approval.annotations) if approval.annotations else None,
         "afterwards": sentences.afterwards(approval),
         "revealed": revealed,
@@ -194,5 +194,5 @@ def edited_fields(approval: Approval) -> list[fields.Field]:
 def shown_input(approval: Approval) -> dict[str, Any]:
     """Return the input with its secrets masked."""
     masked = approval.masked
-    shown: dict[str, Any] = masked.arguments if masked.paths else json.loads(approval.input)
-    return shown
+    visible_input: dict[str, Any] = masked.arguments if masked.paths else json.loads(approval.input)
+    return visible_input

@@ -156,5 +156,5 @@ def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Calla
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     positions = (None if first is None else first + number for number in range(len(rows)))
     beside = [responses.Beside(grants.get(row.id), votes[row.id], at) for row, at in zip(rows, positions, strict=True)]
-    shown = [responses.Approval.read(db, row, more) for row, more in zip(rows, beside, strict=True)]
-    return lambda: [approval() for approval in shown]
+    deferred_responses = [responses.Approval.read(db, row, more) for row, more in zip(rows, beside, strict=True)]
+    return lambda: [response() for response in deferred_responses]

@@ -65,8 +65,8 @@ def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
     message = StoredMessage(type="user.message", content=event["content"])
     if person:
         message["on_behalf_of"] = person
-    stored = locked.emit(message, queued=True)
-    locked.note("message.received", stored.id, **{"on_behalf_of": person} if person else {})
+    row = locked.emit(message, queued=True)
+    locked.note("message.received", row.id, **{"on_behalf_of": person} if person else {})
     if session.status == "idle":
         session.stream_positions = {}  # of the previous run
     if thread.status == "idle":
@@ -75,7 +75,7 @@ def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
         Work.want(locked)
     else:
         answer(locked)
-    return stored
+    return row
 
 
 def _check_readable(locked: Locked, content: list[dict[str, Any]]) -> None:
@@ -98,10 +98,10 @@ def _take_interrupt(locked: Locked, event: dict[str, Any]) -> Event:
         raise Invalid(
             "session_thread_id", f"session {session.id} has no thread {thread_id!r}; name one of {threads}, or leave it out."
         )
-    stored = targets[0].emit(StoredInterrupt(type="user.interrupt"))
+    row = targets[0].emit(StoredInterrupt(type="user.interrupt"))
     locked.note("session.interrupted", session.id)
     stop_all(targets)
-    return stored
+    return row
 
 
 def _take_confirmation(locked: Locked, event: dict[str, Any]) -> Event:
@@ -155,16 +155,16 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     locked = locked.at(call)
     if call.status == "with_client":
-        shown = echoes_of(locked.db, call).value(content)
-        stored = locked.emit(result(call, shown, is_error=is_error))
+        masked_content = echoes_of(locked.db, call).value(content)
+        row = locked.emit(result(call, masked_content, is_error=is_error))
         locked.note("tool_call.answered", call.id, is_error=is_error)
         call.settle(locked, "done", Result(content, is_error=is_error, from_client=True))
         carry_on(locked)
-        return stored
+        return row
     if call.status == "done" and CallResult.of(locked.db, call.id).content == content and call.is_error == is_error:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
-        [stored] = locked.db.find(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
-        return stored
+        [row] = locked.db.find(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
+        return row
     reason = "it awaits approval" if call.status == "asked" else f"it is {call.status} already"
     raise Invalid(field, f"{call.id} takes no result now: {reason}.")
 
@@ -196,5 +196,5 @@ def _stored(locked: Locked, approval: Approval, event_id: str) -> Event:
     fresh = [event for event in locked.events if event.id == event_id]
     if fresh:
         return fresh[0]
-    stored = locked.db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=locked.session.id, id=event_id)
-    return stored or confirmation.unsent(approval)
+    row = locked.db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=locked.session.id, id=event_id)
+    return row or confirmation.unsent(approval)
