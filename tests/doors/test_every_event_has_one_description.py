@@ -13,11 +13,11 @@ from api.v1.events.responses import EventPage
 from models.database.transactions import transaction
 from models.session.approval import confirmation, grant
 from models.session.approval import events as of_approval
-from models.session.event import of_session
+from models.session.event import of_session, of_thread
 from models.session.tool_call import events as of_call
 from models.session.turn import events as of_turn
 
-MODULES = (of_session, of_turn, of_call, of_approval, confirmation, grant)
+MODULES = (of_session, of_thread, of_turn, of_call, of_approval, confirmation, grant)
 STREAMED_ALONE = {"session.deleted"}
 
 

@@ -11,7 +11,7 @@ from api.v1.blocks import MessageBlock, Result
 from api.v1.spending.amounts import ActiveUsage, Budget
 from models.session.approval import confirmation, grant
 from models.session.approval import events as of_approval
-from models.session.event import of_session
+from models.session.event import of_session, of_thread
 from models.session.event.fields import ShownFields, Text
 from models.session.tool_call import events as of_call
 from models.session.turn import events as of_turn
@@ -61,6 +61,13 @@ _STORED = (
     _as_shown(of_session.StatusRescheduled),
     _as_shown(of_session.StatusIdle),
     _as_shown(of_session.StatusTerminated),
+    _as_shown(of_thread.ThreadCreated),
+    _as_shown(of_thread.ThreadRunning),
+    _as_shown(of_thread.ThreadRescheduled),
+    _as_shown(of_thread.ThreadIdle),
+    _as_shown(of_thread.ThreadTerminated),
+    _as_shown(of_thread.MessageSent),
+    _as_shown(of_thread.MessageReceived),
     _as_shown(of_session.SessionUpdated, budget=Budget | None, agent=SessionAgent),
     _as_shown(of_session.SessionUsage, usage=ActiveUsage, budget=Budget | None),
     _as_shown(of_turn.RequestStart),
