@@ -146,7 +146,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outco
 def _ask(attempt: _Attempt, request: ModelRequest) -> ServedReply:
     """Return the reply of the agent's model, or of an alternative. The session's readers get the text while the model writes."""
     turn, offer = attempt.turn, attempt.offer
-    pusher = _Pusher(turn.session_id, attempt.message_id, attempt.lease)
+    pusher = _Pusher(turn, attempt.message_id, attempt.lease)
     try:
         order = choosing.candidates(offer.agent["model"], offer.policies.get("model"), turn.kept)
         served_reply = choosing.ask(order, request, offer.keys, pusher.check if request.folds else pusher.on_text)
@@ -266,10 +266,10 @@ def _correct(turn: Turn, charges: list[Charge]) -> None:
 
 
 class _Pusher:
-    """Sends text to the session's readers while the model writes: a note every `delta_seconds`, not per token."""
+    """Sends text to the thread's readers while the model writes: a note every `delta_seconds`, not per token."""
 
-    def __init__(self, session_id: str, message_id: str, lease: Lease) -> None:
-        self.session_id, self.message_id, self.lease = session_id, message_id, lease
+    def __init__(self, turn: Turn, message_id: str, lease: Lease) -> None:
+        self.turn, self.message_id, self.lease = turn, message_id, lease
         start = EventStart(type="event_start", event={"id": message_id, "type": "agent.message"})
         self.frames: list[EventStart | EventDelta] = [start]
         self.pieces: dict[int, list[str]] = {}
@@ -295,5 +295,5 @@ class _Pusher:
             event_id, offset = self.message_id, self.offset
             self.frames.append(EventDelta(type="event_delta", event_id=event_id, delta=delta, offset=offset))
             self.offset += len(text)
-        enqueue.publish([], {self.session_id: {"frames": self.frames}})
+        enqueue.publish([], {self.turn.session_id: {"frames": self.frames, "thread": self.turn.thread_id}})
         self.frames, self.pieces, self.last_push = [], {}, time.monotonic()

@@ -105,7 +105,8 @@ class Wait:
             return
         for event in page:
             self.reader.seq = event.seq
-            yield from self._take(event)
+            if event.is_in(self.reader.thread_id):
+                yield from self._take(event)
             if event.type in RESTS and event.seq > self.place.rests_after:
                 self.rest, self._over = event, True
                 return

@@ -21,6 +21,7 @@ from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
 from models.session.approval.row import Approval
 from models.session.row import Session
+from models.session.thread.row import own_id
 from models.settings import broker, settings
 from models.workspace import key_lookup
 from workers.enqueue import channel
@@ -162,16 +163,21 @@ class Hub:
                 reader.look = True  # for events that were published before the subscription
                 reader.ready.set()
                 reader.wake.set()
-        elif note["type"] == "message" and (frames := _frames(note["data"])) is not None:
+        elif note["type"] == "message" and (message := _message(note["data"])) is not None:
+            frames, thread_id = message
             for reader in self.of(session_id):
-                reader.receive(frames)
+                reader.receive(frames, thread_id or own_id(session_id))
 
 
-def _frames(data: Any) -> list[Frame] | None:
-    """Return the deltas in a note; an empty list if the note only announces events, None if the note is malformed."""
+def _message(data: Any) -> tuple[list[Frame], str] | None:
+    """Return a note's deltas and their thread. The deltas are empty if the note only announces events. None: it is malformed.
+
+    The thread is empty in a note of an earlier release, whose sessions have one thread.
+    """
     try:
-        frames: list[Frame] = json.loads(data).get("frames", [])
-        return frames if all(_is_delta(frame) for frame in frames) else None
+        note = json.loads(data)
+        frames: list[Frame] = note.get("frames", [])
+        return (frames, str(note.get("thread", ""))) if all(_is_delta(frame) for frame in frames) else None
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
 

@@ -17,6 +17,7 @@ from gevent import monkey
 from models.audit.principal import Principal
 from models.people.principal import PersonPrincipal
 from models.people.sign_in import Standing
+from models.session.thread.row import own_id
 
 Frame = dict[str, Any]
 """A delta in the API's form, with an `offset`: the number of the message's characters before the delta. Clients get no `offset`."""
@@ -38,6 +39,8 @@ class Reader:
     key_id: str
     """The id of the API key or the person that reads."""
     seq: int = 0
+    thread_id: str = ""
+    """The thread whose events and deltas are read. Empty for a page."""
     deltas: bool = False
     gone: bool = False
     """The session was deleted."""
@@ -64,9 +67,13 @@ class Reader:
     ready: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    def of(cls, principal: Principal, session_id: str, **position: Any) -> Self:
-        """Return the reader of this request. A person's stream ends with the person's sign-in, role or groups."""
-        reader = cls(session_id, principal.id, connection=request.environ.get("gunicorn.socket"), **position)
+    def of(cls, principal: Principal, session_id: str, thread_id: str | None = None, **position: Any) -> Self:
+        """Return the reader of this request: of a thread, or of the session's own thread, which is the session's stream.
+
+        A person's stream ends with the person's sign-in, role or groups.
+        """
+        connection = request.environ.get("gunicorn.socket")
+        reader = cls(session_id, principal.id, thread_id=thread_id or own_id(session_id), connection=connection, **position)
         if isinstance(principal, PersonPrincipal):
             reader.sign_in_id, reader.workspace_id = principal.sign_in_id, principal.workspace_id
             reader.standing = (principal.role, principal.group_ids)
@@ -80,8 +87,10 @@ class Reader:
                 yield frame[start : start + PIECE]
                 self.writing = 0
 
-    def receive(self, frames: list[Frame]) -> None:
-        """Take a note: with deltas, or empty if there are new events."""
+    def receive(self, frames: list[Frame], thread_id: str) -> None:
+        """Take a note: with deltas of a thread, or empty if there are new events."""
+        if frames and thread_id != self.thread_id:
+            return
         if not frames or frames[0]["type"] == "event_start":
             self.look = True  # stored events come before the preview
         for frame in frames if self.deltas else ():

@@ -25,6 +25,7 @@ from models.session.event.fields import ShownFields
 from models.session.event.of_session import DeletedEvent
 from models.session.event.row import OF_ASSENT, Event
 from models.session.stream_position import streamed
+from models.session.thread.row import own_id
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -54,9 +55,7 @@ class Stream:
     whole: bool
     """True if the client may run client tools, so their inputs contain their secrets."""
     over: bool
-    """True if no event will follow the stored ones, since the session is terminated."""
-    thread_id: str | None = None
-    """The thread whose events the client sees. None: all."""
+    """True if no event will follow the stored ones, since the session or the thread is terminated."""
     _open: set[str] = field(default_factory=set)
     """Events whose preview has begun."""
     _closed: deque[str] = field(default_factory=lambda: deque(maxlen=64))
@@ -106,16 +105,17 @@ class Stream:
             return
         while events:
             event = events.popleft()
-            if event.type in RESTS and self.thread_id in {None, event.thread_id} and not self._recorded(event):
+            thread_id = self.reader.thread_id
+            is_shown = event.is_in(thread_id) and (self.approvals or not event.type.startswith(OF_ASSENT))
+            if is_shown and event.type in RESTS and not self._recorded(event):
                 return
             self.reader.seq = event.seq
-            of_thread = self.thread_id in {None, event.thread_id}
-            if of_thread and (self.approvals or not event.type.startswith(OF_ASSENT)):
-                yield _frame(event.type, event.shown(whole=self.whole), event.seq)
+            if is_shown:
+                yield _frame(event.type, event.shown(whole=self.whole, thread_id=thread_id), event.seq)
             self._open.discard(event.id)
-            if event.type == "agent.message":
+            if is_shown and event.type == "agent.message":
                 self._closed.append(event.id)
-            if event.type == "session.status_terminated":
+            if is_shown and event.type == ended_by(thread_id, event.session_id):
                 self.over = True
                 return
         self.reader.look = self.reader.look or more
@@ -164,6 +164,11 @@ class Stream:
         except ERRORS:
             now = None
         return {**DeletedEvent(type="session.deleted"), **ShownFields(id=ids.new("sevt"), processed_at=now)}
+
+
+def ended_by(thread_id: str, session_id: str) -> str:
+    """Return the type of the last event of a thread's stream. The stream of a session's own thread is the session's."""
+    return "session.status_terminated" if thread_id == own_id(session_id) else "session.thread_status_terminated"
 
 
 _COLUMNS = tuple(table_of(Event).columns)

@@ -20,9 +20,10 @@ from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.webhook_events import caused_by
 from models.pure import states
+from models.session.event import of_thread
 from models.session.event.fields import EventBody
-from models.session.event.of_session import SessionUsage, StatusIdle, StatusRunning, StopReason
-from models.session.event.row import Event
+from models.session.event.of_session import Json, SessionUsage, StatusIdle, StatusRunning, StopReason
+from models.session.event.row import Event, crosses
 from models.session.row import Session
 from models.session.thread.progress import Joint
 from models.session.thread.row import Thread
@@ -148,12 +149,14 @@ class Locked:
         session, body = self.session, dict[str, Any](event)
         kind = body.pop("type")
         session.last_seq += 1
+        others = self.thread is not self.threads[0]
         row = Event(
             session_id=session.id,
             seq=session.last_seq,
             id=id or ids.new("sevt"),
             workspace_id=session.workspace_id,
             thread_id=self.thread.id,
+            cross_posted=others and crosses(kind, body, self_hosted=session.self_hosted),
             type=kind,
             body=body,
             created_at=self.now,
@@ -177,12 +180,45 @@ class Locked:
         self.changes.acts.append(act)
         self.changes.texts += texts
 
-    def become(self, status: str, stop_reason: StopReason | None = None) -> bool:
+    def begin_thread(self, thread: Thread) -> "Locked":
+        """Insert a thread that the thread at hand begins. Returns this lock with the new thread at hand.
+
+        The session's own thread says its status first: the SDK's runner takes the first thread of a log for it.
+        """
+        if not self.has_threads:
+            self.on(self.threads[0]).say_status()
+        self.db.insert(thread)
+        self.threads.append(thread)
+        created = of_thread.ThreadCreated(type="session.thread_created", session_thread_id=thread.id, agent_name=thread.name)
+        self.emit(created)
+        return self.on(thread)
+
+    @property
+    def has_threads(self) -> bool:
+        """True if the session's threads say their status. The one thread of a session does not, as the session says the same."""
+        return len(self.threads) > 1
+
+    def say_status(self, stop_details: Json | None = None) -> None:
+        """Emit the event of the thread's status, if the SDK has one. `stop_details`: why the model refused."""
+        event = of_thread.status_of(self.thread, stop_details)
+        if event is not None:
+            self.emit(event)
+
+    def cross_post(self, event_id: str) -> None:
+        """Have the session's list show an event of another thread, though it did not when it was emitted.
+
+        No-op for an event of this transaction. Streams that have passed the event do not show it.
+        """
+        if all(event.id != event_id for event in self.events):
+            self.db.write(_CROSS_POST, session=self.session.id, id=event_id)
+
+    def become(self, status: str, stop_reason: StopReason | None = None, stop_details: Json | None = None) -> bool:
         """Change the thread's status, and its stop reason if one is given. The session's progress follows from all threads.
 
-        Returns True if the session's status or stop reason changed. Raises ValueError if `states` lists no such transition.
+        `stop_details`: why the model refused, for the event of the thread. Returns True if the session's status or stop reason
+        changed. Raises ValueError if `states` lists no such transition.
         """
-        thread = self.thread
+        thread, before = self.thread, (self.thread.status, self.thread.stop_reason)
         if status != thread.status:
             states.check("thread", thread.status, status)
             thread.enter(status, self.now)
@@ -191,6 +227,8 @@ class Locked:
                 thread.waits_for = "none"
         if stop_reason is not None and stop_reason != thread.stop_reason:
             thread.stop_reason = stop_reason
+        if self.has_threads and before != (thread.status, thread.stop_reason):
+            self.say_status(stop_details)
         return self._follow()
 
     def _follow(self) -> bool:
@@ -219,6 +257,13 @@ class Locked:
         """Emit `session.usage`, with the usage so far and the budget."""
         usage, budget = self.session.spending(self.now), self.session.budget
         self.tell(SessionUsage(type="session.usage", usage=usage, budget=budget))
+
+
+_CROSS_POST = """
+    UPDATE event SET cross_posted = true WHERE session_id = %(session)s AND NOT cross_posted AND seq = (
+        SELECT seq FROM event WHERE session_id = %(session)s AND id = %(id)s ORDER BY seq DESC LIMIT 1
+    )
+"""
 
 
 def try_lock(db: Db, session_id: str, actor: Principal) -> Locked | None:

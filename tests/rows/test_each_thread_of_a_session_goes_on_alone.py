@@ -41,9 +41,7 @@ def two(stage: Stage) -> Two:
             created_at=locked.now,
             updated_at=locked.now,
         )
-        locked.db.insert(child)
-        locked.threads.append(child)
-        return tell(locked.on(child))
+        return tell(locked.begin_thread(child))
 
     return session_id, stage.locked(session_id, begin)
 

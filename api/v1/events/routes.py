@@ -9,7 +9,7 @@ from api.door.paging import Order, Selection, page
 from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
 from api.streams.hub import hub
 from api.streams.reader import Reader
-from api.streams.stream import HEADERS, Stream
+from api.streams.stream import HEADERS, Stream, ended_by
 from api.v1.approvals import visible
 from api.v1.events import responses, revealing
 from api.v1.events.requests import EventList, EventsSend, EventStream, plain
@@ -20,8 +20,9 @@ from models.errors import Invalid
 from models.flow.begin.messages import receive
 from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
-from models.session.event.row import OF_ASSENT, Event
+from models.session.event.row import OF_ASSENT, Event, in_stream_of
 from models.session.row import Session
+from models.session.thread.row import Thread, own_id
 
 events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
 
@@ -61,9 +62,10 @@ def listed(
 ) -> Callable[[], responses.EventPage]:
     """Return a function that returns a page of the events that `query` selects, and reads nothing.
 
-    `thread_id`: only events of this thread.
+    `thread_id`: the thread whose stream is listed. None: the session's own, whose stream is the session's.
     """
-    selection = Selection(Event).equal(session_id=session_id, thread_id=thread_id)
+    thread_id = thread_id or own_id(session_id)
+    selection = Selection(Event).equal(session_id=session_id).where(in_stream_of(thread_id, session_id), thread=thread_id)
     if "approvals" not in query.include:
         selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OF_ASSENT))
     if query.types:
@@ -75,7 +77,7 @@ def listed(
     whole = runs_tools(principal)
 
     def shown() -> responses.EventPage:
-        data = [row.shown(whole=whole) | secrets.get(row.id, {}) for row in rows]
+        data = [row.shown(whole=whole, thread_id=thread_id) | secrets.get(row.id, {}) for row in rows]
         return responses.EventPage.from_row(None, data=data, next_page=after)
 
     return shown
@@ -104,7 +106,7 @@ def stream(session_id: str) -> Response:
 def opened(principal: Principal, session_id: str, thread_id: str | None = None) -> Response:
     """Return a stream of the session's events, or of one thread's, according to the request's query and headers."""
     query = parsing.query(EventStream)
-    reader = Reader.of(principal, session_id, deltas=bool(query.event_deltas))
+    reader = Reader.of(principal, session_id, thread_id, deltas=bool(query.event_deltas))
     hub().register(reader)
     try:
         over = _take_position(principal, reader)
@@ -113,7 +115,7 @@ def opened(principal: Principal, session_id: str, thread_id: str | None = None) 
         raise
     previews = frozenset(query.event_deltas)
     approvals = "approvals" in query.include
-    frames = Stream(reader, principal.workspace_id, approvals, previews, runs_tools(principal), over, thread_id)
+    frames = Stream(reader, principal.workspace_id, approvals, previews, runs_tools(principal), over)
     response = Response(iter(frames), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response
@@ -123,17 +125,20 @@ def _take_position(principal: Principal, reader: Reader) -> bool:
     """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
     with transaction(principal.workspace_id) as db:
         session = visible.find_session(db, principal, reader.session_id)
-        reader.seq = _position(db, session, principal)
+        thread = db.get(Thread, session.id, reader.thread_id)
+        is_over = thread is not None and thread.status == "terminated"
+        reader.seq = _position(db, session, principal, reader.thread_id if is_over else None)
         if reader.seq < session.last_seq:
             reader.look = True
-        return session.status == "terminated"
+        return is_over
 
 
-def _position(db: Db, session: Session, principal: Principal) -> int:
+def _position(db: Db, session: Session, principal: Principal, ended_thread_id: str | None) -> int:
     """Return the number of the event after which the stream begins.
 
     The client names the event by `Last-Event-ID`. Without that header, the stream of a principal who sent events and has not yet
-    been streamed the end of their run begins after those events. Any other stream begins after the newest event.
+    been streamed the end of their run begins after those events. Any other stream begins after the newest event; that of a thread
+    that has ended, before its last event.
     """
     last_event_id = request.headers.get("last-event-id", "")
     if last_event_id:
@@ -142,7 +147,10 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
         return min(int(last_event_id), session.last_seq)
     if principal.id in session.stream_positions:
         return session.stream_positions[principal.id]
-    if session.status == "terminated":
-        ended = "SELECT max(seq) FROM event WHERE session_id = %(session)s AND type = 'session.status_terminated'"
-        return (db.value(ended, session=session.id) or 1) - 1
+    if ended_thread_id:
+        last = ended_by(ended_thread_id, session.id)
+        return (db.value(_LAST, session=session.id, thread=ended_thread_id, type=last) or session.last_seq + 1) - 1
     return session.last_seq
+
+
+_LAST = "SELECT max(seq) FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = %(type)s"

@@ -98,7 +98,10 @@ def _take_interrupt(locked: Locked, event: dict[str, Any]) -> Event:
         raise Invalid(
             "session_thread_id", f"session {session.id} has no thread {thread_id!r}; name one of {threads}, or leave it out."
         )
-    row = targets[0].emit(StoredInterrupt(type="user.interrupt"))
+    interrupt = StoredInterrupt(type="user.interrupt")
+    if thread_id:
+        interrupt["session_thread_id"] = thread_id
+    row = targets[0].emit(interrupt)
     locked.note("session.interrupted", session.id)
     stop_all(targets)
     return row

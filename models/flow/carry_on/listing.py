@@ -45,7 +45,10 @@ class Listed:
         return cls(at, ours["approval_ids"], ours["shown_inputs"])
 
 
-QUIET = ("session.status_idle", "session.updated", "session.usage", "approval.reminded")
+QUIET = (
+    *("session.status_idle", "session.updated", "session.usage", "approval.reminded"),
+    *("session.thread_status_idle", "session.thread_status_terminated"),
+)
 """Types of events that say nothing new about what waits."""
 _NEWEST = """
     SELECT body -> %(ours)s, created_at
@@ -96,8 +99,8 @@ def without_listings(message_text: str) -> str:
 
 
 def say(locked: Locked, words: str, about: OfApprovals) -> None:
-    """Emit a message of the conversation that the model did not write and never gets."""
-    locked.emit(AgentMessage(type="agent.message", content=[{"type": "text", "text": words}], assent=about))
+    """Emit a message of the session's own conversation that the model did not write and never gets."""
+    locked.tell(AgentMessage(type="agent.message", content=[{"type": "text", "text": words}], assent=about))
 
 
 def by_words(approval: Approval) -> bool:

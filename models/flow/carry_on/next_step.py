@@ -92,7 +92,7 @@ def rest(locked: Locked, stop_reason: StopReason, stop_details: dict[str, Any] |
         Turn.queue(locked, 1)
         Work.want(locked)
         return
-    is_news = locked.become("idle", stop_reason)
+    is_news = locked.become("idle", stop_reason, stop_details)
     if locked.session.status == "idle":
         retire_work(locked)
     if is_news:

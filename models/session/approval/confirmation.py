@@ -10,6 +10,7 @@ from models.session.approval.decision import Decision
 from models.session.event.fields import ApprovalId, EventId, GrantId, Sha256, one_of
 from models.session.event.row import Event
 from models.session.locked import Locked
+from models.session.thread.row import own_id
 from models.session.tool_call.events import OF_CLIENT
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import is_halted
@@ -78,6 +79,7 @@ def unsent(approval: ApprovalColumns) -> Event:
         id=approval.event_id,
         workspace_id=approval.workspace_id,
         thread_id=approval.thread_id,
+        cross_posted=approval.thread_id != own_id(approval.session_id),
         type=body.pop("type"),
         body=body,
         created_at=approval.decided_at,

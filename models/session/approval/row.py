@@ -202,6 +202,8 @@ class Approval(ApprovalColumns, Base):
         db.insert(self)
         if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES:
             outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
+        if self.tool_call_id and locked.thread.parent_id and self.call(db).announced:
+            locked.cross_post(self.tool_call_id)
         locked.emit(approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
         locked.note("approval.requested", self.id, rule=Text(self.rule), **facts)

@@ -21,9 +21,10 @@ class StoredMessage(TypedDict):
 
 
 class StoredInterrupt(TypedDict):
-    """A request to end the run."""
+    """A request to end the run: of one thread if it names one, else of all."""
 
     type: Literal["user.interrupt"]
+    session_thread_id: NotRequired[str]
 
 
 class OfApprovals(TypedDict):

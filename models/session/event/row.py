@@ -11,7 +11,7 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.times import rfc3339
 from models.session.event.fields import ShownFields
-from models.session.thread.row import Thread
+from models.session.thread.row import Thread, own_id
 
 SHOWN: Final = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
@@ -30,6 +30,8 @@ class Event(Base):
     workspace_id: Mapped[str]
     thread_id: Mapped[str]
     """The thread to which the fact belongs. Facts of the whole session belong to its own thread."""
+    cross_posted: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True if a fact of another thread is also in the stream of the session's own thread, which is the session's stream."""
     type: Mapped[str]
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)
     """All fields of the wire's event but `id`, `type` and `processed_at`."""
@@ -47,12 +49,19 @@ class Event(Base):
         """The event's columns, for an insert."""
         return {key: getattr(self, key) for key in _COLUMNS}
 
-    def shown(self, *, whole: bool) -> dict[str, Any]:
+    def is_in(self, thread_id: str) -> bool:
+        """True if the event is in the stream of this thread. `in_stream_of` is the same in SQL."""
+        return self.thread_id == thread_id or (self.cross_posted and thread_id == own_id(self.session_id))
+
+    def shown(self, *, whole: bool, thread_id: str | None = None) -> dict[str, Any]:
         """Return the event for a list or a stream: its body, which is stored in the API's form, with its id, type and time.
 
-        `whole`: the client may run client tools, so their inputs contain their secrets.
+        `whole`: the client may run client tools, so their inputs contain their secrets. `thread_id`: the thread whose stream it is;
+        None: the session's own. A cross-posted event names its thread, as the SDK expects; in its own stream a call does not.
         """
         body = dict(self.body)
+        if self.cross_posted and (thread_id != self.thread_id or self.type.startswith("user.")):
+            body["session_thread_id"] = self.thread_id
         masked = body.pop(SHOWN, None)
         if masked is not None and not whole:
             body["input"] = masked
@@ -66,6 +75,23 @@ class Event(Base):
         db.write(_PROCESS, **values, now=now, turn=turn_id)
 
 
+def in_stream_of(thread_id: str, session_id: str) -> str:
+    """Return the condition that `Event.is_in` is true of this thread, whose id is the value `thread`."""
+    return "(thread_id = %(thread)s OR cross_posted)" if thread_id == own_id(session_id) else "thread_id = %(thread)s"
+
+
+def crosses(kind: str, body: dict[str, Any], *, self_hosted: bool) -> bool:
+    """True if an event of another thread is also in the session's stream, whose readers can so decide and run every call.
+
+    These are calls that people are asked about or that the client runs, what clients send, and all about approvals and statuses.
+    """
+    if kind.startswith(_CROSSING):
+        return True
+    permission = body.get("evaluated_permission")
+    return permission == "ask" or (kind == "agent.tool_use" and self_hosted and permission == "allow")
+
+
+_CROSSING = ("session.thread_", "user.interrupt", "user.tool_", "user.custom_", "agent.custom_tool_use", "approval.", "grant.")
 _COLUMNS = tuple(Event.__table__.columns.keys())
 _PROCESS = """
     UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text
