@@ -73,7 +73,7 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
             slot.close()
             try:
                 with transaction(workspace_id) as db:
-                    row = Delivery.get_held(db, delivery.id, delivery.fence, lock=True)
+                    row = delivery.as_held(db, lock=True)
                     row.finish(db, status=status, error=error, seconds=end_time - start_time)
                     end = _end(row, str(status or "no response"))
                     if request.is_probe and error is None:

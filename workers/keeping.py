@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from models.audit.principal import system
 from models.database.query import Query
@@ -18,6 +18,34 @@ from models.settings import settings
 from workers.leases import Lease
 
 log = logging.getLogger(__name__)
+
+
+Held = TypeVar("Held", Turn, ToolCall)
+
+
+def commit_held(
+    row: Held,
+    lease: Lease,
+    verb: Callable[[Locked, Held], None],
+    *rows: Query[Any],
+    late: Callable[[Locked], None] | None = None,
+) -> bool:
+    """Run `verb` as `commit_with_retry` does, with the row as the transaction has it, if this worker still holds the row.
+
+    `late` runs instead if another worker has the row, also after the lease was lost.
+    """
+
+    def change(locked: Locked) -> None:
+        try:
+            held_row = row.as_held(locked.db)
+        except Stale:
+            if late is None:
+                raise
+            late(locked)
+        else:
+            verb(locked, held_row)
+
+    return commit_with_retry(row, lease, change, *rows, after_lease=late is not None)
 
 
 def commit_with_retry(

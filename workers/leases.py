@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from models.database import renewals
+from models.database.leased import Leased
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
@@ -118,15 +119,15 @@ def worker() -> str:
 
 
 @contextmanager
-def hold(row_id: str, fence: int) -> Iterator[Lease]:
+def hold(row: Leased) -> Iterator[Lease]:
     """Keep the lease on a claimed row until the block ends."""
-    new = Lease(row_id, fence)
+    lease = Lease(row.id, row.fence)
     leases = _here().leases
-    leases[(row_id, fence)] = new
+    leases[(lease.id, lease.fence)] = lease
     try:
-        yield new
+        yield lease
     finally:
-        del leases[(row_id, fence)]
+        del leases[(lease.id, lease.fence)]
 
 
 @contextmanager
@@ -140,7 +141,7 @@ def reporting(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
         if text in ("", last_text):
             return
         try:
-            Attempt.say(call.workspace_id, call.id, call.attempt, text[-KEPT_CHARACTERS:])
+            Attempt.say(call, text[-KEPT_CHARACTERS:])
         except Exception as error:  # noqa: BLE001 - the leases are more important
             log.warning("call %s: its output so far was not stored (%s)", call.id, type(error).__name__)
             return

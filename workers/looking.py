@@ -27,7 +27,8 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> str:
         session, approval = db.get(Session, session_id), db.get(Approval, approval_id)
         if session is None or approval is None or approval.status != "pending" or approval.tool_call_id is None:
             return NOT_CLAIMED
-        call, call_input = approval.call(db), CallInput.of(db, approval.tool_call_id)
+        call = approval.call(db)
+        call_input = CallInput.of(db, call)
     if call.kind != "builtin" or call.name not in SHOWN_WITH_FILES:
         return NOT_CLAIMED
     if session.storage_id not in {None, workdir.storage_id(settings().workdir_root)}:

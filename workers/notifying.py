@@ -81,7 +81,7 @@ def attempt(notification_id: str, workspace_id: str) -> str:
 
 def send(message: recipients.Message) -> str:
     """Send a notification whose lease the caller has, and record the receipt or the error. Returns the attempt's end."""
-    notification_id, workspace_id = message.notification.id, message.notification.workspace_id
+    workspace_id = message.notification.workspace_id
     outcome = _call(message)
     try:
         with transaction(workspace_id) as db:
@@ -90,7 +90,7 @@ def send(message: recipients.Message) -> str:
             if not isinstance(outcome, Exception):
                 recipients.finish(db, message, outcome)
                 return SENT
-            row = Notification.get_held(db, notification_id, message.notification.fence, lock=True)
+            row = message.notification.as_held(db, lock=True)
             if isinstance(outcome, Gone):
                 row.refuse(db, str(outcome))
             else:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assent import ToolError
-from models.database.rows import Db, Stale
+from models.database.rows import Db
 from models.database.transactions import transact
 from models.flow.begin import sessions
 from models.flow.run.claims import ClaimedCall, Worker, queued_call
@@ -26,7 +26,7 @@ from models.settings import settings
 from models.workspace import toolset
 from workers import leases
 from workers.celery import app
-from workers.keeping import commit_with_retry
+from workers.keeping import commit_held
 from workers.leases import Lease
 from workers.outcome import BUSY, FAILURES, LONGEST, LOST, NOT_CLAIMED, Sweep, did, task
 from workers.tools import execution, sources
@@ -59,11 +59,11 @@ def _attempt(claimed_call: ClaimedCall) -> str:
     Returns the outcome.
     """
     call = claimed_call.call
-    with leases.hold(call.id, call.fence) as lease:
+    with leases.hold(call) as lease:
         try:
             ready = _prepare(claimed_call, _context(claimed_call, lease))
         except Exception:
-            _put_back(call, lease)
+            commit_held(call, lease, put_back_call)
             raise
         if isinstance(ready, Outcome):
             return _finish(call, lease, ready)
@@ -206,18 +206,16 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
     """Store the outcome of the tool. Returns the outcome of the task."""
     words = LOST
 
-    def verb(locked: Locked) -> None:
+    def finish(locked: Locked, row: ToolCall) -> None:
         nonlocal words
-        try:
-            row = ToolCall.get_held(locked.db, call.id, call.fence)
-        except Stale:
-            late_result(locked, call.id, call.attempt, outcome)
-            return
         finish_call(locked, row, outcome)
         words = f"{row.status}, with an error" if row.is_error else row.status
 
+    def report_late(locked: Locked) -> None:
+        late_result(locked, call, outcome)
+
     try:
-        commit_with_retry(call, lease, verb, CallInput.about(call.id), after_lease=True)
+        commit_held(call, lease, finish, CallInput.about(call.id), late=report_late)
     except Exception as error:
         # The effect has happened, so at least the call's end is stored.
         log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)
@@ -227,22 +225,14 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:
     return words
 
 
-def _put_back(call: ToolCall, lease: Lease) -> None:
-    def verb(locked: Locked) -> None:
-        put_back_call(locked, ToolCall.get_held(locked.db, call.id, call.fence))
-
-    commit_with_retry(call, lease, verb)
-
-
 def _lose(call: ToolCall, lease: Lease, why: str) -> str:
     """Record that nobody knows how the call ended. Returns the outcome of the task."""
     words = LOST
 
-    def verb(locked: Locked) -> None:
+    def lose(locked: Locked, row: ToolCall) -> None:
         nonlocal words
-        row = ToolCall.get_held(locked.db, call.id, call.fence)
         lose_call(locked, row, why)
         words = f"{row.status}: nobody knows how it ended"
 
-    commit_with_retry(call, lease, verb)
+    commit_held(call, lease, lose)
     return words

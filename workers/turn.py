@@ -26,7 +26,7 @@ from models.settings.providers import registry
 from workers import charging, enqueue, leases, server_tools
 from workers.agent_tools import AgentTools
 from workers.celery import app
-from workers.keeping import commit_with_retry
+from workers.keeping import commit_held, commit_with_retry
 from workers.leases import Lease
 from workers.offer import Offer
 from workers.outcome import (
@@ -101,7 +101,7 @@ def attempt(turn_id: str, session_id: str, workspace_id: str) -> Outcome:
     if not isinstance(claim, _Claimed):
         return claim
     turn, offer = claim.turn, claim.offer
-    with leases.hold(turn.id, turn.fence) as lease:
+    with leases.hold(turn) as lease:
         ours = _Attempt(turn, offer, lease)
         if offer.folding and turn.folds >= MOST_FOLDS:
             failure = TurnFailure("compaction_limit_reached_error", words.folded_too_often(turn.folds), retryable=False)
@@ -175,9 +175,9 @@ def _checkpoint(attempt: _Attempt, tools: AgentTools, served_reply: ServedReply,
     turn, reply = attempt.turn, served_reply.reply
     outcome: Outcome = LOST
 
-    def verb(locked: Locked) -> None:
+    def verb(locked: Locked, row: Turn) -> None:
         nonlocal outcome
-        step = checkpoint(locked, Turn.get_held(locked.db, turn.id, turn.fence), to_store)
+        step = checkpoint(locked, row, to_store)
         calls = counts_in_words((call.status, "" if call.status == "refused" else call.name) for call in step.calls)
         outcome = failed(step.error) if step.error else calls or f"replied: {plain(reply.stop_reason)}"
 
@@ -191,7 +191,7 @@ def _checkpoint(attempt: _Attempt, tools: AgentTools, served_reply: ServedReply,
             message_id=attempt.message_id,
             served=served_reply.served,
         )
-        if commit_with_retry(turn, attempt.lease, verb):
+        if commit_held(turn, attempt.lease, verb):
             return outcome
         _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
@@ -204,11 +204,10 @@ def _checkpoint(attempt: _Attempt, tools: AgentTools, served_reply: ServedReply,
 def _fold(attempt: _Attempt, folding: Folding, served_reply: ServedReply, charges: list[Charge]) -> Outcome:
     turn, content = attempt.turn, storable(served_reply.reply.content[0])
 
-    def fold(locked: Locked) -> None:
-        row = Turn.get_held(locked.db, turn.id, turn.fence)
+    def fold(locked: Locked, row: Turn) -> None:
         folds.fold(locked, row, folding, Summary(content, charges, served_reply.served))
 
-    if commit_with_retry(turn, attempt.lease, fold):
+    if commit_held(turn, attempt.lease, fold):
         return "folded older turns"
     _correct(turn, charges)
     return LOST
@@ -243,14 +242,13 @@ def _fail(attempt: _Attempt, failure: TurnFailure, code: str = "") -> Outcome | 
     outcome: Outcome | None = None
     failure = replace(failure, message=storable(failure.message))
 
-    def verb(locked: Locked) -> None:
+    def verb(locked: Locked, row: Turn) -> None:
         nonlocal outcome
-        row = Turn.get_held(locked.db, turn.id, turn.fence)
         fail_turn(locked, row, failure)
         name = code or failure.kind
         outcome = tries_again(name) if row.status == "queued" else failed(name)
 
-    return outcome if commit_with_retry(turn, attempt.lease, verb) else None
+    return outcome if commit_held(turn, attempt.lease, verb) else None
 
 
 def _correct(turn: Turn, charges: list[Charge]) -> None:

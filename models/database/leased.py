@@ -30,6 +30,7 @@ class Lapsing:
 class Leased(Lapsing):
     """A row that workers attempt one after the other. The table declares the columns."""
 
+    id: Mapped[str]
     fence: Mapped[int]
     attempt: Mapped[int]
     task: Mapped[str | None]
@@ -37,12 +38,11 @@ class Leased(Lapsing):
     due_at: Mapped[datetime]
     hinted_at: Mapped[datetime | None]
 
-    @classmethod
-    def get_held(cls, db: Db, row_id: str, fence: int, *, lock: bool = False) -> Self:
-        """Return the row that this fence still holds. Raises Stale if another worker claimed it, or its work has ended."""
-        row = db.get(cls, row_id, lock=lock)
-        if row is None or row.status != "running" or row.fence != fence:
-            raise Stale(f"{table_of(cls).name} {row_id} is no longer held by fence {fence}")
+    def as_held(self, db: Db, *, lock: bool = False) -> Self:
+        """Return a worker's row as this transaction has it. Raises Stale if another worker claimed it, or its work has ended."""
+        row = db.get(type(self), self.id, lock=lock)
+        if row is None or row.status != "running" or row.fence != self.fence:
+            raise Stale(f"{table_of(type(self)).name} {self.id} is no longer held by fence {self.fence}")
         return row
 
     def is_unheld(self, now: datetime) -> bool:

@@ -219,7 +219,7 @@ def _is_unlinked(db: Db, channel: Channel) -> bool:
 
 def finish(db: Db, message: Message, receipt: Receipt) -> None:
     """Record that a message was sent. Raises Stale."""
-    row = Notification.get_held(db, message.notification.id, message.notification.fence, lock=True)
+    row = message.notification.as_held(db, lock=True)
     row.succeed(db, message.notice.stage, message.seq, receipt)
     if row.status == "queued":
         outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))

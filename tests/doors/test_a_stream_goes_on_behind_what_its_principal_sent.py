@@ -111,7 +111,7 @@ def test_a_deadline_is_no_principal(caller: Caller, stage: Stage, session_id: st
     stage.expire(session_id)
     stage.reply(session_id, say("Late."))
     with transaction(stage.workspace_id) as db:
-        assert Approval.of_call(db, tool_call.id)[0].status == "expired"
+        assert Approval.of_call(db, tool_call)[0].status == "expired"
     assert set(stage.read(session_id).stream_positions) == {principal_id(caller)}
     assert texts(until_idle(caller, session_id)) == ["Late."]
 

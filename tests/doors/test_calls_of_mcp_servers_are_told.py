@@ -50,7 +50,7 @@ def finish(stage: Stage, held: ToolCall, *content: dict[str, Any], structured: d
     """Finish a running call with this result."""
 
     def verb(locked: Locked) -> None:
-        finish_call(locked, ToolCall.get_held(locked.db, held.id, held.fence), Outcome(list(content), False, structured))
+        finish_call(locked, held.as_held(locked.db), Outcome(list(content), False, structured))
 
     stage.locked(held.session_id, verb)
 
@@ -121,7 +121,7 @@ def test_a_server_that_cannot_be_reached_is_named(
 
 def test_an_attempt_of_unknown_outcome_is_shown(caller: Caller, stage: Stage, refund: ToolCall) -> None:
     held = running(caller, stage, refund)
-    stage.worked(held, lambda locked: lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence)))
+    stage.worked(held, lambda locked: lose_call(locked, held.as_held(locked.db)))
     approval = approval_of(caller, refund)
     assert approval["kind"] == "unknown_outcome"
     assert (approval["attempt"]["number"], approval["attempt"]["worker"], approval["attempt"]["output"]) == (1, "worker", "")

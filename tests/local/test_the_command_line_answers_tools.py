@@ -80,7 +80,7 @@ def test_an_unknown_outcome_is_shown_with_the_output_so_far(
     [tool_call] = stage.reply(session, call())
     held = stage.claim_call(tool_call)
     assert held
-    Attempt.say(stage.workspace_id, held.id, held.attempt, "line one\nline \x1b[2Jtwo")
+    Attempt.say(held, "line one\nline \x1b[2Jtwo")
     clock.advance(60)
     stage.rescue(held)
     shown = assent("approvals", typed="9\n")

@@ -190,7 +190,7 @@ class AnyVerbs(RuleBasedStateMachine):
         held = newest(self.calls, which)
 
         def verb(locked: Locked) -> None:
-            results.lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence))
+            results.lose_call(locked, held.as_held(locked.db))
 
         self.stale_unless(held, partial(self.locked, verb))
 

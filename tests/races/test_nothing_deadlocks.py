@@ -87,7 +87,7 @@ class Hand:
 
     @staticmethod
     def _lose(held: ToolCall, locked: Locked) -> None:
-        lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence))
+        lose_call(locked, held.as_held(locked.db))
 
     def decide(self, session_id: str) -> None:
         for approval in look(self.stage.workspace_id, session_id).pending:

@@ -42,7 +42,7 @@ def fold(stage: Stage, turn: Turn, folding: Folding, charge: Charge = QUOTE) -> 
     served = Served("anthropic", "stand-in")
 
     def verb(locked: Locked) -> None:
-        held = Turn.get_held(locked.db, turn.id, turn.fence)
+        held = turn.as_held(locked.db)
         store(locked, held, folding, Summary(SUMMARY, [charge], served))
 
     stage.worked(turn, verb)

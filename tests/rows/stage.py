@@ -280,7 +280,7 @@ class Stage:
                 proposals=self.tools(locked).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
-            checkpoint(locked, Turn.get_held(locked.db, held.id, held.fence), reply)
+            checkpoint(locked, held.as_held(locked.db), reply)
             return locked.db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
 
         return self.worked(held, verb)
@@ -344,7 +344,7 @@ class Stage:
 
         def verb(locked: Locked) -> None:
             outcome = Outcome(**{"content": [say(output)], "is_error": is_error} | more)
-            results.finish_call(locked, ToolCall.get_held(locked.db, held.id, held.fence), outcome)
+            results.finish_call(locked, held.as_held(locked.db), outcome)
 
         self.worked(held, verb)
 
@@ -352,7 +352,7 @@ class Stage:
         """Record that the model answered with an error."""
 
         def verb(locked: Locked) -> None:
-            held = Turn.get_held(locked.db, turn.id, turn.fence)
+            held = turn.as_held(locked.db)
             fail_turn(locked, held, TurnFailure("model_overloaded_error", "Overloaded", retryable, **more))
 
         self.worked(turn, verb)

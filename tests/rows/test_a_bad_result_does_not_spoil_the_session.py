@@ -5,7 +5,6 @@ from typing import Any
 from rows.stage import Stage, call
 
 from models.flow.run.results import lose_call
-from models.session.tool_call.row import ToolCall
 
 IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "bm8gaW1hZ2U="}}
 """A client's screenshot that is not an image: the API takes it, the model answers 400."""
@@ -59,7 +58,7 @@ def test_a_person_s_account_of_the_outcome_may_be_blank(stage: Stage) -> None:
     session_id = stage.session(bash="always_allow")
     tool_call = stage.propose(session_id)
     held = stage.begin_call(tool_call)
-    stage.worked(held, lambda locked: lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence)))
+    stage.worked(held, lambda locked: lose_call(locked, held.as_held(locked.db)))
 
     stage.decide(stage.approvals(session_id)[0], outcome="happened", content=({"type": "text", "text": " "},))
 

@@ -15,7 +15,7 @@ def test_a_full_process_leaves_the_turn_queued(stage: Stage, setting: Callable[[
     session = stage.session()
     stage.message(session)
     turn = stage.thread(session).turn_id or ""
-    with leases.hold("turn_other", 1):
+    with leases.hold(Turn(id="turn_other", fence=1)):
         assert not leases.ready(patience=0)
         assert task._claim(turn, session, stage.workspace_id) == BUSY
     assert stage.get(Turn, turn).status == "queued"

@@ -46,7 +46,7 @@ def test_neither_a_lost_call_nor_a_tool_s_question_waits_for_anybody(stage: Stag
     stage.message(session)
     lost, asking = stage.reply(session, call(), call("mcp__shop__refund", n=1))
     held = stage.begin_call(lost)
-    stage.worked(held, lambda locked: lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence)))
+    stage.worked(held, lambda locked: lose_call(locked, held.as_held(locked.db)))
     assert stage.get(ToolCall, lost.id).status == "done"
     assert "its outcome is unknown" in stage.result(lost)
     held = stage.begin_call(asking)

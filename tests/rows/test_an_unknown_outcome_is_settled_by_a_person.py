@@ -95,7 +95,7 @@ def test_the_approval_shows_the_attempt_s_worker_start_and_output(stage: Stage, 
     session = stage.session(bash="always_allow")
     tool_call = stage.propose(session)
     held = stage.begin_call(tool_call)
-    Attempt.say(stage.workspace_id, held.id, held.attempt, "half\x00way")
+    Attempt.say(held, "half\x00way")
     stage.lose(held, clock)
     attempt = stage.approvals(session)[-1].attempt_told
     assert attempt
@@ -111,7 +111,7 @@ def test_a_late_result_is_kept_for_people_and_settles_nothing(stage: Stage, cloc
     with pytest.raises(Stale):
         stage.finish_call(zombie, "I am late")
     late = Outcome([say("I am late")], is_error=False)
-    stage.worked(zombie, lambda locked: late_result(locked, zombie.id, zombie.attempt, late))
+    stage.worked(zombie, lambda locked: late_result(locked, zombie, late))
     assert stage.get(ToolCall, tool_call.id).status == "unknown"
     kept = stage.get(Attempt, tool_call.id, 1).late_result
     assert kept
@@ -123,9 +123,10 @@ def test_a_result_reported_twice_is_not_late(stage: Stage) -> None:
     """The worker may have seen an error though its commit succeeded."""
     session = stage.session(bash="always_allow")
     tool_call = stage.propose(session)
-    stage.run_call(tool_call)
+    held = stage.begin_call(tool_call)
+    stage.finish_call(held)
     again = Outcome([say("ok")], is_error=False)
-    stage.worked(tool_call, lambda locked: late_result(locked, tool_call.id, 1, again))
+    stage.worked(tool_call, lambda locked: late_result(locked, held, again))
     assert stage.get(Attempt, tool_call.id, 1).late_result is None
 
 

@@ -126,7 +126,7 @@ def test_a_call_that_was_lost_and_reported_late(stage: Stage, clock: Any) -> Non
     held = stage.begin_call(tool_call)
     stage.lose(held, clock)
     late = Outcome([say("I am late")], is_error=False)
-    stage.worked(held, lambda locked: late_result(locked, held.id, held.attempt, late))
+    stage.worked(held, lambda locked: late_result(locked, held, late))
     assert actions(stage, session)[2:] == ["tool_call.lost", "approval.requested", "tool_call.reported_late"]
 
 

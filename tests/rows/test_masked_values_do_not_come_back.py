@@ -97,7 +97,7 @@ def test_a_person_s_answer_in_the_tool_s_place_is_masked(stage: Stage, decision:
 def test_the_output_of_a_lost_attempt_is_masked_even_where_it_is_cut(stage: Stage) -> None:
     session, tool_call = started(stage, bash="always_allow")
     held = stage.begin_call(tool_call)
-    Attempt.say(stage.workspace_id, held.id, held.attempt, f"r2&hunter2 is what it begins with, then {SECRET}, then hunter2&")
+    Attempt.say(held, f"r2&hunter2 is what it begins with, then {SECRET}, then hunter2&")
     stage.worked(held, lambda locked: lose_call(locked, locked.db.get_one(type(tool_call), held.id)))
     [approval] = stage.approvals(session)
     shown = json.loads(answer(stage, approval))

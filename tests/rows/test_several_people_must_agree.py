@@ -238,7 +238,7 @@ def test_a_rerun_of_an_unknown_outcome_needs_the_same_people(
     vote(stage, anna, approval)
     vote(stage, ben, approval)
     held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
-    stage.worked(held, lambda locked: lose_call(locked, ToolCall.get_held(locked.db, held.id, held.fence)))
+    stage.worked(held, lambda locked: lose_call(locked, held.as_held(locked.db)))
     unknown = stage.approvals(session)[-1]
     with pytest.raises(Forbidden):
         stage.decide(unknown, outcome="rerun")

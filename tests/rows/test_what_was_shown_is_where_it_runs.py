@@ -169,7 +169,7 @@ def test_an_error_reaches_the_model_without_its_picture(stage: Stage) -> None:
     held = stage.begin_call(tool_call)
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     outcome = Outcome([say("No."), picture], is_error=True)
-    stage.worked(held, lambda locked: finish_call(locked, ToolCall.get_held(locked.db, held.id, held.fence), outcome))
+    stage.worked(held, lambda locked: finish_call(locked, held.as_held(locked.db), outcome))
     [block] = stage.history(session)[-1]["content"]
     assert {part["type"] for part in block["content"]} == {"text"}
 

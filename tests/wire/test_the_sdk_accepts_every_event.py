@@ -165,7 +165,7 @@ def compact(stage: Stage, session_id: str) -> None:
 
     def verb(locked: Locked) -> None:
         served, summary = Served("anthropic", "stand-in"), {"type": "summary", "text": "They met."}
-        folds.fold(locked, Turn.get_held(locked.db, turn.id, turn.fence), what, folds.Summary(summary, [QUOTE], served))
+        folds.fold(locked, turn.as_held(locked.db), what, folds.Summary(summary, [QUOTE], served))
 
     stage.worked(turn, verb)
     finish(stage, session_id)

@@ -34,8 +34,8 @@ def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Eve
 
 def _unmasked(db: Db, event: Event, call: ToolCall) -> dict[str, Any]:
     if event.type in USES:
-        call_input = CallInput.of(db, call.id)
+        call_input = CallInput.of(db, call)
         return {"input": event.body["input"] if call.kind in OF_CLIENT else call_input.proposed_input or call_input.input}
-    result = CallResult.of(db, call.id)
+    result = CallResult.of(db, call)
     structured = {"structured_content": result.structured} if result.structured is not None else {}
     return {"content": result.content} | structured

@@ -160,11 +160,11 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
     if call.status == "with_client":
         masked_content = echoes_of(locked.db, call).value(content)
         row = locked.emit(result(call, masked_content, is_error=is_error))
-        locked.note("tool_call.answered", call.id, is_error=is_error)
+        call.note(locked, "tool_call.answered", is_error=is_error)
         call.settle(locked, "done", Result(content, is_error=is_error, from_client=True))
         carry_on(locked)
         return row
-    if call.status == "done" and CallResult.of(locked.db, call.id).content == content and call.is_error == is_error:
+    if call.status == "done" and CallResult.of(locked.db, call).content == content and call.is_error == is_error:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
         [row] = locked.db.find(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
         return row

@@ -56,7 +56,7 @@ def resume(workspace_id: str, session_id: str) -> None:
 
 def deliver(locked: Locked, call: ToolCall) -> None:
     """Give a held call to its client, with the confirmation that the client waits for, if the call's event is out already."""
-    allowed = [approval for approval in Approval.of_call(locked.db, call.id) if approval.lets_run(call.input_sha256)]
+    allowed = [approval for approval in Approval.of_call(locked.db, call) if approval.lets_run(call.input_sha256)]
     seen = call.announced
     call.deliver(locked, allowed[-1].decided_shown if allowed else None)
     if seen and allowed:

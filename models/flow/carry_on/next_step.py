@@ -150,7 +150,7 @@ def end_unreported(locked: Locked, turn: Turn) -> None:
 def _stop_call(locked: Locked, call: ToolCall) -> None:
     say = words.cancelled
     if call.status in {"asked", "unknown"}:
-        for approval in Approval.of_call(locked.db, call.id):
+        for approval in Approval.of_call(locked.db, call):
             if approval.status == "pending":
                 say = approval.traits.interrupted
                 approval.close(locked, "cancelled", Decision("deny", deny_message="The run was ended."))

@@ -115,7 +115,7 @@ def _expire(locked: Locked, approval: Approval, *, ends: bool) -> None:
 def _may_allow(locked: Locked, approval: Approval) -> bool:
     """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
     rules, call = session_policies(locked), approval.call(locked.db)
-    call_input = CallInput.of(locked.db, call.id)
+    call_input = CallInput.of(locked.db, call)
     verdict = verdict_on(rules, call, call_input)
     if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False

@@ -42,7 +42,7 @@ def take_edit(locked: Locked, approval: Approval, updated: dict[str, Any]) -> No
 def check_runs(locked: Locked, approval: Approval) -> None:
     """Raise Conflict if a rule now denies the input that would run, Invalid if that input no longer fits the tool's schema."""
     call = approval.call(locked.db)
-    call_input = CallInput.of(locked.db, call.id)
+    call_input = CallInput.of(locked.db, call)
     runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
     verdict = verdict_on(session_policies(locked), call, call_input, instead=runs)
     if verdict.effect == "deny":

@@ -99,7 +99,7 @@ def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> No
 def granted_now(locked: Locked, rules: SessionPolicies, call: ToolCall) -> bool:
     """True if grants cover a call whose earlier permission no longer holds. Counts their use."""
     session = locked.session
-    call_input = CallInput.of(locked.db, call.id)
+    call_input = CallInput.of(locked.db, call)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
     grants = counting(locked, rules, Grant.to_use(locked.db, session.id, {call.name}), call_input.askers(locked))
@@ -154,9 +154,9 @@ def ask_instead(locked: Locked, call: ToolCall, asking: Asking, change: Change) 
     if locked.session.on_ask == "deny":
         refuse(locked, call, words.unasked(rule), words.cannot_approve())
         return
-    before = [approval for approval in Approval.of_call(locked.db, call.id) if approval.traits.asks_to_run]
+    before = [approval for approval in Approval.of_call(locked.db, call) if approval.traits.asks_to_run]
     call.ask_again(locked.db, rule)
-    rules, call_input = session_policies(locked), CallInput.of(locked.db, call.id)
+    rules, call_input = session_policies(locked), CallInput.of(locked.db, call)
     if before:
         approval = before[-1].again(locked, call, rules)
     else:
@@ -174,7 +174,7 @@ def ask_instead(locked: Locked, call: ToolCall, asking: Asking, change: Change) 
 
 def refuse(locked: Locked, call: ToolCall, rule: str, message: str) -> None:
     """Settle a queued call that may not run. `message` is for the model, unless an earlier attempt has begun."""
-    locked.note("tool_call.denied", call.id, rule=Text(rule), input_sha256=call.input_sha256)
+    call.note(locked, "tool_call.denied", rule=Text(rule), input_sha256=call.input_sha256)
     if call.attempt:
         call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
     else:
@@ -184,7 +184,7 @@ def refuse(locked: Locked, call: ToolCall, rule: str, message: str) -> None:
 def _release(locked: Locked, rules: SessionPolicies, grants: list[Grant], approval: Approval) -> bool:
     session = locked.session
     call = approval.call(locked.db)
-    call_input = CallInput.of(locked.db, call.id)
+    call_input = CallInput.of(locked.db, call)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
     if not set(approval.started_by) <= set(session.askers):

@@ -190,12 +190,12 @@ class QueuedCall:
         if before is None or (before.session_id != call.session_id and StoredResult.exists(db, before.id)):
             return False
         self._note("tool_call.cached", cached_from=before.id)
-        result = CallResult.of(db, before.id)
+        result = CallResult.of(db, before)
         call.settle(self.locked, "done", Result(result.content, structured=result.structured, cached_from=before.id))
         return True
 
     def _note(self, act: str, **facts: Any) -> None:
-        self.locked.note(act, self.call.id, **facts, input_sha256=self.call.input_sha256)
+        self.call.note(self.locked, act, **facts, input_sha256=self.call.input_sha256)
 
 
 def queued_call(db: Db, session_id: str, call_id: str) -> QueuedCall | None:

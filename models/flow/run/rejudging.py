@@ -62,7 +62,7 @@ class Rejudged:
 
 def judge_again(locked: Locked, rules: SessionPolicies, call: ToolCall, places: Places) -> Rejudged | Unresolved:
     """Return the present verdict on a call that was allowed. A new rule, a revoked grant or a changed link may deny or ask now."""
-    call_input = CallInput.of(locked.db, call.id)
+    call_input = CallInput.of(locked.db, call)
     standing = Grant.standing(locked, call.grants or ())
     grants = tuple(grant.rule for grant in counting(locked, rules, standing, call_input.askers(locked)))
     verdict_as_written = verdict_on(rules, call, call_input, Granted(grants, call_input.shown))

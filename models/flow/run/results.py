@@ -46,31 +46,22 @@ def finish_call(locked: Locked, call: ToolCall, outcome: Outcome) -> None:
     if outcome.question:
         outcome = Outcome(text(words.cancelled_asking()), is_error=True)
     call.settle(locked, "done", Result(outcome.content, is_error=outcome.is_error, structured=outcome.structured))
-    locked.note(
-        "tool_call.finished",
-        call.id,
-        attempt=call.attempt,
-        is_error=outcome.is_error,
-        result_sha256=digest(outcome.content),
-    )
+    _note_end(locked, call, "tool_call.finished", outcome)
     if outcome.whole is not None:
         StoredResult.keep(locked, call, outcome.whole)
     carry_on(locked)
 
 
-def late_result(locked: Locked, call_id: str, attempt: int, outcome: Outcome) -> None:
-    """Store the outcome that a worker reports after it lost its lease, for the record. It changes nothing else."""
-    if Attempt.was_reported(locked.db, call_id, attempt):
+def late_result(locked: Locked, call: ToolCall, outcome: Outcome) -> None:
+    """Store the outcome that a worker reports after it lost its lease, for the record. It changes nothing else.
+
+    `call` is the worker's own row: its attempt is the one that ended late.
+    """
+    if Attempt.was_reported(locked.db, call):
         return  # the same worker's commit had succeeded
     kept = {"content": outcome.content, "is_error": outcome.is_error, "at": rfc3339(locked.now)}
-    Attempt.late(locked.db, call_id, attempt, kept)
-    locked.note(
-        "tool_call.reported_late",
-        call_id,
-        attempt=attempt,
-        is_error=outcome.is_error,
-        result_sha256=digest(outcome.content),
-    )
+    Attempt.late(locked.db, call, kept)
+    _note_end(locked, call, "tool_call.reported_late", outcome)
 
 
 def lose_call(locked: Locked, call: ToolCall, why: str = "its worker died, or was cut off") -> None:
@@ -79,7 +70,7 @@ def lose_call(locked: Locked, call: ToolCall, why: str = "its worker died, or wa
     `why` is shown to the person.
     """
     locked = locked.at(call)
-    locked.note("tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
+    call.note(locked, "tool_call.lost", attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:
         call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
     elif not call.idempotent:
@@ -101,7 +92,7 @@ def rescue_call(locked: Locked, call_id: str) -> None:
 def put_back_call(locked: Locked, call: ToolCall) -> None:
     """Queue a claimed call again that did not begin. A tool that is not idempotent may run again, because nothing happened."""
     locked = locked.at(call)
-    locked.note("tool_call.not_begun", call.id, attempt=call.attempt, worker=call.worker)
+    call.note(locked, "tool_call.not_begun", attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is None:
         call.put_back(locked)
         return
@@ -116,7 +107,7 @@ def give_up_call(db: Db, session_id: str, call_id: str, why: str) -> None:
     if call is None or call.session_id != locked.session.id or not call.is_unheld(locked.now):
         return
     locked = locked.at(call)
-    locked.note("tool_call.given_up", call.id, attempt=call.attempt)
+    call.note(locked, "tool_call.given_up", attempt=call.attempt)
     if call.status == "queued":
         call.settle(locked, "refused", Result.error(words.call_given_up(why), is_ours=True))
     else:
@@ -133,14 +124,18 @@ def expire_calls(workspace_id: str, session_id: str) -> int:
         silent = halts.silent(locked, [call for each in locked.each for call in ToolCall.of_turn(each)])
         with one_step(locked):
             for call in silent:
-                locked.note("tool_call.expired", call.id)
+                call.note(locked, "tool_call.expired")
                 call.settle(locked.at(call), "expired", Result.error(words.client_silent(call.answer_seconds or 0)))
                 carry_on(locked.at(call))
         return len(silent)
 
 
+def _note_end(locked: Locked, call: ToolCall, act: str, outcome: Outcome) -> None:
+    call.note(locked, act, attempt=call.attempt, is_error=outcome.is_error, result_sha256=digest(outcome.content))
+
+
 def _ask_back(locked: Locked, call: ToolCall, question: dict[str, Any]) -> None:
-    locked.note("tool_call.asked_back", call.id, attempt=call.attempt)
+    call.note(locked, "tool_call.asked_back", attempt=call.attempt)
     if locked.session.on_ask == "deny":
         call.settle(locked, "cancelled", Result.error(words.cannot_answer()))
         return
@@ -156,7 +151,7 @@ def _ask_back(locked: Locked, call: ToolCall, question: dict[str, Any]) -> None:
 
 
 def _ask_what_became(locked: Locked, call: ToolCall, why: str) -> None:
-    attempt = Attempt.summary(locked.db, call.id, call.attempt)
+    attempt = Attempt.summary(locked.db, call)
     call.become_unknown(locked)
     if locked.session.on_ask == "deny":
         call.settle(locked, "done", Result.error(words.outcome_unknown()))
@@ -169,6 +164,6 @@ def _ask_what_became(locked: Locked, call: ToolCall, why: str) -> None:
 
 def _asking(locked: Locked, call: ToolCall, prompt: str) -> Asking:
     """Return another question about a call, for the same people, with the schema that marks its secret arguments."""
-    schema = asking_of(call, CallInput.of(locked.db, call.id)).input_schema
+    schema = asking_of(call, CallInput.of(locked.db, call)).input_schema
     quorum = session_policies(locked).quorum(call.name).as_json
     return Asking(prompt, settings().approval_seconds, input_schema=schema, quorum=quorum)

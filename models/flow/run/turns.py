@@ -291,7 +291,7 @@ def _propose(locked: Locked, turn: Turn, position: int, proposal: Proposal, verd
     if approval:
         approval.put(locked)
     else:
-        locked.note("tool_call.allowed", call.id, rule=Text(call.rule), input_sha256=call.input_sha256)
+        call.note(locked, "tool_call.allowed", rule=Text(call.rule), input_sha256=call.input_sha256)
 
 
 def _refuse(locked: Locked, turn: Turn, position: int, proposal: Proposal, why: str) -> None:

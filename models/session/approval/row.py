@@ -54,7 +54,7 @@ class Approval(ApprovalColumns, Base):
     @classmethod
     def ask(cls, locked: Locked, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **shown: Any) -> "Approval":
         """Return a new approval of a call. `put` inserts it, after its call. `shown`: `questions` or `attempt_told`."""
-        call_input = CallInput.of(locked.db, call.id)
+        call_input = CallInput.of(locked.db, call)
         return cls._new(
             locked,
             asking,
@@ -125,9 +125,9 @@ class Approval(ApprovalColumns, Base):
             self.quorum, self.approver_set = quorum.as_json, ApproverSet.of(db, quorum)
 
     @classmethod
-    def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
+    def of_call(cls, db: Db, call: ToolCall) -> list["Approval"]:
         """Return all approvals of a call, oldest first."""
-        return sorted(db.read(cls.about(call_id))[0], key=cls.age)
+        return sorted(db.read(cls.about(call.id))[0], key=cls.age)
 
     @classmethod
     def about(cls, call_id: str) -> "Query[Approval]":
@@ -150,7 +150,7 @@ class Approval(ApprovalColumns, Base):
 
     def call_input(self, db: Db) -> CallInput | None:
         """Return the payload of the call that waits; None without a call."""
-        return None if self.tool_call_id is None else CallInput.of(db, self.tool_call_id)
+        return None if self.tool_call_id is None else db.get_one(CallInput, self.tool_call_id)
 
     def _secrets(self, db: Db) -> list[str]:
         call_input = self.call_input(db)
@@ -180,8 +180,8 @@ class Approval(ApprovalColumns, Base):
     @classmethod
     def shown_input_of(cls, db: Db, call: ToolCall) -> dict[str, Any] | None:
         """Return the input that the call would run, with its secrets masked; None if it has none."""
-        call_input = CallInput.of(db, call.id)
-        edits = cls.of_call(db, call.id) if call_input.proposed_input is not None else []
+        call_input = CallInput.of(db, call)
+        edits = cls.of_call(db, call) if call_input.proposed_input is not None else []
         return next((edit.decided_shown for edit in edits if edit.decided_sha256 == call.input_sha256), call_input.shown_input)
 
     def unedit(self, askers: list[str]) -> None:

@@ -51,14 +51,14 @@ class Attempt(Base):
         db.insert(row)
 
     @staticmethod
-    def end(db: Db, call_id: str, number: int, at: datetime, outcome: str) -> None:
-        """Record the end of an attempt."""
-        db.write(_END, call=call_id, number=number, at=at, outcome=outcome)
+    def end(db: Db, call: ToolCallColumns, at: datetime, outcome: str) -> None:
+        """Record the end of the call's present attempt."""
+        db.write(_END, call=call.id, number=call.attempt, at=at, outcome=outcome)
 
     @classmethod
-    def summary(cls, db: Db, call_id: str, number: int) -> dict[str, Any]:
-        """Return an attempt for the people who must decide how it ended."""
-        row = db.get_one(cls, call_id, number)
+    def summary(cls, db: Db, call: ToolCallColumns) -> dict[str, Any]:
+        """Return the call's present attempt for the people who must decide how it ended."""
+        row = db.get_one(cls, call.id, call.attempt)
         return {
             "number": row.number,
             "worker": row.worker,
@@ -67,21 +67,21 @@ class Attempt(Base):
         }
 
     @staticmethod
-    def say(workspace_id: str, call_id: str, number: int, output: str) -> None:
-        """Store the output that an attempt has printed so far."""
-        with transaction(workspace_id) as db:
-            db.write(_SAY, call=call_id, number=number, output=storable(output))
+    def say(call: ToolCallColumns, output: str) -> None:
+        """Store the output that the attempt of the worker's call has printed so far."""
+        with transaction(call.workspace_id) as db:
+            db.write(_SAY, call=call.id, number=call.attempt, output=storable(output))
 
     @staticmethod
-    def was_reported(db: Db, call_id: str, number: int) -> bool:
+    def was_reported(db: Db, call: ToolCallColumns) -> bool:
         """True if the worker already reported the end, or if the row was deleted with its session."""
-        row = db.get(Attempt, call_id, number)
+        row = db.get(Attempt, call.id, call.attempt)
         return row is None or row.outcome in {"done", "asked"}
 
     @staticmethod
-    def late(db: Db, call_id: str, number: int, result: dict[str, Any]) -> None:
+    def late(db: Db, call: ToolCallColumns, result: dict[str, Any]) -> None:
         """Store a result that came too late, beside the outcome that was decided without it."""
-        db.write(_LATE, call=call_id, number=number, result=Jsonb(result))
+        db.write(_LATE, call=call.id, number=call.attempt, result=Jsonb(result))
 
 
 _END = "UPDATE attempt SET ended_at = %(at)s, outcome = %(outcome)s WHERE tool_call_id = %(call)s AND number = %(number)s"

@@ -13,7 +13,7 @@ _OF_SESSION = "WHERE tool_call_id = (SELECT id FROM tool_call WHERE id = %(id)s 
 
 def echoes_of(db: Db, call: ToolCallColumns) -> Echoes:
     """Return the masked values of the call's input, and of the input of the call whose result it reads, if it reads one."""
-    call_input = CallInput.of(db, call.id)
+    call_input = CallInput.of(db, call)
     secrets = list(call_input.secrets or ())
     if call.address == OURS + OF_SESSION and isinstance(read_id := call_input.input.get("call_id"), str):
         for other in db.find(CallInput, _OF_SESSION, id=read_id, session=call.session_id):

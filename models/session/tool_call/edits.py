@@ -20,7 +20,7 @@ _COPIED = (
 
 def edit(db: Db, call: ToolCall, edited: dict[str, Any], asked_by: list[str]) -> None:
     """Replace the input of a call whose event is not emitted yet. `asked_by` is a column of CallInput."""
-    call_input = CallInput.of(db, call.id)
+    call_input = CallInput.of(db, call)
     call_input.proposed_input, call_input.input, call_input.asked_by = call_input.input, edited, asked_by
     call.input_sha256 = digest(edited)
 
@@ -36,7 +36,7 @@ def replace(
 
     `shown` is the edited input with its secrets masked. `asked_by` as for `edit`.
     """
-    before = CallInput.of(locked.db, call.id)
+    before = CallInput.of(locked.db, call)
     call.settle(locked, "replaced", Result.error(words.replaced()))
     copy = ToolCall(
         id=ids.new("sevt"),

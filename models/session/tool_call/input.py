@@ -12,6 +12,7 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.masking import MARKER, Masked
 from models.session.locked import Locked
+from models.session.tool_call.columns import ToolCallColumns
 
 
 class CallInput(Base):
@@ -66,9 +67,9 @@ class CallInput(Base):
         self.secrets = sorted({*(self.secrets or ()), *texts}) or None
 
     @classmethod
-    def of(cls, db: Db, call_id: str) -> "CallInput":
+    def of(cls, db: Db, call: ToolCallColumns) -> "CallInput":
         """Return the payload of a call."""
-        return db.get_one(cls, call_id)
+        return db.get_one(cls, call.id)
 
     @classmethod
     def about(cls, call_id: str) -> "Query[CallInput]":

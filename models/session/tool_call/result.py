@@ -59,9 +59,9 @@ class CallResult(Base):
         return row
 
     @classmethod
-    def of(cls, db: Db, call_id: str) -> "CallResult":
+    def of(cls, db: Db, call: ToolCallColumns) -> "CallResult":
         """Return the result of a settled call."""
-        return db.get_one(cls, call_id)
+        return db.get_one(cls, call.id)
 
 
 def text(words: str) -> list[dict[str, Any]]:

@@ -78,7 +78,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
         if self.announced:
             return
         self.announced = True
-        locked.emit(call_events.use(self, CallInput.of(locked.db, self.id), shown, approval), id=self.id)
+        locked.emit(call_events.use(self, CallInput.of(locked.db, self), shown, approval), id=self.id)
 
     def release(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
@@ -127,7 +127,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
 
     def mark_session(self, locked: Locked) -> None:
         """Set `Session.git_written` if this call, which may begin now, may write files from which git runs programs."""
-        if not locked.session.git_written and may_write_git(self.name, CallInput.of(locked.db, self.id).input):
+        if not locked.session.git_written and may_write_git(self.name, CallInput.of(locked.db, self).input):
             locked.session.git_written = True
 
     def settle(self, locked: Locked, status: str, result: Result) -> None:
@@ -148,13 +148,13 @@ class ToolCall(ToolCallColumns, Leased, Base):
         row = CallResult.put(locked.db, self, result)
         self.announce(locked)
         self._emit_result(locked, row, echoes_of(locked.db, self))
-        locked.note(f"tool_call.{self.status}", self.id, rule=Text(self.rule))
+        self.note(locked, f"tool_call.{self.status}", rule=Text(self.rule))
 
     def park(self, locked: Locked, question: dict[str, Any]) -> None:
         """End this attempt with the tool's questions. The next attempt brings the answers."""
         self.end_attempt(locked, "asked")
         self.end_lease(locked.db, "asked")
-        call_input = CallInput.of(locked.db, self.id)
+        call_input = CallInput.of(locked.db, self)
         call_input.question, call_input.answers = question, None
 
     def put_back(self, locked: Locked) -> None:
@@ -169,7 +169,11 @@ class ToolCall(ToolCallColumns, Leased, Base):
 
     def end_attempt(self, locked: Locked, outcome: str) -> None:
         """Record the end of the present attempt."""
-        Attempt.end(locked.db, self.id, self.attempt, locked.now, outcome)
+        Attempt.end(locked.db, self, locked.now, outcome)
+
+    def note(self, locked: Locked, act: str, **facts: Any) -> None:
+        """Append an act about the call to the session's audit chain."""
+        locked.note(act, self.id, **facts)
 
     def _emit_result(self, locked: Locked, result: CallResult, echoes: masking.Echoes) -> None:
         cached: call_events.Cached | None = None

@@ -13,6 +13,6 @@ def carry_out(locked: Locked, approval: Approval, decision: Decision) -> str:
     if decision.result == "deny":
         return deny(locked, approval, decision)
     event_id = approval.close(locked, "answered", decision)
-    CallInput.of(locked.db, call.id).answers = decision.answers
+    CallInput.of(locked.db, call).answers = decision.answers
     call.release(locked)
     return event_id

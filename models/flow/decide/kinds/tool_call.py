@@ -35,7 +35,7 @@ def carry_out(locked: Locked, approval: Approval, decision: Decision) -> str:
 def _allow(locked: Locked, approval: Approval, call: ToolCall, decision: Decision) -> str:
     if decision.scope != "once":
         voters = [list(vote.ballot) for vote in votes.for_choice(locked.db, approval, decision.stored)] or None
-        identity = identity_of(session_policies(locked), locked.session, call, CallInput.of(locked.db, call.id))
+        identity = identity_of(session_policies(locked), locked.session, call, CallInput.of(locked.db, call))
         Grant.give(locked, approval, decision, identity, voters)
     event_id = approval.close(locked, "allowed", decision)
     call.release(locked)
