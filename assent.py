@@ -60,7 +60,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Cache:
-    """How long, and for which scope, a result answers the same call again."""
+    """How long, and for which scope, a result serves the same call again."""
 
     seconds: float
     scope: Literal["session", "workspace"] = "session"
@@ -122,7 +122,7 @@ class Declaration:
 
     @property
     def approval(self) -> dict[str, Any] | None:
-        """The answers that people get, as the settings of an agent have them; None for all."""
+        """What people may decide, as the settings of an agent have them; None for all."""
         fields = {"options": self.options and list(self.options), "default_scope": self.default_scope}
         fields |= {"widest_match": self.widest_match}
         return {name: value for name, value in fields.items() if value is not None} or None
@@ -193,13 +193,13 @@ class Toolset:
             idempotent: Whether a second run under the same `context.call_id` changes nothing more. After a crash only an
                 idempotent call runs again by itself; a person settles any other call.
             seconds: Time limit of a call, at which its process is killed. Default: the setting ASSENT_TOOL_SECONDS.
-            cache: How long, and for which scope, a result answers the same call again; only for tools that read.
+            cache: How long, and for which scope, a result serves the same call again; only for tools that read.
             retry_on: Exceptions after which the function runs again at once, up to 3 times; only if idempotent.
             prompt: The sentence that a person is asked, with `{parameter}` for arguments.
             masked: Parameters whose values nobody is shown.
             policy: `always_allow`, `always_ask` or `always_deny`, or rules as agents have them about arguments of this tool. The
                 policy applies where neither the agent nor the workspace has one.
-            options: The answers that people get: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the
+            options: What people may decide: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the
                 tool's place. People may always deny. No agent and no workspace adds to them. Default: all.
             default_scope: The scope that a form suggests for a grant. Default: `session`.
             widest_match: `exact` if a grant may cover one exact input only. Default: `tool`, every call.

@@ -24,13 +24,13 @@ def check_owner(variable: str, url: str) -> None:
 
 
 def look(variable: str, url: str) -> Facts:
-    """Return facts about the server and the role. Raises CannotStart if the server does not answer within 3 s, or refuses the
+    """Return facts about the server and the role. Raises CannotStart if the server does not respond within 3 s, or refuses the
     role."""
     try:
         return roles.read_facts(url)
     except psycopg.Error as error:
         message = " ".join(str(error).split())
-        raise CannotStart(f"{variable}: the database does not answer at {_place(url)}: {message[:300]}") from None
+        raise CannotStart(f"{variable}: the database does not respond at {_place(url)}: {message[:300]}") from None
 
 
 def _place(url: str) -> str:

@@ -76,7 +76,7 @@ class Postgres:
         )  # fmt: skip
 
     def is_ready(self) -> bool:
-        """True if the server answers."""
+        """True if the server responds."""
         try:
             with psycopg.connect(self.url("postgres", "postgres"), connect_timeout=2, autocommit=True):
                 return True

@@ -74,7 +74,7 @@ class Redis:
         return Child("redis", line, env, stop_seconds=3, last=True, quiet=True)
 
     def is_ready(self) -> bool:
-        """True if the server answers."""
+        """True if the server responds."""
         try:
             with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)) as client:
                 return bool(client.ping())

@@ -55,7 +55,7 @@ def format_task(task: Any) -> Any:
 
 
 def _demand_password(handler: BaseHandler) -> None:
-    """Have `get_current_user` answer 401 without the password. Of Flower's own pages, /metrics and /healthcheck do not ask."""
+    """Have `get_current_user` return 401 without the password. Of Flower's own pages, /metrics and /healthcheck do not ask."""
     assert handler.current_user
 
 

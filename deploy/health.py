@@ -59,6 +59,6 @@ def _of_web(path: str) -> str | None:
             None if response.status == 200 else f"web: {path} is {response.status}: {response.read(500).decode(errors='replace')}"
         )
     except (OSError, HTTPException) as error:
-        return f"web does not answer: {error}"
+        return f"web does not respond: {error}"
     finally:
         connection.close()

@@ -19,7 +19,7 @@ from deploy.checks import check_owner, check_running_role
 from deploy.embedded_postgres import Postgres
 from deploy.embedded_redis import Redis
 from deploy.folder import MARK, CannotStart, Folder, end_leftovers, why_taken
-from deploy.probes import ShellProbe, Workers, answers
+from deploy.probes import ShellProbe, Workers, responds
 from deploy.procfile import PROCFILE, ROOT, lines, with_absolute_paths, with_own_interpreter
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
@@ -107,9 +107,9 @@ class Local:
         self._start_processes()
         workers = Workers(self.env["REDIS_URL"])
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
-        self.supervisor.wait_for("the API", lambda: answers(f"{self.url}/readyz"), READY_SECONDS)
-        self.supervisor.wait_for("Flower", lambda: answers(self.flower_url, (user, password)), READY_SECONDS)
-        self.supervisor.wait_for("the workers", workers.answer, READY_SECONDS)
+        self.supervisor.wait_for("the API", lambda: responds(f"{self.url}/readyz"), READY_SECONDS)
+        self.supervisor.wait_for("Flower", lambda: responds(self.flower_url, (user, password)), READY_SECONDS)
+        self.supervisor.wait_for("the workers", workers.respond, READY_SECONDS)
         sample = new and self.stand_in and self.embedded
         if sample:
             session_id = first.sample_session(self.url, self.key)

@@ -22,8 +22,8 @@ class Workers:
         options = broker.options(socket_timeout=5, socket_connect_timeout=5)
         self._celery: Any = Celery(broker=redis_url, broker_transport_options=options)
 
-    def answer(self) -> bool:
-        """True if the workers for turns, tools, sweeps and deliveries answer a ping within half a second."""
+    def respond(self) -> bool:
+        """True if the workers for turns, tools, sweeps and deliveries respond to a ping within half a second."""
         try:
             replies: list[dict[str, object]] = self._celery.control.ping(timeout=0.5)
         except OperationalError:
@@ -51,7 +51,7 @@ class ShellProbe:
         return self._process.wait() == 0
 
 
-def answers(url: str, login: tuple[str, str] | None = None) -> bool:
+def responds(url: str, login: tuple[str, str] | None = None) -> bool:
     """True if a GET of this machine's URL succeeds within two seconds. `verify=False`: http needs no certificates loaded."""
     try:
         return httpx2.get(url, auth=login, timeout=2, trust_env=False, verify=False).is_success

@@ -16,7 +16,7 @@ from examples.decisions import asks, decision
 
 
 def talk(client: OpenAI, model: str, text: str, decide: Callable[[str, dict[str, Any]], dict[str, Any]]) -> str:
-    """Send a message, answer what the agent asks for by `decide`, and return the agent's last text."""
+    """Send a message, decide what the agent asks for by `decide`, and return the agent's last text."""
     messages: list[Any] = [{"role": "user", "content": text}]
     metadata = {"approvals": "tools"}
     while True:

@@ -1,4 +1,4 @@
-"""Approvals in messages of OpenAI's format: which calls of an answer ask for one, and the message that decides it."""
+"""Approvals in messages of OpenAI's format: which calls of a reply ask for one, and the message that decides it."""
 
 import json
 from typing import Any, Literal
@@ -7,7 +7,7 @@ TOOL = "client_requestApproval"
 
 
 def asks(message: Any) -> dict[str, dict[str, Any]]:
-    """Return what an answer's message asks for, by the ids of its calls: `message`, `tool`, `arguments`, `options` and more."""
+    """Return what a reply's message asks for, by the ids of its calls: `message`, `tool`, `arguments`, `options` and more."""
     calls = [call for call in message.tool_calls or () if call.function.name == TOOL]
     return {call.id: json.loads(call.function.arguments) for call in calls}
 

@@ -1,4 +1,4 @@
-"""deliver.send: claim a delivery, send the signed request, record the endpoint's answer, exit."""
+"""deliver.send: claim a delivery, send the signed request, record the endpoint's response, exit."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from models.database.encryption import Undecryptable
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.operate.failing import Row, bounded
+from models.operate.failing import TaskRow, bounded
 from models.outbox import claims
 from models.outbox.claims import DueDelivery
 from models.outbox.delivery import Delivery
@@ -42,7 +42,7 @@ class DeliveryRequest:
 
 
 SLOW_AT_ONCE = 10
-"""Threads that send to endpoints which are new, slow or failing. The others stay free for endpoints that answer soon."""
+"""Threads that send to endpoints which are new, slow or failing. The others stay free for endpoints that respond soon."""
 _slots = threading.BoundedSemaphore(SLOW_AT_ONCE)
 HOLD_SECONDS = 1.0
 """How long a thread continues with one endpoint's deliveries before it turns to others."""
@@ -63,7 +63,7 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
     until = time.monotonic() + HOLD_SECONDS
     with ExitStack() as slot:
         work: tuple[Delivery, DeliveryRequest] | None = None
-        with bounded("deliver.send", Row(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
+        with bounded("deliver.send", TaskRow(Delivery, delivery_id, workspace_id)), transaction(workspace_id) as db:
             work = _claim(db, claims.due(db, delivery_id), slot, ends)
         while work is not None:
             delivery, request = work

@@ -49,7 +49,7 @@ def publish(hints: list[Hint], notes: Notes) -> bool:
 
 
 def backlog(name: str) -> int | None:
-    """Return the number of messages in a queue; None if Redis does not answer in time."""
+    """Return the number of messages in a queue; None if Redis does not respond in time."""
     try:
         return int(publisher().redis.llen(name))
     except _FAILURES:

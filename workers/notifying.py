@@ -11,7 +11,7 @@ from models.database.transactions import outbox, transaction
 from models.notices import recipients
 from models.notices.channel import Channel
 from models.notices.notification import Notification, Receipt
-from models.operate.failing import LeftForLater, Row, bounded
+from models.operate.failing import LeftForLater, TaskRow, bounded
 from models.outbox.approval_change import ApprovalChange
 from workers.celery import app
 from workers.notifiers import Address, Gone, Retry, notifier_for
@@ -30,7 +30,7 @@ _slots: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: thr
 def fan_out(change_id: str, workspace_id: str) -> str:
     """Queue, edit or cancel the notifications of an approval that has changed. Returns the outcome."""
     messages = 0
-    with bounded("deliver.fan_out", Row(ApprovalChange, change_id, workspace_id)), transaction(workspace_id) as db:
+    with bounded("deliver.fan_out", TaskRow(ApprovalChange, change_id, workspace_id)), transaction(workspace_id) as db:
         messages = recipients.fan_out(db, change_id)
     return did("notifications:", messages) or NOT_CLAIMED
 
@@ -74,7 +74,7 @@ def _notify(notification_id: str, workspace_id: str) -> Ends:
 def attempt(notification_id: str, workspace_id: str) -> str:
     """Claim a notification and send it. Returns the attempt's end, which is empty without a claim. Raises LeftForLater."""
     message: recipients.Message | None = None
-    with bounded("deliver.notify", Row(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
+    with bounded("deliver.notify", TaskRow(Notification, notification_id, workspace_id)), transaction(workspace_id) as db:
         message = recipients.prepare(db, notification_id, task())
     return send(message) if message is not None else ""
 

@@ -31,7 +31,7 @@ class ServerAway(Exception):
 def current_listings(workspace_id: str, agent: Mapping[str, Any], listings: Mapping[str, ToolListing]) -> dict[str, ToolListing]:
     """Return the listings of the agent's MCP servers. Asks servers whose listing is missing or old. Raises ServerAway.
 
-    If a server does not answer, its old listing stays in use: the server may be back when a tool is called.
+    If a server does not respond, its old listing stays in use: the server may be back when a tool is called.
     """
     addresses = {server["name"]: server["url"] for server in agent.get("mcp_servers") or ()}
     for name, address in addresses.items():

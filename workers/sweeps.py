@@ -28,7 +28,7 @@ from models.flow.run.turns import rescue_turn
 from models.flow.spend import limits
 from models.notices.notification import Notification
 from models.operate import due, queued, retention
-from models.operate.failing import LeftForLater, Row, bounded, isolated
+from models.operate.failing import LeftForLater, TaskRow, bounded, isolated
 from models.operate.removals import remove_batch
 from models.outbox.delivery import Delivery
 from models.session.locked import Locked, try_lock
@@ -119,7 +119,7 @@ def _fill(queue: str, hints: Callable[..., list[Hint]]) -> _Batch:
 @app.task(name="sweep.rescue", base=Sweep)
 def rescue() -> str:
     """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
-    rows = [Row(table, row.id, row.workspace_id, row.session_id) for table in _LEASED for row in due.lapsed(table)]
+    rows = [TaskRow(table, row.id, row.workspace_id, row.session_id) for table in _LEASED for row in due.lapsed(table)]
     return did("took back", sum(map(_rescue, rows)))
 
 
@@ -128,7 +128,7 @@ _IN_SESSIONS: dict[Any, Callable[[Locked, str], None]] = {Turn: rescue_turn, Too
 """The verb that takes back a row of a locked session, by its table."""
 
 
-def _rescue(row: Row) -> bool:
+def _rescue(row: TaskRow) -> bool:
     """Take one row back, and end its task in Flower. Returns False if there was nothing to do, or after an error."""
     lost: Leased | None = None
     try:
@@ -141,7 +141,7 @@ def _rescue(row: Row) -> bool:
     return lost is not None
 
 
-def _take_back(db: Db, row: Row) -> Leased | None:
+def _take_back(db: Db, row: TaskRow) -> Leased | None:
     """Take back a row whose lease ended, and return it. None if another task has its session, or was faster."""
     if verb := _IN_SESSIONS.get(row.table):
         locked = try_lock(db, row.session_id, system(row.table.TASK, row.workspace_id))

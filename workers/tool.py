@@ -13,7 +13,7 @@ from models.flow.begin import sessions
 from models.flow.run.claims import ClaimedCall, Worker, queued_call
 from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
-from models.operate.failing import Row, bounded
+from models.operate.failing import TaskRow, bounded
 from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
 from models.pure.text import words
@@ -47,7 +47,7 @@ _UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could 
 def run(call_id: str, session_id: str, workspace_id: str) -> str:
     """Make one attempt at one call. A late, repeated or wrong message claims nothing. Returns the outcome."""
     outcome = NOT_CLAIMED
-    with bounded("tool.run", Row(ToolCall, call_id, workspace_id, session_id)):
+    with bounded("tool.run", TaskRow(ToolCall, call_id, workspace_id, session_id)):
         claim = _claim(call_id, session_id, workspace_id)
         outcome = claim if isinstance(claim, str) else f"{claim.call.name}: {_attempt(claim)}"
     return outcome[:LONGEST]

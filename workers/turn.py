@@ -13,7 +13,7 @@ from models.database.transactions import transaction
 from models.flow.run import folds, turns
 from models.flow.run.folds import Folding, Summary
 from models.flow.run.turns import ReplyToStore, TurnFailure, checkpoint, fail_turn, queued_turn
-from models.operate.failing import Row, bounded
+from models.operate.failing import TaskRow, bounded
 from models.pure.folding import MOST_FOLDS
 from models.pure.json.storable import storable
 from models.pure.pricing.charges import Charge
@@ -135,7 +135,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outco
     if not leases.ready():
         return BUSY
     claim: _Claimed | Outcome = NOT_CLAIMED
-    with bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
+    with bounded("turn.run", TaskRow(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
         if queued_row := queued_turn(db, session_id, turn_id):
             offer = Offer.of(queued_row)
             if turn := queued_row.claim(leases.worker(), offer.charge, task()):

@@ -5,7 +5,7 @@ translating   a request's messages and tools as events and tools of a session
 beginning     the effect of a request, in one transaction: a session, messages, results
 waiting       the wait for the run, and the text that the model writes meanwhile
 ending        the results of a run: calls, approvals, usage, the reason of its end
-answers       the answer, whole or as chunks
+responses     the response, whole or as chunks
 listing       a stored session as messages
 routes        the routes
 """

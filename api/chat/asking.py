@@ -1,7 +1,7 @@
 """Approvals as a client of OpenAI's format is asked for them: by a sentence, or by a call of a tool of the client's.
 
 A sentence ends with the approval's id, and the id of a call names the approval and the hash of its input. By these ids both are
-recognised when the client sends them back in its messages. `deciding` reads the answers.
+recognised when the client sends them back in its messages. `deciding` reads the decisions.
 """
 
 import json
@@ -28,7 +28,7 @@ HOWS: tuple[How, ...] = ("text", "tools")
 
 CALL_ID = re.compile(r"(appr_[0-9A-Za-z]{26})_([0-9a-f]{64})")
 """The id of a call: the approval, and the hash of the input that would run."""
-_NO_ANSWER: Option = "answer"
+_IN_ITS_PLACE: Option = "answer"
 """The option that no `tool` message can choose."""
 _SENTENCE_END = re.compile(r" \((appr_[0-9A-Za-z]{26})\)")
 _MOST_RECOGNISED = 1000
@@ -46,17 +46,17 @@ class Asks:
 def asks(db: Db, principal: Principal, session: Session, how: How) -> Asks:
     """Return the approvals that a session waits for, oldest first, each as a sentence or as a call."""
     pending = Approval.pending(db, session.id)
-    as_calls = [approval for approval in pending if how == "tools" and may_answer(principal, approval)]
+    as_calls = [approval for approval in pending if how == "tools" and may_decide(principal, approval)]
     sentences = [sentence(approval) for approval in pending if approval not in as_calls]
     return Asks(sentences, [_call(approval, offer_now(db, session, approval)) for approval in as_calls])
 
 
 def awaits(db: Db, principal: Principal, session: Session, how: How) -> bool:
-    """True if `asks` has a call, so that the client has to answer."""
-    return how == "tools" and any(may_answer(principal, approval) for approval in Approval.pending(db, session.id))
+    """True if `asks` has a call, so that the client has to decide."""
+    return how == "tools" and any(may_decide(principal, approval) for approval in Approval.pending(db, session.id))
 
 
-def may_answer(principal: Principal, approval: Approval) -> bool:
+def may_decide(principal: Principal, approval: Approval) -> bool:
     """True if the principal alone can decide the approval by allowing or denying a call."""
     return by_words(approval) and "approvals" in principal.scopes
 
@@ -72,7 +72,7 @@ def _call(approval: Approval, offer: Offer) -> responses.ToolCall:
         "tool": approval.tool,
         "arguments": shown_input(approval, approval.runs),
         "message": approval.prompt,
-        "options": [*(option for option in offer.options if option != _NO_ANSWER), "deny"],
+        "options": [*(option for option in offer.options if option != _IN_ITS_PLACE), "deny"],
         "input_sha256": approval.runs,
         "expires_at": rfc3339(approval.expires_at),
     }

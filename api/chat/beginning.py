@@ -32,14 +32,14 @@ class UnknownModel(NotFound):
 
 
 class Place(BaseModel):
-    """Where the answer to a request begins. Stored for retries, which wait from the same place."""
+    """Where the response to a request begins. Stored for retries, which wait from the same place."""
 
     session_id: str
     model: str
     created: int
     """Seconds since 1970."""
     after: int
-    """The number of the event after which the answer's text begins."""
+    """The number of the event after which the reply's text begins."""
     rests_after: int
     """The run rests with the first idle or terminated event after this number."""
     added: bool
@@ -56,13 +56,13 @@ def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Pl
     locked = _continued(db, principal, body, session_id) if session_id else _created(db, principal, body)
     session = locked.session
     how = _how(body, AgentVersion.of_session(db, session.agent_id, session.agent_version))
-    sentences = {} if session_id else asking.recognised(db, _earlier_answers(body))
+    sentences = {} if session_id else asking.recognised(db, _earlier_replies(body))
     added = translating.news(body, new_session=not session_id, sentences=sentences)
     after = rests_after = _position(db, session, principal)
-    # The event of an answer to an approval has no number while a halt withholds the event.
+    # The event of a decision has no number while a halt withholds the event.
     numbers = [event.seq for event in receive(locked, added) if event.seq]
     if numbers:
-        # A result that is sent again is stored already: its answer is given again.
+        # A result that is sent again is stored already: its response is sent again.
         after, rests_after = min(after, *numbers), max(numbers)
     return Place(
         session_id=session.id,
@@ -79,7 +79,7 @@ def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Pl
 def receive(locked: Locked, added: translating.News) -> list[Event]:
     """Add messages to a locked session. Returns their stored events. Raises Invalid, which names the message, and Conflict."""
     events = [
-        deciding.event(locked, event["message"], f"messages.{place}") if event["type"] == translating.ANSWER else event
+        deciding.event(locked, event["message"], f"messages.{place}") if event["type"] == translating.DECISION else event
         for place, event in zip(added.places, added.events, strict=True)
     ]
     try:
@@ -99,8 +99,8 @@ def _how(body: ChatCreate, version: AgentVersion) -> asking.How:
     return how
 
 
-def _earlier_answers(body: ChatCreate) -> Iterator[str]:
-    """Yield the texts of the answers that a request repeats."""
+def _earlier_replies(body: ChatCreate) -> Iterator[str]:
+    """Yield the texts of the replies that a request repeats."""
     for message in body.messages:
         if isinstance(message, ChatAssistantMessage):
             yield translating.text_of(message.content) or ""

@@ -1,4 +1,4 @@
-"""The answers to calls that ask for an approval (`asking`): `tool` messages, each of which is a decision."""
+"""The decisions for calls that ask for an approval (`asking`): `tool` messages with JSON."""
 
 from typing import Any, Literal
 
@@ -32,11 +32,11 @@ _FIELDS = {
     "scope": "content.scope",
     "expires_in_seconds": "content.expires_in_seconds",
 }
-"""Fields of an answer, by the fields of `Decision`."""
+"""Fields of a message, by the fields of `Decision`."""
 
 
-class ApprovalAnswer(Body):
-    """The content of a `tool` message that answers an approval, as JSON."""
+class ChatDecision(Body):
+    """The content of a `tool` message that decides an approval, as JSON."""
 
     decision: Literal["approve", "deny"] | None = None
     approved: bool | None = None
@@ -59,19 +59,19 @@ class ApprovalAnswer(Body):
 
     @property
     def result(self) -> Literal["allow", "deny"] | None:
-        """The decision; None if the answer has none."""
+        """The decision; None if the message has none."""
         if self.decision is not None:
             return "allow" if self.decision == "approve" else "deny"
         return None if self.approved is None else "allow" if self.approved else "deny"
 
 
-def is_answer(message: Any) -> bool:
-    """True if a message answers a call that asks for an approval."""
+def is_decision(message: Any) -> bool:
+    """True if a message decides a call that asks for an approval."""
     return isinstance(message, ToolMessage) and bool(CALL_ID.fullmatch(message.tool_call_id))
 
 
 def is_envelope(text: str) -> bool:
-    """True if a text is an answer in its envelope, which belongs into a message of the role tool."""
+    """True if a text is a decision in its envelope, which belongs into a message of the role tool."""
     if not (text.lstrip().startswith("{") and '"__type"' in text and CALL_ID.search(text)):
         return False
     try:
@@ -81,35 +81,35 @@ def is_envelope(text: str) -> bool:
 
 
 def event(locked: Locked, message: ToolMessage, field: str) -> dict[str, Any]:
-    """Return the event by which `receive` takes an answer. `field` is the path of the message.
+    """Return the event by which `receive` takes a decision. `field` is the path of the message.
 
-    Raises Invalid for an answer that does not fit the call, Conflict if the input has changed since the client was asked.
+    Raises Invalid for a decision that does not fit the call, Conflict if the input has changed since the client was asked.
     """
     session = locked.session
     call_id = CALL_ID.fullmatch(message.tool_call_id)
-    assert call_id, "is_answer has checked the id"
+    assert call_id, "is_decision has checked the id"
     approval_id, sha256 = call_id.groups()
     approval = locked.db.get(Approval, approval_id)
     if approval is None or approval.session_id != session.id or not approval.traits.asks_to_run:
-        remedy = f"answer the calls of {APPROVAL_TOOL} in its last answer."
+        remedy = f"decide the calls of {APPROVAL_TOOL} in its last reply."
         raise Invalid(f"{field}.tool_call_id", f"session {session.id} never asked by {message.tool_call_id!r}: {remedy}")
-    answer = _answer(message.content, f"{field}.content")
+    chat_decision = _chat_decision(message.content, f"{field}.content")
     shown = shown_input(approval, sha256)
     if approval.status == "pending" and sha256 != approval.runs:
         raise Conflict(
-            f"{field}.tool_call_id: the input of this call was changed after you were asked, so your answer decides nothing. "
+            f"{field}.tool_call_id: the input of this call was changed after you were asked, so your message decides nothing. "
             "Send the messages again without it; then you are asked about the new input.",
             {"input_sha256": approval.runs},
         )
-    _check_certain(message, answer, f"{field}.content")
-    _check_same(session, approval, answer, shown, f"{field}.content")
-    edit = answer.arguments if answer.arguments is None or not _equal(answer.arguments, shown) else None
+    _check_certain(message, chat_decision, f"{field}.content")
+    _check_same(session, approval, chat_decision, shown, f"{field}.content")
+    edit = chat_decision.arguments if chat_decision.arguments is None or not _equal(chat_decision.arguments, shown) else None
     decision = Decision(
-        result=answer.result,
-        deny_message=answer.message or None,
+        result=chat_decision.result,
+        deny_message=chat_decision.message or None,
         updated_input=edit,
-        scope=_SCOPES[answer.scope],
-        expires_in_seconds=answer.expires_in_seconds,
+        scope=_SCOPES[chat_decision.scope],
+        expires_in_seconds=chat_decision.expires_in_seconds,
         expected_input_sha256=sha256,
     )
     return {"type": "user.tool_confirmation", "approval_id": approval.id, "decision": decision}
@@ -120,8 +120,8 @@ def field_of(name: str) -> str:
     return _FIELDS.get(name, f"content.{name}")
 
 
-def _answer(content: TextContent | dict[str, Any], field: str) -> ApprovalAnswer:
-    """Return the answer in a message's content. Raises Invalid."""
+def _chat_decision(content: TextContent | dict[str, Any], field: str) -> ChatDecision:
+    """Return the decision in a message's content. Raises Invalid."""
     if isinstance(content, dict):
         values = content
     else:
@@ -131,31 +131,33 @@ def _answer(content: TextContent | dict[str, Any], field: str) -> ApprovalAnswer
         except Invalid as refusal:
             raise Invalid(field, f"must be JSON such as {_EXAMPLE}; {str(refusal).removeprefix('body: ')}") from None
     try:
-        return parsing.validated(ApprovalAnswer, values)
+        return parsing.validated(ChatDecision, values)
     except Invalid as refusal:
         raise Invalid(f"{field}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
 
 
-def _check_certain(message: ToolMessage, answer: ApprovalAnswer, content: str) -> None:
-    """Raise Invalid if the answer says nothing certain, or is sent for another call."""
-    if answer.result is None or (answer.decision is not None and answer.approved is not None):
+def _check_certain(message: ToolMessage, chat_decision: ChatDecision, content: str) -> None:
+    """Raise Invalid if the decision says nothing certain, or is sent for another call."""
+    if chat_decision.result is None or (chat_decision.decision is not None and chat_decision.approved is not None):
         raise Invalid(f"{content}.decision", f"must be approve or deny, said once, as in {_EXAMPLE}.")
-    if answer.result == "allow" and answer.message:
+    if chat_decision.result == "allow" and chat_decision.message:
         raise Invalid(f"{content}.message", "is the reason of a denial; leave it out with approve.")
-    if answer.tool_call_id not in {None, message.tool_call_id}:
-        raise Invalid(f"{content}.tool_call_id", f"differs from the message's, {message.tool_call_id!r}; send one call's answer.")
+    if chat_decision.tool_call_id not in {None, message.tool_call_id}:
+        raise Invalid(f"{content}.tool_call_id", f"differs from the message's, {message.tool_call_id!r}; send one call's decision.")
 
 
-def _check_same(session: Session, approval: Approval, answer: ApprovalAnswer, shown: dict[str, Any] | None, content: str) -> None:
-    """Raise Invalid if the answer repeats facts of the call, and they are of another call than the one that it answers."""
-    if answer.agent_id not in {None, session.agent_id, MODEL + session.agent_id}:
+def _check_same(
+    session: Session, approval: Approval, chat_decision: ChatDecision, shown: dict[str, Any] | None, content: str
+) -> None:
+    """Raise Invalid if the decision repeats facts of the call, and they are of another call than the one that it decides."""
+    if chat_decision.agent_id not in {None, session.agent_id, MODEL + session.agent_id}:
         raise Invalid(f"{content}.agentId", f"the call is of agent {session.agent_id}; leave it out, or name that agent.")
-    if answer.tool_name not in {None, approval.tool}:
+    if chat_decision.tool_name not in {None, approval.tool}:
         raise Invalid(f"{content}.toolName", f"the call is of {approval.tool!r}; leave it out, or name that tool.")
-    if answer.tool_args is not None and not _equal(answer.tool_args, shown):
+    if chat_decision.tool_args is not None and not _equal(chat_decision.tool_args, shown):
         remedy = "leave it out; to change the input, send the new one as arguments."
         raise Invalid(f"{content}.toolArgs", f"differs from the input that you were asked about: {remedy}")
-    if answer.working_directory is not None and answer.working_directory != (shown or {}).get("working_directory"):
+    if chat_decision.working_directory is not None and chat_decision.working_directory != (shown or {}).get("working_directory"):
         raise Invalid(f"{content}.workingDirectory", "the call names no such directory in its input; leave it out.")
 
 

@@ -23,7 +23,7 @@ _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 @dataclass(frozen=True)
 class End:
-    """The end of an answer."""
+    """The end of a reply."""
 
     finish_reason: responses.FinishReason
     sentences: str

@@ -1,4 +1,4 @@
-"""The text of a message while the model writes it, so that each character of an answer is sent once.
+"""The text of a message while the model writes it, so that each character of a reply is sent once.
 
 Pieces come over Redis, which may lose some. A piece is used only if all pieces before it came. The stored message brings the rest.
 """
@@ -10,12 +10,12 @@ from api.streams.reader import Frame
 from models.pure.json.storable import storable
 
 APART = "\n\n"
-"""Between two texts of one answer."""
+"""Between two texts of one reply."""
 
 
 @dataclass
 class Preview:
-    """The text that was sent so far, of one answer."""
+    """The text that was sent so far, of one reply."""
 
     sent: str = ""
     """Of the message that is being written."""

@@ -76,7 +76,7 @@ class ChatUserMessage(Body):
 
 
 class ChatAssistantMessage(BaseModel):
-    """An earlier answer. In a session, only the messages after the last answer count."""
+    """An earlier reply. In a session, only the messages after the last reply count."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -86,7 +86,7 @@ class ChatAssistantMessage(BaseModel):
 
 
 class ToolMessage(Body):
-    """The result of a tool of the client's, or the answer to a call that asks for an approval. `tool_call_id` is the call's id."""
+    """The result of a client's tool, or the decision for a call that asks for an approval. `tool_call_id` is the call's id."""
 
     role: Literal["tool"]
     tool_call_id: Annotated[str, StringConstraints(min_length=1, max_length=128)]
@@ -143,10 +143,10 @@ class Only:
 
 _AGENT_DECIDES = {"description": "Accepted and ignored, as the agent decides it. `assent.ignored` names the field."}
 Ignored = Annotated[Any, WithJsonSchema(_AGENT_DECIDES)]
-_One = Annotated[Any, Only((1,), "send another request for another answer.")]
+_One = Annotated[Any, Only((1,), "send another request for another reply.")]
 _NoLogprobs = Annotated[Any, Only((False, 0), "leave it out, as no log probabilities are known.")]
-_NoAudio = Annotated[Any, Only((), "leave it out, as answers are text.")]
-_Modalities = Annotated[Any, Only((["text"],), "leave it out, as answers are text.")]
+_NoAudio = Annotated[Any, Only((), "leave it out, as replies are text.")]
+_Modalities = Annotated[Any, Only((["text"],), "leave it out, as replies are text.")]
 _NoFunctions = Annotated[Any, Only((), "use `tools`, which replace functions.")]
 _NoWebSearch = Annotated[Any, Only((), "leave it out, as the agent has its own tools.")]
 _TextFormat = Annotated[Any, Only(({"type": "text"},), "leave it out, and describe the format in a message.")]
@@ -216,7 +216,7 @@ class ChatCreate(Body):
 
     @property
     def start(self) -> int:
-        """The index of the first message after the last answer."""
+        """The index of the first message after the last reply."""
         return 1 + max((index for index, each in enumerate(self.messages) if isinstance(each, ChatAssistantMessage)), default=-1)
 
     @property
@@ -253,7 +253,7 @@ class MessageList(Paged):
 
     format: Literal["openai"] = "openai"
     approvals: Literal["text", "tools"] = "text"
-    """With `tools`, the last page has a message with the calls of `client_requestApproval` that this key may answer."""
+    """With `tools`, the last page has a message with the calls of `client_requestApproval` that this key may decide."""
 
 
 class MessagesSend(Body):

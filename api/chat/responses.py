@@ -1,4 +1,4 @@
-"""Answers in OpenAI's format."""
+"""Responses in OpenAI's format."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -53,7 +53,7 @@ class AssistantReply(ResponseModel):
 
 
 class Choice(ResponseModel):
-    """The answer. There is always one."""
+    """The reply. There is always one."""
 
     index: int
     message: AssistantReply
@@ -69,7 +69,7 @@ class PromptTokens(ResponseModel):
 
 
 class CompletionUsage(ResponseModel):
-    """The tokens of the requests to the model that ended since the last answer."""
+    """The tokens of the requests to the model that ended since the last reply."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -78,7 +78,7 @@ class CompletionUsage(ResponseModel):
 
 
 class OfAssent(ResponseModel):
-    """The part of an answer that OpenAI's format does not have."""
+    """The part of a response that OpenAI's format does not have."""
 
     session_id: SessionId
     waiting_on: list[WaitingForPerson] | None = Field(None, description="The approvals that the session waits for.", examples=[[]])
@@ -87,7 +87,7 @@ class OfAssent(ResponseModel):
 
 
 class ChatCompletion(ResponseModel):
-    """The agent's answer."""
+    """The agent's reply."""
 
     id: CompletionId
     object: Literal["chat.completion"]
@@ -99,7 +99,7 @@ class ChatCompletion(ResponseModel):
 
 
 class Delta(ResponseModel):
-    """More of the answer."""
+    """More of the reply."""
 
     role: Literal["assistant"] | None = None
     content: str | None = Field(None, examples=["The refund"])
@@ -107,7 +107,7 @@ class Delta(ResponseModel):
 
 
 class ChunkChoice(ResponseModel):
-    """More of the answer."""
+    """More of the reply."""
 
     index: int
     delta: Delta
@@ -116,7 +116,7 @@ class ChunkChoice(ResponseModel):
 
 
 class ChatChunk(ResponseModel):
-    """A part of the agent's answer. The first and the last with a choice have `assent`. The stream ends with `[DONE]`."""
+    """A part of the agent's reply. The first and the last with a choice have `assent`. The stream ends with `[DONE]`."""
 
     id: CompletionId
     object: Literal["chat.completion.chunk"]

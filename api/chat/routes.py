@@ -48,7 +48,7 @@ errors.FORMATS["chat.send"] = responses.error
 def _scopes(body: ChatCreate | MessagesSend) -> list[str]:
     """Return the scopes that a request's messages need beside `sessions`."""
     start = body.start if isinstance(body, ChatCreate) else 0
-    return ["approvals"] if any(deciding.is_answer(message) for message in body.messages[start:]) else []
+    return ["approvals"] if any(deciding.is_decision(message) for message in body.messages[start:]) else []
 
 
 @chat.after_request
@@ -75,7 +75,7 @@ def complete() -> Response:
 
     Without a session the request creates one. The response is sent when the run ends, or waits for an approval or for tools of
     the client. Then `finish_reason` is `tool_calls`, or the content says what waits for approval, and `assent.waiting_on` lists
-    the approvals. A `tool` message that answers a call of `client_requestApproval` is a decision, and needs the scope `approvals`.
+    the approvals. A `tool` message for a call of `client_requestApproval` is a decision, and needs the scope `approvals`.
     """
     principal = auth.authenticate("sessions", "read")
     body, raw = parsing.body(ChatCreate)
@@ -114,14 +114,14 @@ def _wait(principal: Principal, place: Place, *, deltas: bool) -> Wait:
 
 
 class Completion:
-    """One answer, whole or as a stream of chunks."""
+    """One response, whole or as a stream of chunks."""
 
     def __init__(self, wait: Wait) -> None:
         self.wait, self.place = wait, wait.place
         self.id = ids.new("chatcmpl")
 
     def whole(self) -> responses.ChatCompletion:
-        """Wait for the run, and return the answer."""
+        """Wait for the run, and return the response."""
         try:
             for _ in self.wait:
                 pass

@@ -34,7 +34,7 @@ _QUOTED = (
 )
 
 
-ANSWER = "answer"
+DECISION = "decision"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class News:
     """What a request adds to a session."""
 
     events: list[Json]
-    """Events as `receive` takes them. An answer to an approval is an event `answer` with its message (`deciding.event`)."""
+    """Events as `receive` takes them. A decision is an event `decision` with its message (`deciding.event`)."""
     places: list[int]
     """Of each event: the index of its message."""
     ignored: list[str]
@@ -57,16 +57,16 @@ class News:
         field = {"custom_tool_use_id": "tool_call_id"}.get(parts[2], parts[2])
         if field == "on_behalf_of":
             return Invalid("metadata.on_behalf_of", message)
-        if self.events[int(parts[1])]["type"] == ANSWER:
+        if self.events[int(parts[1])]["type"] == DECISION:
             field = deciding.field_of(field)
         return Invalid(f"messages.{self.places[int(parts[1])]}.{field}", message)
 
 
 def news(body: ChatCreate, *, new_session: bool, sentences: Mapping[str, str]) -> News:
-    """Return the messages after the last answer as events. Raises Invalid.
+    """Return the messages after the last reply as events. Raises Invalid.
 
-    For a new session, a text in front of the first message quotes the messages up to the last answer, without questions for an
-    approval, of which `sentences` are those in texts, and their answers.
+    For a new session, a text in front of the first message quotes the messages up to the last reply, without questions for an
+    approval, of which `sentences` are those in texts, and without the decisions.
     """
     start = body.start
     latest = list(enumerate(body.messages))[start:]
@@ -113,8 +113,8 @@ def _check_beginning(added: list[tuple[int, ChatUserMessage | ToolMessage]]) -> 
 def _event(message: ChatUserMessage | ToolMessage, field: str, person: Json) -> Json:
     if isinstance(message, ChatUserMessage):
         return {"type": "user.message", "content": _content(message, f"{field}.content"), **person}
-    if deciding.is_answer(message):
-        return {"type": ANSWER, "message": message}
+    if deciding.is_decision(message):
+        return {"type": DECISION, "message": message}
     if isinstance(message.content, dict):
         raise Invalid(f"{field}.content", "must be a text, or a list of texts.")
     return {"type": "user.custom_tool_result", "custom_tool_use_id": message.tool_call_id, "content": _result(message)}
@@ -156,7 +156,7 @@ def _content(message: ChatUserMessage, field: str) -> list[Json]:
     if any(part["type"] == "text" and not part["text"].strip() for part in parts):
         raise Invalid(field, "must hold more than white space: models refuse it.")
     if any(part["type"] == "text" and deciding.is_envelope(part["text"]) for part in parts):
-        raise Invalid(field, "is the answer to a call: send it as a message of the role tool, with its tool_call_id.")
+        raise Invalid(field, "is the decision for a call: send it as a message of the role tool, with its tool_call_id.")
     return parts
 
 
@@ -181,9 +181,9 @@ def _result(message: ToolMessage) -> list[Json]:
 def _quoted(message: Message, sentences: Mapping[str, str]) -> str:
     """Return a message in one line of JSON, without images and foreign fields.
 
-    Empty for an answer to an approval, and for a message that does nothing but ask for approvals, some of them by `sentences`.
+    Empty for a decision, and for a message that does nothing but ask for approvals, some of them by `sentences`.
     """
-    if deciding.is_answer(message):
+    if deciding.is_decision(message):
         return ""
     role = "system" if isinstance(message, InstructionMessage) else message.role
     quoted: Json = {"role": role, "content": text_of(message.content)}

@@ -49,7 +49,7 @@ class Wait:
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPAN, 0))
     """The tokens of the requests to the model that have ended."""
     listing: str = ""
-    """The listing, if it is the newest that the conversation shows. It ends the answer."""
+    """The listing, if it is the newest that the conversation shows. It ends the reply."""
     _preview: Preview = field(default_factory=Preview)
     _over: bool = False
 
@@ -82,7 +82,7 @@ class Wait:
             yield from self._stored()
 
     def say(self, text: str) -> str:
-        """Add a text that is not an event to the answer. Returns the piece of a stream that brings the text."""
+        """Add a text that is not an event to the reply. Returns the piece of a stream that brings the text."""
         self.texts.append(text)
         return self._preview.rest("", text)
 

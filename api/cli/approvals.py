@@ -88,7 +88,7 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
 @click.option("--outcome", type=click.Choice(["rerun", "happened", "give_up"]), help="For a call whose outcome is unknown.")
 @click.option("--result", help="With --outcome happened: the result.")
 @click.option(
-    "--answers", callback=_json, help='Replies to a tool\'s questions, as JSON: {"key": {"action": "accept", "content": {}}}.'
+    "--answers", callback=_json, help='Answers to a tool\'s questions, as JSON: {"key": {"action": "accept", "content": {}}}.'
 )
 @click.option("--sha256", "expected_input_sha256", help="SHA-256 of the input that you saw: refuse to decide another input.")
 @as_json

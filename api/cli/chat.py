@@ -290,7 +290,7 @@ class Line:
 
 
 def patient(call: Callable[[], T]) -> T:
-    """Return what `call` returns. As long as the API does not answer, tries again, until Ctrl-C."""
+    """Return what `call` returns. As long as the API does not respond, tries again, until Ctrl-C."""
     tries = 0
     while True:
         try:

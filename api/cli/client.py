@@ -22,7 +22,7 @@ ENDS = {"session.status_idle", "session.status_terminated", "session.deleted"}
 
 
 class Inbox:
-    """The API. Raises click.ClickException, with one line, if the API does not answer or refuses."""
+    """The API. Raises click.ClickException, with one line, if the API does not respond or refuses."""
 
     def __init__(self, http: httpx2.Client) -> None:
         self.http = http
@@ -99,7 +99,7 @@ class Refused(click.ClickException):
 
 
 class Absent(click.ClickException):
-    """The API does not answer, or a stream broke off."""
+    """The API does not respond, or a stream broke off."""
 
 
 class Stream:
@@ -176,4 +176,4 @@ def _reason(response: httpx2.Response) -> str:
 
 def _absent(http: httpx2.Client, error: httpx2.HTTPError) -> Absent:
     url = str(http.base_url).rstrip("/")
-    return Absent(f"the API does not answer at {url} ({error or type(error).__name__}): is `assent up` running?")
+    return Absent(f"the API does not respond at {url} ({error or type(error).__name__}): is `assent up` running?")

@@ -49,7 +49,7 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
     yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at']}), {then}"
     for option, settings in approval["not_offered"].items():
-        yield f"  no answer {option}: {visible(settings)} leave it out"
+        yield f"  no option {option}: {visible(settings)} leave it out"
     if approval["widest_match"] == "exact":
         yield "  grants    cover one exact input only"
     yield from approvers(approval)

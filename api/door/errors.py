@@ -108,7 +108,7 @@ _STATUSES: dict[type[Refusal], int] = {
 
 
 def install(app: Flask) -> None:
-    """Let `app` answer every error in the API's format."""
+    """Let `app` respond to every error in the API's format."""
     app.register_error_handler(Refusal, _refusal)
     app.register_error_handler(ParseException, _unreadable)
     app.register_error_handler(NoMoreData, _unreadable)
@@ -171,7 +171,7 @@ def _refusal(refusal: Refusal) -> Response:
 
 
 def _unreadable(error: Exception) -> Response:
-    """Answer a malformed body. gunicorn detects it only when a route reads the body."""
+    """Respond to a malformed body. gunicorn detects it only when a route reads the body."""
     return respond(400, f"body: is not a valid HTTP body: {str(error)[:200]}.")
 
 

@@ -1,14 +1,14 @@
 """Pages within a frame: each asks who is signed in, opens one transaction, and renders one template.
 
     @page("/inbox/grants", "grants", "read")
-    def grants(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page: ...
+    def grants(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage: ...
 
     @action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants", again=grants)
     def revoke(db: Db, person: PersonPrincipal, grant_id: str) -> str: ...
 
-`page` and `action` are methods of the blueprint's `FramedPages`. Their functions return a `Page`, or the local address of another
-page. If an action raises a refusal, `again` draws the page of the form anew, with the refusal. Like Flask's own decorators, these
-return the function itself.
+`page` and `action` are methods of the blueprint's `FramedPages`. Their functions return a `FramedPage`, or the local address of
+another page. If an action raises a refusal, `again` draws the page of the form anew, with the refusal. Like Flask's own
+decorators, these return the function itself.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from models.flow.decide.deadlines import transact_in_time
 from models.people.principal import PersonPrincipal
 
 
-class Page:
+class FramedPage:
     """A template, and the values that it shows."""
 
     def __init__(self, template: str, **values: Any) -> None:
@@ -34,7 +34,7 @@ class Page:
         self.template, self.values = template, values
 
 
-PageView = Callable[..., Page | str]
+PageView = Callable[..., FramedPage | str]
 V = TypeVar("V", bound=PageView)
 
 
@@ -85,11 +85,11 @@ class FramedPages:
         return wrap
 
     def _in_transaction(
-        self, section: str, person: PersonPrincipal, show: Callable[[Db], Page | str], status: int = 200
+        self, section: str, person: PersonPrincipal, show: Callable[[Db], FramedPage | str], status: int = 200
     ) -> Response:
-        def framed(db: Db) -> tuple[Page | str, dict[str, Any]]:
+        def framed(db: Db) -> tuple[FramedPage | str, dict[str, Any]]:
             result = show(db)
-            return result, self.frame(db, person) if isinstance(result, Page) else {}
+            return result, self.frame(db, person) if isinstance(result, FramedPage) else {}
 
         result, frame = transact_in_time(person.workspace_id, framed)
         if isinstance(result, str):
@@ -98,6 +98,6 @@ class FramedPages:
         return Response(text, status, mimetype=HTML)
 
 
-def wants(name: str) -> str | None:
+def query_value(name: str) -> str | None:
     """Return a field of the query string; None if it is missing or empty."""
     return request.args.get(name) or None

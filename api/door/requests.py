@@ -54,13 +54,13 @@ class Nothing(Body):
     """An empty body."""
 
 
-class Query(BaseModel):
+class QueryString(BaseModel):
     """A query string. Its values are text, so numbers, booleans and dates are read from text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, defer_build=True)
 
 
-class NoQuery(Query):
+class NoQuery(QueryString):
     """An empty query string."""
 
 
@@ -92,7 +92,7 @@ class AtMost:
         return json_schema | {"maxItems" if json_schema.get("type") == "array" else "maximum": self.most}
 
 
-class Paged(Query):
+class Paged(QueryString):
     """A page of a list: `limit` rows from the cursor `page`."""
 
     limit: Annotated[int, Field(ge=1), AtMost("max_page_rows")] = 20
@@ -104,7 +104,7 @@ Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 """A version of an agent."""
 
 
-class IdPaged(Query):
+class IdPaged(QueryString):
     """A page in the form of the SDK's `SyncPage`: `limit` rows after `after_id`, or before `before_id`."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 20

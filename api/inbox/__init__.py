@@ -2,7 +2,7 @@
 
     list      the waiting list: approvals that wait for me, or for anybody, and decided ones
     card      one approval with the evidence to judge it
-    deciding  the answers to an approval; `verbs` has the decision of each button
+    deciding  the decisions; `verbs` has the decision of each button
     edit      the page on which a call's input is edited
     always    the page on which a grant is given for calls like one call
     link      the page of a message's link, for a person who is not signed in

@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import request
 
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.inbox import patterns
 from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
@@ -25,7 +25,7 @@ from models.session.row import Session
 
 
 @page("/inbox/approvals/<approval_id>/always", "inbox", "approvals")
-def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
+def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> FramedPage:
     """Show the patterns for a grant, each with the calls that it covers and the number of waiting calls that it releases."""
     approval, match = find(db, person, approval_id), request.values.get("match")
     if not approval.traits.asks_to_run:
@@ -43,7 +43,7 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
             options.append(_option(db, approval, suggestion, offer))
         except (Invalid, Forbidden) as problem:
             fault = str(problem)
-    return Page(
+    return FramedPage(
         "always.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),

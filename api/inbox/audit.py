@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from api.door import pages, parsing
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.inbox.blueprint import inbox, page
 from api.v1.audit.requests import AuditList, AuditVerify
 from api.v1.audit.routes import JSON_LINES, listed, verified
@@ -22,13 +22,13 @@ _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]"
 
 
 @page("/inbox/audit", "audit", "admin")
-def audit(db: Db, _person: PersonPrincipal) -> Page:
+def audit(db: Db, _person: PersonPrincipal) -> FramedPage:
     """Show the acts that fit the filters, newest first."""
     return _drawn(db)
 
 
 @page("/inbox/audit/verify", "audit", "admin")
-def verify(db: Db, person: PersonPrincipal) -> Page:
+def verify(db: Db, person: PersonPrincipal) -> FramedPage:
     """Verify the whole audit, and show the report above the acts."""
     try:
         return _drawn(db, verified(person.workspace_id, AuditVerify()))
@@ -48,7 +48,7 @@ def export() -> Response:
     return Response(verifying.export(person.workspace_id, now, texts=True), mimetype=JSON_LINES, headers=headers)
 
 
-def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Page:
+def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> FramedPage:
     filters = {name: value for name in (*_FILTERS, "page") if (value := request.args.get(name))}
     dates = {name: f"{value}T00:00:00Z" for name, value in filters.items() if name.startswith("created_at") and "T" not in value}
     try:
@@ -59,4 +59,6 @@ def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Page
     names = Names.of(db, [row.principal for row in rows])
     lines = [(row, names[row.principal], row.details, texts.get((row.chain, row.seq), {})) for row in rows]
     filters.pop("page", None)
-    return Page("audit.html", rows=lines, after=after, filters=filters, query=urlencode(filters), report=report, refusal=refusal)
+    return FramedPage(
+        "audit.html", rows=lines, after=after, filters=filters, query=urlencode(filters), report=report, refusal=refusal
+    )

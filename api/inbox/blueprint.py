@@ -22,5 +22,5 @@ pages.install(inbox, "failure.html", _title)
 
 @inbox.get("/inbox/<path:rest>")
 def missing(rest: str) -> Response:
-    """Answer every other address below /inbox with a 404."""
+    """Respond to every other address below /inbox with a 404."""
     return pages.failed("failure.html", 404, _title(404), f"There is no page /inbox/{rest[:200]}.")

@@ -1,4 +1,4 @@
-"""A card: one approval with its evidence and every possible answer."""
+"""A card: one approval with its evidence and every possible decision."""
 
 import json
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from typing import Any
 
 from flask import request
 
-from api.door.framed import Page, wants
+from api.door.framed import FramedPage, query_value
 from api.door.paging import Selection
 from api.inbox import waiting_list
 from api.inbox.blueprint import action, page
 from api.inbox.forms import Misfilled
-from api.inbox.list import agent_name, noticed
+from api.inbox.list import agent_name, decision_notice
 from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
@@ -46,7 +46,7 @@ _SHOWN_DECISIONS = 5
 
 
 @dataclass(frozen=True)
-class Question:
+class CardQuestion:
     """One question of a tool."""
 
     key: str
@@ -62,13 +62,13 @@ class Question:
 
 
 @page("/inbox/approvals/<approval_id>", "inbox", "own or read")
-def card(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
+def card(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> FramedPage:
     """Show the card."""
     return drawn(db, person, find(db, person, approval_id), refusal=refusal)
 
 
 @action("/inbox/approvals/<approval_id>/reveal", "reveal")
-def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> FramedPage:
     """Show the card with its secrets, and audit that."""
     locked, approval = lock_approval(db, person, approval_id)
     locked.note("approval.revealed", approval.id, input_sha256=approval.input_sha256)
@@ -82,7 +82,7 @@ def drawn(
     *,
     revealed: bool = False,
     refusal: Refusal | None = None,
-) -> Page:
+) -> FramedPage:
     """Return the card as a page. After a refusal: with the refusal on top, or with the faults beside the form's fields."""
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     session = db.get_one(Session, approval.session_id)
@@ -92,14 +92,14 @@ def drawn(
     now = clock.now(db)
     waits = approval.status == "pending"
     values = matter(db, session, approval, waiting_list.look(db, approval), revealed=revealed)
-    return Page(
+    return FramedPage(
         "card.html",
         **values,
         questions=questions(approval),
         outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
         story=_story(db, session),
         before=[(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in before],
-        decided=noticed(db, person, now),
+        notice=decision_notice(db, person, now),
         votes=_votes(db, approval, cast) if waits else None,
         why_not=waiting_list.why_not(db, person, approval, cast) if waits else None,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
@@ -108,7 +108,7 @@ def drawn(
         refusal=str(refusal) if refusal and not faults else "",
         faults=faults,
         form=request.form,
-        opened=wants("open"),
+        opened=query_value("open"),
     )
 
 
@@ -146,12 +146,12 @@ def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] |
     return {"summary": sentences.votes(approval, cast), "who": who_may_decide(db, approval), "cast": lines}
 
 
-def questions(approval: Approval) -> list[Question]:
+def questions(approval: Approval) -> list[CardQuestion]:
     """Return the tool's questions as forms."""
     result = []
     for i, (key, question) in enumerate((approval.shown("questions") or {}).items()):
         parts = fields.fields(question["schema"], {}, f"q{i}") if "schema" in question else []
-        result.append(Question(key, question["message"], parts, question.get("url", "")))
+        result.append(CardQuestion(key, question["message"], parts, question.get("url", "")))
     return result
 
 

@@ -5,7 +5,7 @@ from zoneinfo import available_timezones
 
 from flask import request
 
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
 from api.v1.channels.requests import ChannelCreate, ChannelUpdate
@@ -25,7 +25,7 @@ _EMPTY = {"quiet_from", "quiet_until"}
 
 
 @page("/inbox/channels", "channels", "own")
-def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the person's own channels, newest first."""
     kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
     if SlackUser.of_person(db, person.person_id):
@@ -37,7 +37,7 @@ def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None,
 
 
 @page("/inbox/workspace/channels", "workspace_channels", "admin")
-def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the workspace's channels, newest first."""
     kinds = {"mail": "Mail"} if settings().mail_from else {}
     kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
@@ -45,10 +45,10 @@ def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = Non
     return _drawn(db, "channels.html", rows, kinds, refusal, has_default=any(row.for_everyone for row in rows))
 
 
-def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> Page:
+def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> FramedPage:
     examples = [(service.name, service.example) for service in SERVICES.values()]
     tests = Notification.last_tests(db, [row.id for row in rows])
-    return Page(
+    return FramedPage(
         template,
         rows=rows,
         kinds=kinds,

@@ -1,4 +1,4 @@
-"""The answers to approvals: a decision of one card, decisions of several, and a later deadline.
+"""Decisions about approvals: a decision of one card, decisions of several, and a later deadline.
 
 Each form carries the hash of the input that it showed, so that nobody decides another input.
 """
@@ -82,5 +82,5 @@ def onwards(db: Db, person: PersonPrincipal, approval: Approval) -> str:
     """Return the address after a decision: the list with the form, or the next card."""
     if back := request.form.get("back"):
         return local(back)
-    held = request.form.get("held", "").split()
-    return waiting_list.address_of_next(db, person, after=approval.id, decided=approval.id, held=held)
+    held_ids = request.form.get("held", "").split()
+    return waiting_list.address_of_next(db, person, notice_of=approval.id, held_ids=held_ids)

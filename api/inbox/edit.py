@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import request
 
-from api.door.framed import Page, wants
+from api.door.framed import FramedPage, query_value
 from api.inbox import card
 from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
@@ -22,16 +22,16 @@ from models.session.row import Session
 
 
 @page("/inbox/approvals/<approval_id>/edit", "inbox", "approvals")
-def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
+def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> FramedPage:
     """Show the input as a form, or as JSON."""
     approval = find(db, person, approval_id)
     session = db.get_one(Session, approval.session_id)
     if why := offer_now(db, session, approval).why_not(approval.tool, "edit"):
         raise Forbidden(why)
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
-    as_json = (request.form.get("as") or wants("as")) == "json"
+    as_json = (request.form.get("as") or query_value("as")) == "json"
     parts = card.edited_fields(approval)
-    return Page(
+    return FramedPage(
         "edit.html",
         approval=approval,
         headline=sentences.headline(approval, agent_name(db, session)),

@@ -1,6 +1,6 @@
 """Grants: the list, and revoking a grant."""
 
-from api.door.framed import Page, wants
+from api.door.framed import FramedPage, query_value
 from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.inbox.blueprint import action, page
@@ -19,20 +19,20 @@ _AGENTS = """
 
 
 @page("/inbox/grants", "grants", "own or read")
-def grants(db: Db, person: PersonPrincipal) -> Page:
+def grants(db: Db, person: PersonPrincipal) -> FramedPage:
     """Show the grants that are in force, or all, newest first."""
     selection = only_own(db, person, Selection(Grant), "approval_id")
-    over = wants("show") == "all"
+    over = query_value("show") == "all"
     if not over:
         selection = selection.where(LIVE)
-    rows, after = page_of(db, selection, NEWEST, _PAGE, wants("page"))
+    rows, after = page_of(db, selection, NEWEST, _PAGE, query_value("page"))
     names = Names.of(db, [name for row in rows for name in (row.given_by, row.revoked_by)])
     agents: dict[str, str] = dict(db.rows(_AGENTS, ids=list({row.agent_id for row in rows})))
     lines = [
         (row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], not shown.live, shown.not_offered)
         for row, shown in zip(rows, responses_of(db, rows), strict=True)
     ]
-    return Page("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
+    return FramedPage("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 
 
 @action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants")

@@ -3,7 +3,7 @@
 from flask import request
 
 from api.door import auth
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
 from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyUpdate
@@ -18,13 +18,13 @@ _MOST = 500
 
 
 @page("/inbox/keys", "keys", "admin")
-def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret: str = "", **_path_ids: str) -> Page:
+def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret: str = "", **_path_ids: str) -> FramedPage:
     """Show the keys of the workspace, newest first. `secret` is a new key's, which is shown once."""
     now = clock.now(db)
     rows = db.find(ApiKey, "ORDER BY id DESC LIMIT %(most)s", most=_MOST)
     chosen_scopes = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)
     scopes = [scope for scope in SCOPES if scope in person.scopes or scope == "environment"]
-    return Page(
+    return FramedPage(
         "keys.html",
         rows=[(row, row.status(now)) for row in rows],
         names=Names.of(db, [f"user:{row.makers[0]}" for row in rows if row.makers]),
@@ -37,7 +37,7 @@ def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret
 
 
 @action("/inbox/keys", "admin", section="keys", again=keys)
-def create(db: Db, person: PersonPrincipal) -> Page:
+def create(db: Db, person: PersonPrincipal) -> FramedPage:
     """Create a key. Its secret is on this page only."""
     body = validated(ApiKeyCreate, {"name": request.form.get("name", ""), "scopes": request.form.getlist("scopes")})
     auth.require(person, *(frozenset(body.scopes or ()) & set(SCOPES) - {"environment"}))

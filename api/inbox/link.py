@@ -4,7 +4,7 @@
     POST /link/TOKEN     decides: `code`, `do` with `allow` or `deny`, and perhaps `deny_message`
 
 Programs open links and even submit forms, so a token alone decides nothing. An unknown, a malformed and a used token get the same
-page. The link's person who is signed in goes on to the card, which takes every answer.
+page. The link's person who is signed in goes on to the card, which takes every decision.
 """
 
 from dataclasses import dataclass, replace

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from api.door.framed import Page, wants
+from api.door.framed import FramedPage, query_value
 from api.door.paging import Order, Selection
 from api.door.paging import page as page_of
 from api.door.parsing import ID
@@ -36,7 +36,7 @@ NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id))
 
 
 @dataclass(frozen=True)
-class Line:
+class ListedApproval:
     """One approval in a list."""
 
     approval: Approval
@@ -54,17 +54,17 @@ class Line:
 
 
 @page("/inbox", "inbox", "own or read")
-def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
+def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
     """Show the list. `refusal`: why several decisions were refused."""
-    tab = wants("show") or "mine"
+    tab = query_value("show") or "mine"
     if tab not in TABS or "read" not in person.scopes:
         tab = "mine"
-    filters = {name: wants(name) for name in FILTERS}
+    filters = {name: query_value(name) for name in FILTERS}
     selection = waiting_list.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
-    rows, after = page_of(db, selection, NEWEST if tab == "decided" else waiting_list.ORDER, PAGE, wants("page"))
+    rows, after = page_of(db, selection, NEWEST if tab == "decided" else waiting_list.ORDER, PAGE, query_value("page"))
     rows = [*rows, *_on_page_before(db, person, {row.id for row in rows})]
     now = clock.now(db)
-    return Page(
+    return FramedPage(
         "list.html",
         tab=tab,
         tabs=TABS if "read" in person.scopes else ("mine",),
@@ -73,7 +73,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         refusal=str(refusal or ""),
         lines=lines(db, person, rows, now),
         after=after,
-        decided=noticed(db, person, now),
+        notice=decision_notice(db, person, now),
         total=None if tab == "decided" else selection.count(db),
         newest=(Approval.newest(db) or now).isoformat(),
         arrived=0 if tab == "decided" else _arrived(db, selection),
@@ -83,7 +83,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
 
 def _on_page_before(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     """Return the approvals that an open page shows and this list no longer has. The page shows how they ended."""
-    page_ids = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
+    page_ids = [id_ for id_ in (query_value("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
     result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=page_ids) if page_ids else []
     return [row for row in result if visible.may_see(db, person, row)]
 
@@ -91,7 +91,7 @@ def _on_page_before(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Appr
 def _arrived(db: Db, selection: Selection[Approval]) -> int:
     """Return how many approvals are newer than all that there were when the page was opened, which the page sends as `since`."""
     try:
-        since = datetime.fromisoformat(wants("since") or "")
+        since = datetime.fromisoformat(query_value("since") or "")
     except ValueError:
         return 0
     return selection.between("created_at", [("gt", since)]).count(db) if since.tzinfo and EARLIEST <= since <= LATEST else 0
@@ -101,18 +101,18 @@ def _arrived(db: Db, selection: Selection[Approval]) -> int:
 def next_card(db: Db, person: PersonPrincipal) -> str:
     """Go to the next card of the waiting list, behind the card that was just decided or skipped."""
     return waiting_list.address_of_next(
-        db, person, after=wants("after"), decided=wants("decided"), held=(wants("held") or "").split()
+        db, person, after=query_value("after"), notice_of=query_value("decided"), held_ids=(query_value("held") or "").split()
     )
 
 
-def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[Line]:
+def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[ListedApproval]:
     """Return the approvals as lines of a list."""
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
     votes = Vote.of(db, [row.id for row in rows])
     names = Names.of(db, [row.decided_by for row in rows])
     may = waiting_list.decidable(db, person, rows, votes)
     return [
-        Line(
+        ListedApproval(
             row,
             face := Face.of(row, ROW),
             agent=agent_name(db, sessions[row.session_id]),
@@ -131,9 +131,9 @@ def agent_name(db: Db, session: Session) -> str:
     return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
 
 
-def noticed(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
+def decision_notice(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
     """Return the notice of the approval that the person has just decided, for the next page; None without a decision or vote."""
-    approval = db.get(Approval, wants("decided") or "")
+    approval = db.get(Approval, query_value("decided") or "")
     if approval is None or not visible.may_see(db, person, approval):
         return None
     if approval.status == "pending":

@@ -13,7 +13,7 @@ from flask import Response
 
 from api.door import pages
 from api.door.errors import Denied
-from api.door.framed import wants
+from api.door.framed import query_value
 from api.door.routes import EVENT_STREAM
 from api.inbox.blueprint import inbox
 from api.streams.hub import hub
@@ -49,7 +49,7 @@ def stream() -> Response:
     person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
-    reader = Reader.of(person, person.workspace_id, mark=wants("mark") or "")
+    reader = Reader.of(person, person.workspace_id, mark=query_value("mark") or "")
     hub().register(reader)
     response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))

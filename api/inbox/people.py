@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import request
 
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
 from api.v1.people.requests import GroupCreate, InviteCreate, UserUpdate
@@ -30,7 +30,7 @@ _MOST = 500
 @page("/inbox/people", "people", "admin")
 def people(
     db: Db, person: PersonPrincipal, refusal: Refusal | None = None, url: str = "", whose: str = "", **_path_ids: str
-) -> Page:
+) -> FramedPage:
     """Show the people and groups of the workspace. `url` is a new one-time link, which is shown once, `whose` its person."""
     now = clock.now(db)
     members = db.find(Member, "WHERE deactivated_at IS NULL ORDER BY person_id DESC LIMIT %(most)s", most=_MOST)
@@ -43,7 +43,7 @@ def people(
     makers = makers_of(db, ids)
     names = Names.of(db, {f"user:{maker}" for some in makers.values() for maker in some})
     open_ = "WHERE NOT renews AND deleted_at IS NULL AND accepted_at IS NULL ORDER BY id DESC LIMIT %(most)s"
-    return Page(
+    return FramedPage(
         "people.html",
         members=[(row, persons[row.person_id]) for row in members],
         invitations=[(row, row.status(now)) for row in db.find(Invitation, open_, most=_MOST)],
@@ -59,7 +59,7 @@ def people(
 
 
 @action("/inbox/people/invite", "admin", section="people", again=people)
-def invite(db: Db, person: PersonPrincipal) -> Page:
+def invite(db: Db, person: PersonPrincipal) -> FramedPage:
     """Invite a person. The one-time link is on this page only."""
     body = validated(InviteCreate, {"email": request.form.get("email", ""), "workspace_role": request.form.get("role")})
     check_role(person, body.given_role)
@@ -75,7 +75,7 @@ def withdraw(db: Db, person: PersonPrincipal, invite_id: str) -> str:
 
 
 @action("/inbox/people/<user_id>", "admin", section="people", again=people)
-def change_person(db: Db, person: PersonPrincipal, user_id: str) -> Page | str:
+def change_person(db: Db, person: PersonPrincipal, user_id: str) -> FramedPage | str:
     """Change a role, sign a person out, give a new link, confirm or deactivate the person."""
     member = Member.find(db, user_id, lock=True)
     check_role(person, member.role)

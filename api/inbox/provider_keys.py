@@ -2,7 +2,7 @@
 
 from flask import request
 
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
 from api.v1.provider_keys import ProviderKeyCreate
@@ -14,11 +14,11 @@ from models.workspace.provider_key import ProviderKey, of_workspace
 
 
 @page("/inbox/provider-keys", "provider_keys", "admin")
-def provider_keys(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+def provider_keys(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the workspace's own keys."""
     [rows] = db.read(of_workspace())
     names = [entry.name for entry in providers.registry()]
-    return Page("provider_keys.html", rows=rows, names=names, refusal=str(refusal or ""))
+    return FramedPage("provider_keys.html", rows=rows, names=names, refusal=str(refusal or ""))
 
 
 @action("/inbox/provider-keys", "admin", section="provider_keys", again=provider_keys)

@@ -7,7 +7,7 @@ from flask import Response, request
 
 from api.door import pages, parsing
 from api.door.errors import Denied
-from api.door.framed import Page, wants
+from api.door.framed import FramedPage, query_value
 from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.inbox.blueprint import action, inbox, page
@@ -52,11 +52,11 @@ STATUS = {
 
 
 @page("/inbox/sessions", "sessions", "own or read")
-def sessions(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
+def sessions(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
     """Show the sessions that the person may see, newest first, and a form that starts one for people who may."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
-    rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
-    return Page(
+    rows, after = page_of(db, selection, NEWEST, _SESSIONS, query_value("page"))
+    return FramedPage(
         "sessions.html",
         rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows],
         after=after,
@@ -79,14 +79,14 @@ def start(db: Db, person: PersonPrincipal) -> str:
 
 
 @page("/inbox/sessions/<session_id>", "sessions", "own or read")
-def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> Page:
+def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> FramedPage:
     """Show the newest events of a conversation, or those before an event."""
     session = find_session(db, person, session_id)
     before = _number("before", session.last_seq + 1)
     these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
     rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
     waiting = Approval.pending(db, session.id)
-    return Page(
+    return FramedPage(
         "session.html",
         session=session,
         agent=agent_name(db, session),
@@ -171,5 +171,5 @@ def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, 
 
 
 def _number(name: str, otherwise: int) -> int:
-    text = wants(name) or ""
+    text = query_value(name) or ""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else otherwise

@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import request
 
-from api.door.framed import Page
+from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
 from api.v1.spending.spend_limits.requests import SpendLimitSet
@@ -16,7 +16,7 @@ from models.flow.spend import limits
 from models.people.principal import PersonPrincipal
 from models.pure.pricing.prices import cents_in
 from models.session.spending import standing as spend_standing
-from models.session.spending.report import Line, Report, lines
+from models.session.spending.report import Report, ReportLine, lines
 from models.workspace.spend_limit import SpendLimit
 
 _MOST = 500
@@ -33,14 +33,14 @@ _PEOPLE = """
 
 
 @page("/inbox/usage", "usage", "admin")
-def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the spend limits, and the usage of the last 30 days, newest first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
     rows = lines(db, report, _MOST + 1)
     standings = spend_standing.of_workspace(db)
     scope_ids = [standing.limit.scope_id for standing in standings]
     names: dict[str, str] = dict(db.rows(_NAMES, ids=scope_ids + [row.groups["agent_id"] for row in rows]))
-    return Page(
+    return FramedPage(
         "usage.html",
         rows=[_row(row, names) for row in reversed(rows[:_MOST])],
         is_cut=len(rows) > _MOST,
@@ -83,7 +83,7 @@ def delete_limit(db: Db, person: PersonPrincipal, spend_limit_id: str) -> str:
     return "/inbox/usage"
 
 
-def _row(line: Line, names: dict[str, str]) -> dict[str, Any]:
+def _row(line: ReportLine, names: dict[str, str]) -> dict[str, Any]:
     """Return a line as the table prints it. A cost is None if no request has a price."""
     sums, agent_id = line.sums, line.groups["agent_id"]
     is_priced = sums["unpriced_requests"] < sums["requests"]

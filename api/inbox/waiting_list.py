@@ -93,12 +93,12 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence
     return f"You are not one of those who may decide this. {who_may_decide(db, approval)}"
 
 
-def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence[str] = ()) -> Approval | None:
+def following(db: Db, person: PersonPrincipal, after: str | None, held_ids: Sequence[str] = ()) -> Approval | None:
     """Return the first approval of the person's waiting list behind `after`, or else the first of all; None if nothing waits.
 
-    Approvals in `held`, which the page is about to decide, are skipped.
+    Approvals in `held_ids`, which the page is about to decide, are skipped.
     """
-    mine = matching(db, person, {}, mine=True).where("id <> ALL(%(held)s)", held=[after or "", *held])
+    mine = matching(db, person, {}, mine=True).where("id <> ALL(%(held_ids)s)", held_ids=[after or "", *held_ids])
     end = "ORDER BY expires_at, id LIMIT 1"
     passed = db.get(Approval, after) if after else None
     if passed is not None:
@@ -108,11 +108,16 @@ def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence
     return next(iter(mine.select(db, end)), None)
 
 
-def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decided: str | None, held: Sequence[str] = ()) -> str:
-    """Return the address of the next card behind `after`, or of the list if nothing else waits."""
-    result = following(db, person, after or decided, held)
-    query = f"?decided={quote(decided)}" if decided else ""
-    return f"/inbox/approvals/{result.id}{query}" if result else f"/inbox{query}"
+def address_of_next(
+    db: Db, person: PersonPrincipal, *, notice_of: str | None, after: str | None = None, held_ids: Sequence[str] = ()
+) -> str:
+    """Return the address of the next card, or of the list if nothing else waits.
+
+    The next card is the one behind `after`, or else behind the approval `notice_of`, whose decision the next page reports.
+    """
+    row = following(db, person, after or notice_of, held_ids)
+    query = f"?decided={quote(notice_of)}" if notice_of else ""
+    return f"/inbox/approvals/{row.id}{query}" if row else f"/inbox{query}"
 
 
 def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[Count, Count] | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import request
 
-from api.door.framed import Page, wants
+from api.door.framed import FramedPage, query_value
 from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.door.parsing import validated
@@ -24,11 +24,11 @@ _TEXTS = ("url", "name", "description")
 
 
 @page("/inbox/webhooks", "webhooks", "admin")
-def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:  # noqa: ARG001 - the door passes it
+def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:  # noqa: ARG001 - the door passes it
     """Show the endpoints of the workspace, newest first."""
     rows = db.find(Endpoint, "ORDER BY id DESC")
     event_types = request.form.getlist("enabled_events") or SDK_EVENTS
-    return Page("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(event_types))
+    return FramedPage("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(event_types))
 
 
 @page("/inbox/webhooks/<webhook_id>", "webhooks", "admin")
@@ -41,14 +41,14 @@ def webhook(
     secret: str = "",
     notice: str = "",
     **_path_ids: str,
-) -> Page:
+) -> FramedPage:
     """Show one endpoint with its deliveries, newest first. `secret` is a new signing secret, which is shown once."""
     endpoint = Endpoint.find(db, webhook_id)
-    status = wants("status") if wants("status") in DELIVERY else None
+    status = query_value("status") if query_value("status") in DELIVERY else None
     selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=status)
-    rows, after = page_of(db, selection, NEWEST_DELIVERY, _PAGE, wants("page"))
+    rows, after = page_of(db, selection, NEWEST_DELIVERY, _PAGE, query_value("page"))
     edited = request.form if refusal and request.form.get("do") == "save" else None
-    return Page(
+    return FramedPage(
         "webhook.html",
         endpoint=endpoint,
         values={name: edited.get(name, "") if edited else getattr(endpoint, name) for name in _TEXTS},
@@ -71,7 +71,7 @@ def _events(event_types: Any) -> dict[str, Any]:
 
 
 @action("/inbox/webhooks", "admin", section="webhooks", again=webhooks)
-def create_webhook(db: Db, person: PersonPrincipal) -> Page:
+def create_webhook(db: Db, person: PersonPrincipal) -> FramedPage:
     """Create an endpoint. Its signing secret is on this page only."""
     body = validated(WebhookCreate, _fields())
     new = NewEndpoint(url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description)
@@ -80,7 +80,7 @@ def create_webhook(db: Db, person: PersonPrincipal) -> Page:
 
 
 @action("/inbox/webhooks/<webhook_id>", "admin", section="webhooks", again=webhook)
-def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page | str:
+def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> FramedPage | str:
     """Save, enable, disable or delete an endpoint, or replace its secret."""
     endpoint = Endpoint.find(db, webhook_id, lock=True)
     match request.form.get("do"):
@@ -108,7 +108,7 @@ def send_test(db: Db, _person: PersonPrincipal, webhook_id: str) -> str:
 
 
 @action("/inbox/webhooks/<webhook_id>/redeliver", "admin", section="webhooks", again=webhook)
-def redeliver_webhooks(db: Db, person: PersonPrincipal, webhook_id: str) -> Page:
+def redeliver_webhooks(db: Db, person: PersonPrincipal, webhook_id: str) -> FramedPage:
     """Send deliveries of a status and time again."""
     times = {name: f"{request.form[name]}Z" for name in ("created_after", "created_before") if request.form.get(name)}
     body = validated(Redelivery, {"status": request.form.get("status", ""), **times}, strict=False)

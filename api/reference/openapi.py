@@ -102,7 +102,7 @@ def _document(app: Flask) -> Json:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Assent", "version": version(DISTRIBUTION), "description": _ABOUT, "license": _LICENSE},
-        "servers": [{"url": "/", "description": "The server that answers with this document."}],
+        "servers": [{"url": "/", "description": "The server that serves this document."}],
         "tags": _tags(app, {rule.endpoint.partition(".")[0] for rule, _, _ in routes}),
         "paths": paths,
         "components": {
@@ -209,7 +209,7 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
 
 
 def _refusal(door: Door, status: int, schemas: Json) -> Json:
-    """Return the response of an error. The web server answers 414 and 431 before a route is known, always in the API's format."""
+    """Return the response of an error. The web server sends 414 and 431 before a route is known, always in the API's format."""
     if door.error is Error or status in {414, 431}:
         return _ref("responses", _name(status))
     schema = _ref("schemas", door.error.__name__)

@@ -1,4 +1,4 @@
-"""Answers about the server itself: its version and links, and its OpenAPI document."""
+"""Responses about the server itself: its version and links, and its OpenAPI document."""
 
 from typing import Any, Literal
 

@@ -79,8 +79,8 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
         except Refusal as refused:
             request_id = ids.new("req")
             limits.log_refusal(request_id, "429 rate_limit_error, a connection", address=addr[0])
-            answer = _response(request_id, 429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1")
-            self._send(client, answer, 0.1)
+            response = _response(request_id, 429, "Too Many Requests", "rate_limit_error", str(refused), "retry-after: 1")
+            self._send(client, response, 0.1)
         finally:
             self._open_connections.discard(client)
 
@@ -100,7 +100,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
             self._open_connections.add(client)
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
-        """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""
+        """Respond to a request that is malformed or beyond the limits. gunicorn handles all other errors."""
         from api.door import limits
 
         ours = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
@@ -116,7 +116,7 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
         """Send a response and close the connection, once the client has done so or after these seconds."""
         try:
             client.sendall(response)
-            util.close_graceful(client, seconds)  # a plain close would lose the answer, since the request was not read to its end
+            util.close_graceful(client, seconds)  # a plain close would lose the response, since the request was not read to its end
         except OSError as error:
             self.log.debug("The refusal was not sent: %s", error)
 
@@ -171,7 +171,7 @@ def use_log_lines(log: Any) -> None:
 
 
 def _ids() -> dict[str, str]:
-    """Return the id of the request that is answered here. Nothing of its path: a path may hold a secret."""
+    """Return the id of the request whose response is made here. Nothing of its path: a path may hold a secret."""
     request_id = g.get("request_id") if has_request_context() else None
     return {"request_id": request_id} if request_id else {}
 

@@ -3,7 +3,7 @@
 All requests of a process share its main thread. A timer of the process's CPU time interrupts the thread every `TICK_SECONDS`. The
 time since the last tick counts for the request that is running. Beyond the setting `request_cpu_seconds` the tick raises `Costly`
 in this request. The error cannot end a step that runs in C. It waits while the request has a transaction open, and then as long as
-an answer takes, so that a client learns of an effect that was committed.
+a response takes, so that a client learns of an effect that was committed.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger("assent.api")
 
 TICK_SECONDS = 0.05
 _GRACE_SECONDS = 0.25
-"""CPU time for an answer: after a transaction, and to a request that was ended. Then the error is raised, or raised again."""
+"""CPU time for a response: after a transaction, and to a request that was ended. Then the error is raised, or raised again."""
 
 App = Callable[[dict[str, Any], Any], Iterable[bytes]]
 """A WSGI application."""
@@ -38,13 +38,13 @@ class _Work:
 
     limit: float
     busy_seconds: float = 0
-    answers_until: float = 0
+    responds_until: float = 0
     """The time at which the error is raised, if that is later than the limit."""
     is_named: bool = False
 
     def restarted(self, piece: bytes) -> bytes:
         """Return the finished piece of a response. The next piece may take as long."""
-        self.busy_seconds = self.answers_until = 0
+        self.busy_seconds = self.responds_until = 0
         return piece
 
 
@@ -102,9 +102,9 @@ def _tick(_signal: int, _frame: object) -> None:
         work.is_named = True
         log.warning("%s", _name())
     if transactions.is_open():
-        work.answers_until = work.busy_seconds + _GRACE_SECONDS
-    elif work.busy_seconds > max(work.limit, work.answers_until):
-        work.answers_until = work.busy_seconds + _GRACE_SECONDS
+        work.responds_until = work.busy_seconds + _GRACE_SECONDS
+    elif work.busy_seconds > max(work.limit, work.responds_until):
+        work.responds_until = work.busy_seconds + _GRACE_SECONDS
         raise Costly(settings().request_cpu_seconds)
 
 

@@ -102,7 +102,7 @@ def _get(url: str, issuer: Issuer) -> Json:
     try:
         return _object(httpx2.get(url, timeout=SECONDS))
     except (httpx2.HTTPError, ValueError) as error:
-        raise Denied(503, f"{issuer.name} does not answer ({type(error).__name__}). Try again in a moment.") from error
+        raise Denied(503, f"{issuer.name} does not respond ({type(error).__name__}). Try again in a moment.") from error
 
 
 def _object(response: httpx2.Response) -> Json:

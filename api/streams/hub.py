@@ -104,7 +104,7 @@ class Hub:
                 _disconnect_stalled(readers)
                 _wake_readers(readers)
             except ERRORS as error:
-                log.warning("streams: the database does not answer (%s)", type(error).__name__)
+                log.warning("streams: the database does not respond (%s)", type(error).__name__)
             except Exception:
                 log.exception("streams: the poll failed")  # the loop continues, since every stream depends on it
 

@@ -38,7 +38,7 @@ class Effort(Body):
 
 
 class Model(Body):
-    """A model, with alternatives for the time in which it does not answer."""
+    """A model, with alternatives for the time in which it does not respond."""
 
     id: Name
     effort: (

@@ -26,7 +26,7 @@ server stores no conversation, and a denied or failed call does not stop a scrip
     fail 529 2 times                the first two attempts at this reply get that status; also `always`
     fail 429 1 times retry-after 3  the same with that header, in seconds
     fail 529 mid-stream 1 times     an `error` event in the middle of the reply's last block
-    drop connection mid-stream 1 times   the connection closes there; without `mid-stream` before any answer
+    drop connection mid-stream 1 times   the connection closes there; without `mid-stream` before any response
 
 Attempts are counted per request body, so two identical conversations share a count; a line of prose separates them.
 After the last counted attempt the count starts again. An unreadable directive is a 400 that names the line.

@@ -30,7 +30,7 @@ ERROR = "Error: "
 
 
 def translated(body: Any) -> dict[str, Any]:
-    """Return the request as a Messages request, for `answer.next_reply`. Raises `RefusedError` for the first fault."""
+    """Return the request as a Messages request, for `replying.next_reply`. Raises `RefusedError` for the first fault."""
     need(isinstance(body, dict), "We could not parse the JSON body of your request.")
     for name in body.keys() - FIELDS:
         raise RefusedError(f"Unrecognized request argument supplied: {name}")
@@ -70,7 +70,7 @@ def _messages(messages: list[Any]) -> tuple[str, list[dict[str, Any]]]:
             waiting.remove(call_id)
             _append(plain, "user", [_result(message)])
             continue
-        need(not waiting, _unanswered(waiting))
+        need(not waiting, _without_results(waiting))
         if role in ("system", "developer"):
             system.append(message["content"])
         elif role == "user":
@@ -79,7 +79,7 @@ def _messages(messages: list[Any]) -> tuple[str, list[dict[str, Any]]]:
             calls = [_call(call, at) for call in message.get("tool_calls") or []]
             waiting = [call["id"] for call in calls]
             _append(plain, "assistant", [*([{"type": "text", "text": t}] if (t := message.get("content")) else []), *calls])
-    need(not waiting, _unanswered(waiting))
+    need(not waiting, _without_results(waiting))
     return "\n".join(system), plain
 
 
@@ -149,7 +149,7 @@ def _append(messages: list[dict[str, Any]], role: str, blocks: list[dict[str, An
         messages.append({"role": role, "content": blocks})
 
 
-def _unanswered(calls: list[str]) -> str:
+def _without_results(calls: list[str]) -> str:
     return (
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
         f"The following tool_call_ids did not have response messages: {', '.join(calls)}"

@@ -7,12 +7,12 @@ from typing import Any
 
 from deploy.standin.chat import extra_content
 from deploy.standin.script import Fault
-from deploy.standin.writing import BlockPart, Page, paced
+from deploy.standin.writing import BlockPart, WholeReply, paced
 
 FINISH_REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "stop"}
 
 
-def stream(page: Page, model: str, usage: dict[str, Any] | None, fault: Fault | None) -> Iterator[bytes | float]:
+def stream(page: WholeReply, model: str, usage: dict[str, Any] | None, fault: Fault | None) -> Iterator[bytes | float]:
     """Yield server-sent chunks, and between them pauses in seconds. Ends at the place of a fault. `usage`: None if not wanted."""
     head = _head(model, "chat.completion.chunk")
     yield _chunk(head, {"role": "assistant", "content": ""})
@@ -34,7 +34,7 @@ def stream(page: Page, model: str, usage: dict[str, Any] | None, fault: Fault | 
     yield b"data: [DONE]\n\n"
 
 
-def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
+def message(page: WholeReply, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the reply as one completion."""
     text = "".join("".join(part.pieces) for part in page.parts if part.block.kind == "text")
     calls = [_call(part) for part in page.parts if part.block.kind == "tool_use"]
@@ -44,7 +44,7 @@ def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     return {**_head(model, "chat.completion"), "choices": [choice], "usage": usage_of(page, usage)}
 
 
-def usage_of(page: Page, usage: dict[str, Any]) -> dict[str, Any]:
+def usage_of(page: WholeReply, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a Messages request in this wire's terms."""
     read = usage["cache_read_input_tokens"]
     prompt = usage["input_tokens"] + usage["cache_creation_input_tokens"] + read

@@ -14,7 +14,7 @@ def check_pairs(messages: list[dict[str, Any]]) -> None:
             _check_results(at, blocks, calls)
             calls = {}
         elif calls:
-            need(False, _unanswered(at - 1, list(calls)))
+            need(False, _without_results(at - 1, list(calls)))
         for block in blocks:
             if block["type"] == "tool_use":
                 need(block["id"] not in call_ids, "messages: `tool_use` ids must be unique")
@@ -42,10 +42,10 @@ def _check_results(at: int, blocks: list[dict[str, Any]], calls: dict[str, None]
         if leading:
             with_result.add(call)
     missing = [call for call in calls if call not in with_result]
-    need(not missing, _unanswered(at - 1, missing))
+    need(not missing, _without_results(at - 1, missing))
 
 
-def _unanswered(at: int, calls: list[str]) -> str:
+def _without_results(at: int, calls: list[str]) -> str:
     return (
         f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(calls)}. "
         "Each `tool_use` block must have a corresponding `tool_result` block in the next message."

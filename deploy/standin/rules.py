@@ -36,7 +36,7 @@ ROLES = {
 
 
 class RefusedError(Exception):
-    """The request is answered with an error. `retry_after`, in seconds, becomes a header; Chat Completions have a `code`."""
+    """The response is an error. `retry_after`, in seconds, becomes a header; Chat Completions have a `code`."""
 
     def __init__(self, message: str, status: int = 400, retry_after: int | None = None, code: str | None = None) -> None:
         super().__init__(message)

@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs
 
-from deploy.standin import answer, chat, chat_writing, compaction, window, writing
+from deploy.standin import chat, chat_writing, compaction, replying, window, writing
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import RefusedError, check
 from deploy.standin.script import Fault, ScriptedReply, UnreadableError
 from deploy.standin.usage import PrefixMemory
-from deploy.standin.writing import Page
+from deploy.standin.writing import WholeReply
 
 MAX_BODY_BYTES = 32_000_000
 LOG_BYTES = 32_000_000
@@ -122,10 +122,10 @@ class StandIn:
         self._sleep(writing.duration(page))
         return _json(start, wire.message(page, body["model"], usage), request_id)
 
-    def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[Page, Fault | None]:
+    def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[WholeReply, Fault | None]:
         """Return the reply, and a fault in its middle, if the script has one. Raises RefusedError. Arguments as in `_respond`."""
         try:
-            reply = compaction.reply_to(request) or answer.next_reply(request)
+            reply = compaction.reply_to(request) or replying.next_reply(request)
         except UnreadableError as error:
             raise RefusedError(str(error)) from None
         fault = self._fault_due(reply, request)
@@ -166,9 +166,9 @@ class StandIn:
     def _fault_due(self, reply: ScriptedReply, body: dict[str, Any]) -> Fault | None:
         if not reply.faults:
             return None
-        key = answer.fingerprint(body)
+        key = replying.fingerprint(body)
         tries = self._tries.pop(key, 0)
-        fault = answer.fault_due(reply, tries)
+        fault = replying.fault_due(reply, tries)
         if fault:
             self._tries[key] = tries + 1
             while len(self._tries) > MAX_COUNTS:

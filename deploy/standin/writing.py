@@ -28,7 +28,7 @@ class BlockPart:
 
 
 @dataclass
-class Page:
+class WholeReply:
     """A whole reply, with the reason for its end."""
 
     parts: list[BlockPart]
@@ -46,9 +46,9 @@ def signature(thinking: str) -> str:
     return base64.b64encode(hmac.digest(SIGNING_KEY, thinking.encode(errors="surrogatepass"), hashlib.sha256)).decode()
 
 
-def write(reply: ScriptedReply, max_tokens: int, fault: Fault | None) -> Page:
+def write(reply: ScriptedReply, max_tokens: int, fault: Fault | None) -> WholeReply:
     """Return the reply, cut by the script, by `max_tokens`, or half-way by a fault in mid-stream."""
-    page, tokens = Page([], reply.stop_reason, reply.explanation, reply.pause), max_tokens
+    page, tokens = WholeReply([], reply.stop_reason, reply.explanation, reply.pause), max_tokens
     for block in reply.blocks:
         pieces = [block.text[at : at + 4] for at in range(0, len(block.text), 4)]
         page.parts.append(BlockPart(block, pieces[:tokens], f"toolu_{secrets.token_hex(12)}"))
@@ -62,7 +62,7 @@ def write(reply: ScriptedReply, max_tokens: int, fault: Fault | None) -> Page:
     return page
 
 
-def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
+def message(page: WholeReply, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the reply as one message. A cut call has an empty input, as in the real API."""
     return {
         **_envelope(model, usage | {"output_tokens": page.output_tokens}),
@@ -71,7 +71,7 @@ def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -> Iterator[bytes | float]:
+def stream(page: WholeReply, model: str, usage: dict[str, Any], fault: Fault | None) -> Iterator[bytes | float]:
     """Yield server-sent events, and between them pauses in seconds. Ends at the place of a fault."""
     opening = {"type": "message_start", "message": _envelope(model, usage | {"output_tokens": 1})}
     yield _event(opening) + _event({"type": "ping"})
@@ -88,7 +88,7 @@ def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -
         yield _event(ending) + _event({"type": "message_stop"})
 
 
-def duration(page: Page) -> float:
+def duration(page: WholeReply) -> float:
     """Return the seconds that the whole reply takes."""
     paces = [len(part.pieces) / (part.block.tokens_per_second or math.inf) for part in page.parts]
     return page.pause + sum(part.block.pause for part in page.parts) + sum(paces)
@@ -178,7 +178,7 @@ def _envelope(model: str, usage: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ending(page: Page) -> dict[str, Any]:
+def _ending(page: WholeReply) -> dict[str, Any]:
     is_refusal = page.stop_reason == "refusal"
     details = {"type": "refusal", "category": None, "explanation": page.explanation} if is_refusal else None
     return {"stop_reason": page.stop_reason, "stop_sequence": None, "stop_details": details}

@@ -43,7 +43,7 @@ class Facts:
 
 
 def read_facts(url: str) -> Facts:
-    """Return the facts of the database behind a URL. Raises psycopg.Error if it does not answer within 3 s, or refuses the role."""
+    """Return the facts of the database behind a URL. Raises psycopg.Error if it is away for 3 s, or refuses the role."""
     with psycopg.connect(url, connect_timeout=3, autocommit=True) as db:
         row = db.execute(_FACTS).fetchone()
     assert row, "a connected role is in pg_roles"
@@ -81,7 +81,7 @@ def check_start(*processes: str) -> None:
     """Exit with one line if this process must not start. Call it at the start, with the process's names in the Procfile.
 
     Faults: another process's secrets in the environment, a missing system role, a role with too many rights, a server that is too
-    old, a role without time limits behind a pooler. A database that does not answer is only logged: the process waits for it, as it
+    old, a role without time limits behind a pooler. A database that is away is only logged: the process waits for it, as it
     would later.
     """
     refuse_needless(*processes)
@@ -94,7 +94,7 @@ def check_start(*processes: str) -> None:
         try:
             facts = read_facts(url)
         except psycopg.Error as error:
-            log.warning("%s: the database does not answer yet (%s)", variable, type(error).__name__)
+            log.warning("%s: the database does not respond yet (%s)", variable, type(error).__name__)
             continue
         problem = too_old(facts) or too_strong(facts) or too_patient(facts)
         if problem:

@@ -39,7 +39,7 @@ class Notice:
     code: str | None = None
     """Six digits that a person types on that page; None if there are none."""
     buttons: tuple[Result, ...] = ()
-    """The answers for which the message may have buttons. None unless the approval waits and asks one person for yes or no; `allow`
-    only if `evidence` is all that would run."""
+    """The decisions for which the message may have buttons. None unless the approval waits and asks one person for yes or no;
+    `allow` only if `evidence` is all that would run."""
     input_sha256: str = ""
     """The hash of the input that would run: a button sends it back as `expected_input_sha256`."""

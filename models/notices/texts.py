@@ -84,7 +84,7 @@ def delegation_notice(db: Db, row: Notification, delegation: Delegation) -> Noti
 
 
 def _question(db: Db, approval: Approval, offer: Offer) -> tuple[str, tuple[Result, ...]]:
-    """Return what a message shows of a pending approval, and the answers for which it may have buttons."""
+    """Return what a message shows of a pending approval, and the decisions for which it may have buttons."""
     face = Face.of(approval, MESSAGE)
     buttons: tuple[Result, ...] = ("allow", "deny") if face.is_whole and offer.has("once") else ("deny",)
     text = face.text if face.is_whole else ""

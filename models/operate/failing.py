@@ -34,7 +34,7 @@ class LeftForLater(Exception):
     """A task failed at its row, and the failure is counted. The message says what happens to the row, without the error's text."""
 
 
-class Row(NamedTuple):
+class TaskRow(NamedTuple):
     """A row that a task is about to claim, or to take back from a dead worker."""
 
     table: type[Any]
@@ -58,7 +58,7 @@ def isolated(task: str, subject_id: str, workspace_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def bounded(task: str, row: Row, subject_id: str | None = None) -> Iterator[None]:
+def bounded(task: str, row: TaskRow, subject_id: str | None = None) -> Iterator[None]:
     """Count a failure at one row as `isolated` does. The row steps back, and after MOST_FAILURES it is ended.
 
     `subject_id`: the id under which the failure is counted, if it is not the row's. A row that another transaction has moved, or
@@ -89,7 +89,7 @@ def _count(task: str, subject_id: str, workspace_id: str, error: Exception) -> P
     return failure.step_back(task, subject_id, workspace_id, kind, counts=not is_transient(error))
 
 
-def _end_row(row: Row, why: str) -> bool:
+def _end_row(row: TaskRow, why: str) -> bool:
     """End the row, or at least its run, as an interrupt would. False if both fail: then it steps back and is tried again."""
     for verb in (_give_up, _give_up_run) if row.session_id else (_give_up,):
         try:
@@ -103,7 +103,7 @@ def _end_row(row: Row, why: str) -> bool:
     return False
 
 
-def _give_up(row: Row, why: str) -> None:
+def _give_up(row: TaskRow, why: str) -> None:
     with transaction(row.workspace_id) as db:
         if row.table is Turn:
             give_up_turn(db, row.session_id, row.id, why)
@@ -113,12 +113,12 @@ def _give_up(row: Row, why: str) -> None:
             row.table.give_up(db, row.id, why)
 
 
-def _give_up_run(row: Row, why: str) -> None:
+def _give_up_run(row: TaskRow, why: str) -> None:
     with transaction(row.workspace_id) as db:
         give_up_run(db, row.session_id, why)
 
 
-def _postpone(row: Row, due_at: datetime) -> None:
+def _postpone(row: TaskRow, due_at: datetime) -> None:
     """Have workers leave a queued row alone until `due_at`, and go on with the next. Other rows change in other ways."""
     condition = "AND status = 'queued'" if hasattr(row.table, "status") else ""
     queue = "queue" if row.table is ToolCall else "NULL"

@@ -23,7 +23,7 @@ class DueDelivery(NamedTuple):
     endpoint: Endpoint
     now: datetime
     is_probe: bool
-    """True if the endpoint gets no other delivery until this attempt shows that the endpoint answers."""
+    """True if the endpoint gets no other delivery until this attempt shows that the endpoint responds."""
 
     def claim(self, db: Db, task: str | None = None) -> None:
         """Take the lease. `task`: the worker's task, for Flower."""

@@ -139,7 +139,7 @@ class Delivery(Leased, Base):
         """
         now = clock.now(db)
         self._record(db, now, status, error, seconds)
-        if error is None and Endpoint.find(db, self.endpoint_id).answered_just_now(now):
+        if error is None and Endpoint.find(db, self.endpoint_id).responded_just_now(now):
             return  # nothing to write: locking the endpoint would make its workers wait for each other
         endpoint = Endpoint.find(db, self.endpoint_id, lock=True)
         by = system("deliver.send", self.workspace_id)

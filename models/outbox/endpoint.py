@@ -127,11 +127,11 @@ class Endpoint(Base):
         return secret
 
     def most_at_once(self, now: datetime) -> int:
-        """Return the number of concurrent deliveries: one, until the endpoint proves that it answers."""
-        answers = self.failing_since is None and self.succeeded_at is not None and now - self.succeeded_at < LATELY
-        return AT_ONCE if answers else 1
+        """Return the number of concurrent deliveries: one, until the endpoint proves that it responds."""
+        responds = self.failing_since is None and self.succeeded_at is not None and now - self.succeeded_at < LATELY
+        return AT_ONCE if responds else 1
 
-    def answered_just_now(self, now: datetime) -> bool:
+    def responded_just_now(self, now: datetime) -> bool:
         """True if recording a further 2xx is not worth a write."""
         return self.is_quick and self.succeeded_at is not None and now - self.succeeded_at < JUST_NOW
 

@@ -1,1 +1,1 @@
-"""The machine's answer to a tool call: which tools an agent has, and which rule decides."""
+"""The machine's verdict on a tool call: which tools an agent has, and which rule decides."""

@@ -23,7 +23,7 @@ class Asking:
     annotations: dict[str, Any] | None = None
     """The tool server's own hints about the tool, such as MCP's `readOnlyHint`. People see them."""
     quorum: dict[str, Any] | None = None
-    """Who must approve, and by which answers: `Quorum.as_json`."""
+    """Who must approve, and by which options: `Quorum.as_json`."""
     escalation: dict[str, Any] | None = None
     """With `on_timeout` escalate: `Escalation.as_json`."""
 

@@ -166,7 +166,7 @@ class SessionPolicies:
         )
 
     def quorum(self, tool: str, level: int = 0) -> Quorum:
-        """Return who must approve a call of the tool, and their answers. `level`: how often its approval was escalated."""
+        """Return who must approve a call of the tool, and their options. `level`: how often its approval was escalated."""
         configured = self._tools.get(tool)
         if configured is None:
             return Quorum()

@@ -38,7 +38,7 @@ class Part:
 
     @property
     def waits(self) -> bool:
-        """True if it ends with results that no reply has answered yet, or with a message."""
+        """True if it ends with results that no reply followed yet, or with a message."""
         return bool(self.messages) and self.messages[-1]["role"] == "user"
 
 

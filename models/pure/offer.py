@@ -1,4 +1,4 @@
-"""Which answers people may give to an approval of a tool's call, and how far a grant may reach. People may always deny."""
+"""What people may decide about an approval of a tool's call, and how far a grant may reach. People may always deny."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Widest = Literal["tool", "exact"]
 LEVELS = ("workspace", "agent", "toolset", "tool", "author")
 """The levels of settings, in the order in which they are combined."""
 
-_ANSWERS: dict[Option, str] = {
+_IN_WORDS: dict[Option, str] = {
     "once": "allow once",
     "session": "allow for the session",
     "always": "allow always",
@@ -31,10 +31,10 @@ _SETTINGS_OF = {
 
 @dataclass(frozen=True)
 class Offer:
-    """The answers that people may give. A default offer has all of them."""
+    """The options that people have. A default offer has all of them."""
 
     missing_options: tuple[tuple[Option, str], ...] = ()
-    """The answers that are not offered, in the order of OPTIONS, each with the level that leaves it out."""
+    """The options that are not offered, in the order of OPTIONS, each with the level that leaves it out."""
     exact_by: str = ""
     """The level that offers grants for one exact input only; empty if grants may cover every call of the tool."""
     default_scope: GrantScope | None = None
@@ -49,7 +49,7 @@ class Offer:
         return cls(tuple((option, level) for option in left_out), exact_by, settings.get("default_scope"))
 
     def and_also(self, other: "Offer") -> "Offer":
-        """Return the offer of the answers that both have, with the narrower match and the narrower suggestion."""
+        """Return the offer of the options that both have, with the narrower match and the narrower suggestion."""
         levels = {**dict(other.missing_options), **dict(self.missing_options)}
         scopes = {self.default_scope, other.default_scope}
         return Offer(
@@ -60,11 +60,11 @@ class Offer:
 
     @property
     def options(self) -> list[Option]:
-        """The answers that are offered beside denying."""
+        """The options that are offered beside denying."""
         return [option for option in OPTIONS if self.has(option)]
 
     def has(self, option: str) -> bool:
-        """True if the answer is offered."""
+        """True if the option is offered."""
         return option not in dict(self.missing_options)
 
     @property
@@ -88,11 +88,11 @@ class Offer:
         return scope in self.scopes and (exact or not self.exact_by)
 
     def why_not(self, tool: str, *options: str) -> str:
-        """Return a sentence for the first of these answers that is not offered; empty if all are offered."""
+        """Return a sentence for the first of these options that is not offered; empty if all are offered."""
         for option, level in self.missing_options:
             if option in options:
                 choices = ", ".join(self.in_words)
-                return f"{tool} does not offer to {_ANSWERS[option]}: {_SETTINGS_OF[level]} leave it out. Offered: {choices}."
+                return f"{tool} does not offer to {_IN_WORDS[option]}: {_SETTINGS_OF[level]} leave it out. Offered: {choices}."
         return ""
 
     def why_no_grant(self, tool: str, scope: str, *, exact: bool) -> str:
@@ -105,28 +105,28 @@ class Offer:
 
     @property
     def in_words(self) -> list[str]:
-        """The answers that are offered, in words, denying included."""
-        return [_ANSWERS[option] for option in self.options] + ["deny"]
+        """The options that are offered, in words, denying included."""
+        return [_IN_WORDS[option] for option in self.options] + ["deny"]
 
     @property
     def left_out(self) -> dict[Option, str]:
-        """The answers that are not offered, each with the settings that leave it out, in words."""
+        """The options that are not offered, each with the settings that leave it out, in words."""
         return {option: _SETTINGS_OF[level] for option, level in self.missing_options}
 
     @property
     def limits(self) -> list[str]:
-        """A sentence for each level that leaves answers out or narrows grants; none for an offer of everything."""
+        """A sentence for each level that leaves options out or narrows grants; none for an offer of everything."""
         by: dict[str, list[str]] = {}
         for option, level in self.missing_options:
-            by.setdefault(level, []).append(_ANSWERS[option])
-        sentences = [f"Not offered by {_SETTINGS_OF[level]}: {', '.join(answers)}." for level, answers in by.items()]
+            by.setdefault(level, []).append(_IN_WORDS[option])
+        sentences = [f"Not offered by {_SETTINGS_OF[level]}: {', '.join(options)}." for level, options in by.items()]
         if self.exact_by and self.scopes:
             sentences.append(f"A grant covers one exact input only, by {_SETTINGS_OF[self.exact_by]}.")
         return sentences
 
     @property
     def as_json(self) -> dict[str, Any] | None:
-        """The offer as JSON; None if it has every answer and suggests nothing."""
+        """The offer as JSON; None if it has every option and suggests nothing."""
         fields = {"withheld": dict(self.missing_options), "exact_by": self.exact_by, "default_scope": self.default_scope}
         return {name: value for name, value in fields.items() if value} or None
 
@@ -141,4 +141,4 @@ class Offer:
 
 
 EVERYTHING = Offer()
-"""The offer of all answers."""
+"""The offer of all options."""

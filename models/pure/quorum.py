@@ -13,7 +13,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Quorum:
-    """What a call needs before it may run, and the answers that people may give."""
+    """What a call needs before it may run, and the options that people have."""
 
     approvers: tuple[tuple[str, ...], ...] = ()
     """Sets of `user:ID` and `group:ID`. An approver is in every set. Without a set, everybody may decide whose role or key may."""
@@ -54,7 +54,7 @@ class Quorum:
 
     @property
     def as_json(self) -> dict[str, Any] | None:
-        """The quorum as JSON; None if it demands nothing and offers every answer."""
+        """The quorum as JSON; None if it demands nothing and offers every option."""
         offer = self.offer.as_json
         if not self.needs_people and offer is None:
             return None

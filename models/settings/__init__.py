@@ -85,7 +85,7 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     turns_in_flight: int = 300
     """Model calls in flight per turns process."""
     model_attempts: int = 6
-    """Attempts at one turn while the model answers with transient errors."""
+    """Attempts at one turn while the model responds with transient errors."""
     backoff_seconds: float = 1
     """First wait after a transient error of the model; doubles, with jitter, up to `backoff_max_seconds`."""
     backoff_max_seconds: float = 60

@@ -48,7 +48,7 @@ class ToolSettings(BaseSettings):
     mcp_idle_seconds: float = 60
     """After this time without a call, an MCP server is disconnected; one that Assent started is ended."""
     mcp_response_bytes: int = Field(20_000_000, ge=1)
-    """The longest answer of an MCP server that is used, in bytes. Over HTTP no more is read."""
+    """The longest response of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
     toolset_path: str = "."

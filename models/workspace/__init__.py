@@ -1,1 +1,1 @@
-"""A workspace and its rows: keys, agents, environments, toolsets, stored answers to requests."""
+"""A workspace and its rows: keys, agents, environments, toolsets, stored responses."""

@@ -1,4 +1,4 @@
-"""Stored responses, with which a request that is sent again is answered again.
+"""Stored responses, with which a request that is sent again gets its response again.
 
 A response is stored in the transaction of its effect.
 

@@ -199,7 +199,7 @@ def test_a_refusal_of_the_issuer_is_shown(house: str, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "says"), [("list", 503, "list does not answer"), ("bare", 403, "have no authorization_endpoint")]
+    ("name", "code", "says"), [("list", 503, "list does not respond"), ("bare", 403, "have no authorization_endpoint")]
 )
 def test_a_server_that_is_no_issuer_is_named(house: str, stage: Stage, name: str, code: int, says: str) -> None:
     with Visitor(house) as browser:

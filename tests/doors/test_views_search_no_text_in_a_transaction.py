@@ -1,4 +1,4 @@
-"""Every view shows what was masked when it was stored. No view, and no answer of a write, looks for secrets in a transaction."""
+"""Every view shows what was masked when it was stored. No view, and no response to a write, looks for secrets in a transaction."""
 
 from collections.abc import Callable
 from typing import Any

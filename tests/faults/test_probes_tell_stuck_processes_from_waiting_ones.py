@@ -103,7 +103,7 @@ def test_a_question_that_the_probe_does_not_know_is_refused(tmp_path: Path) -> N
 
 def test_the_probe_of_web_reads_its_health(tmp_path: Path) -> None:
     port = str(free_port())
-    assert "web does not answer" in probe("alive", "web", tmp_path, PORT=port).stderr
+    assert "web does not respond" in probe("alive", "web", tmp_path, PORT=port).stderr
 
 
 def test_a_loop_that_waits_for_a_silent_redis_is_alive(folder: Path) -> None:

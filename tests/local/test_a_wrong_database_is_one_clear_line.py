@@ -69,7 +69,7 @@ def test_the_roles_of_roles_sql_are_right(database_urls: DatabaseUrls) -> None:
 
 def test_an_unreachable_database_is_named_without_its_password() -> None:
     message = refusal("DATABASE_URL", f"postgresql://assent_app:hush@127.0.0.1:{free_port()}/assent")
-    assert message.startswith("DATABASE_URL: the database does not answer at 127.0.0.1:")
+    assert message.startswith("DATABASE_URL: the database does not respond at 127.0.0.1:")
     assert "hush" not in message
 
 
@@ -175,7 +175,7 @@ def test_an_unreachable_database_is_one_clear_line_of_the_migration(tmp_path: Pa
     monkeypatch.setenv("DATABASE_OWNER_URL", f"postgresql://assent_owner:hush@127.0.0.1:{free_port()}/assent")
     result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
     assert result.exit_code == 1
-    assert result.output.startswith("Error: DATABASE_OWNER_URL: the database does not answer at 127.0.0.1:")
+    assert result.output.startswith("Error: DATABASE_OWNER_URL: the database does not respond at 127.0.0.1:")
     assert result.output.count("\n") == 1
     assert "hush" not in result.output
 

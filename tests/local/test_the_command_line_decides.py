@@ -71,7 +71,7 @@ def test_only_the_answers_that_a_tool_offers_are_choices(assent: Assent, caller:
     agent = agent_with(caller, options=["session", "answer"], widest_match="exact")
     tool_call, _ = asked(caller, stage, call(command="git status"), call(command="git log"), agent=agent)
     text = assent("approvals", typed="3\n1\n2\ny\nq\n")
-    assert "no answer always: the approval settings of the tool leave it out" in text
+    assert "no option always: the approval settings of the tool leave it out" in text
     assert re.findall(r"^  (\w)  ", text.partition("Your choice")[0], re.MULTILINE) == [*"245689", "q"]
     assert "The grant covers only this exact input of bash, for the rest of this session." in text
     assert status(stage, tool_call) == "queued"
@@ -221,7 +221,7 @@ def test_the_api_s_url_may_stand_before_or_behind_the_subcommand(
     assent: Assent, api: str, waiting: list[ToolCall], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSENT_URL", "http://127.0.0.1:9")
-    assert "the API does not answer at http://127.0.0.1:9 " in assent("approvals", "list", code=1)
+    assert "the API does not respond at http://127.0.0.1:9 " in assent("approvals", "list", code=1)
     assert "git status" in assent("approvals", "--url", api, "list")
     assert "git status" in assent("approvals", "list", "--url", api)
 

@@ -148,7 +148,7 @@ def test_a_server_that_answers_with_an_http_error_is_unreachable(liar: Liar, sta
 def test_a_server_that_does_not_answer_is_unreachable(liar: Liar, set_environment: Callable[..., None]) -> None:
     set_environment(ASSENT_MCP_CONNECT_SECONDS="0.2")
     liar.answers["server/discover"] = lambda request: request.rfile.read(1)
-    with pytest.raises(Unreachable, match=r"no answer within 0.2 s"):
+    with pytest.raises(Unreachable, match=r"no response within 0.2 s"):
         listing(liar.server)
 
 

@@ -1,4 +1,4 @@
-"""However many deliveries wait for an endpoint that does not answer, other endpoints keep their pace."""
+"""However many deliveries wait for an endpoint that does not respond, other endpoints keep their pace."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

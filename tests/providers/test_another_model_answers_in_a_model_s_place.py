@@ -1,4 +1,4 @@
-"""If an agent's model does not answer, an alternative does, and events and audit say so. Over HTTP, at stand-ins of both wires."""
+"""If an agent's model does not respond, an alternative does, and events and audit say so. Over HTTP, at stand-ins of both wires."""
 
 import json
 from collections.abc import Callable

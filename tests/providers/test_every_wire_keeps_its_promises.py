@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from model_calls import BASH, Answering, RequestOf, UseModelAt, failure, ignore, sent
 
-from workers.providers import Provider, Reply
+from workers.providers import ModelReply, Provider
 
 
 @pytest.fixture(params=["anthropic", "openai"])
@@ -104,7 +104,7 @@ def test_an_exception_of_on_text_is_raised_and_closes_the_stream(provider: Provi
     with pytest.raises(LeaseLost):
         provider.ask(request_of("say 500 tokens at 50/s"), stop_now)
     assert time.monotonic() - began < 2
-    assert isinstance(provider.ask(request_of("say still there"), ignore), Reply)
+    assert isinstance(provider.ask(request_of("say still there"), ignore), ModelReply)
 
 
 # Streams that break

@@ -9,7 +9,7 @@ import pytest
 from model_calls import BASH, Answering, RequestOf, UseModelAt, ignore, sent
 
 from models.settings.providers import ProviderEntry
-from workers.providers import ModelError, Provider, Reply, Usage, provider_for
+from workers.providers import ModelError, ModelReply, Provider, Usage, provider_for
 
 JSON = "application/json"
 
@@ -37,14 +37,14 @@ def piece(index: int | None = 0, call_id: str | None = None, name: str | None = 
     return {"tool_calls": [{key: value for key, value in call.items() if value is not None}]}
 
 
-Ask = Callable[..., Reply]
+Ask = Callable[..., ModelReply]
 
 
 @pytest.fixture
 def ask(use_model_at: UseModelAt, answering: Answering, request_of: RequestOf) -> Ask:
     """A function that returns the reply for a response of these bytes."""
 
-    def run(body: bytes, status: int = 200, *, model: str | None = None, **headers: str) -> Reply:
+    def run(body: bytes, status: int = 200, *, model: str | None = None, **headers: str) -> ModelReply:
         request = request_of("hi", **({"model": model} if model else {}))
         return use_model_at(answering(body, status, **headers)).ask(request, ignore)
 

@@ -16,9 +16,9 @@ from models.operate import queued
 from models.session.tool_call.row import ToolCall
 from workers import outcome, tool, turn
 from workers.outcome import LONGEST, Failed
-from workers.providers import ModelError, Reply, choosing
+from workers.providers import ModelError, ModelReply, choosing
 
-Answer = Callable[[Reply | Exception], None]
+Answer = Callable[[ModelReply | Exception], None]
 LOGS = ("celery", "workers")
 
 
@@ -27,10 +27,10 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
     """A function that sets the model's next answer: a reply, or an error that is raised."""
 
     class Provider:
-        def __init__(self, value: Reply | Exception) -> None:
+        def __init__(self, value: ModelReply | Exception) -> None:
             self.value = value
 
-        def ask(self, *_: object) -> Reply:
+        def ask(self, *_: object) -> ModelReply:
             if isinstance(self.value, Exception):
                 raise self.value
             return self.value
@@ -48,7 +48,7 @@ def ids_of(stage: Stage, **policies: Any) -> tuple[str, str, str]:
 def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answer: Answer) -> None:
     ids = ids_of(stage, bash="always_ask", read="always_allow")
     calls = [call(command="rm -r secret"), call(command="ls"), call("read", file_path="a"), call("tool_of_the_model_s_own")]
-    answer(Reply([say("I begin."), *calls], "tool_use"))
+    answer(ModelReply([say("I begin."), *calls], "tool_use"))
     assert turn.run(*ids) == "asked 2: bash; queued 1: read; refused 1"
 
 
@@ -59,13 +59,13 @@ def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answ
 def test_a_turn_without_calls_names_the_stop_reason_if_it_is_a_word(
     stage: Stage, answer: Answer, stop_reason: str, words: str
 ) -> None:
-    answer(Reply([say("A secret.")], stop_reason))
+    answer(ModelReply([say("A secret.")], stop_reason))
     assert turn.run(*ids_of(stage)) == words
 
 
 def test_a_hint_that_claims_nothing_says_so(stage: Stage, answer: Answer) -> None:
     ids = ids_of(stage)
-    answer(Reply([say("Done.")], "end_turn"))
+    answer(ModelReply([say("Done.")], "end_turn"))
     assert [turn.run(*ids), turn.run(*ids)] == ["replied: end_turn", "nothing to do"]
     assert tool.run("toolu_none", ids[1], ids[2]) == "nothing to do"
 
@@ -73,7 +73,7 @@ def test_a_hint_that_claims_nothing_says_so(stage: Stage, answer: Answer) -> Non
 ENDS = {
     "an error for good": (ModelError("unacceptable", "prompt: secret", code="400 invalid_request_error"), "FAILURE"),
     "an error that may pass": (ModelError("overloaded", "prompt: secret", code="529 overloaded_error"), "RETRY"),
-    "the limit of turns": (Reply([call()], "tool_use"), "FAILURE"),
+    "the limit of turns": (ModelReply([call()], "tool_use"), "FAILURE"),
 }
 WORDS = {
     "an error for good": "failed: 400 invalid_request_error",

@@ -8,7 +8,7 @@ from rows.stage import Stage
 
 from models.session.turn.row import Turn
 from workers import turn as task
-from workers.providers import ModelError, Reply, choosing
+from workers.providers import ModelError, ModelReply, choosing
 
 
 def _run(stage: Stage, session_id: str) -> bool:
@@ -25,10 +25,10 @@ def _run(stage: Stage, session_id: str) -> bool:
 
 
 class _Provider:
-    def __init__(self, answer: Reply | Exception) -> None:
+    def __init__(self, answer: ModelReply | Exception) -> None:
         self.answer = answer
 
-    def ask(self, *_: object) -> Reply:
+    def ask(self, *_: object) -> ModelReply:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -36,16 +36,16 @@ class _Provider:
 
 ANSWERS = {
     "a NUL in an error's message": ModelError("invalid", "a gateway answers \x00"),
-    "a NUL in the explanation of a refusal": Reply([], "refusal", {"type": "refusal", "explanation": "no\x00"}),
-    "a NUL in a call's id": Reply(
+    "a NUL in the explanation of a refusal": ModelReply([], "refusal", {"type": "refusal", "explanation": "no\x00"}),
+    "a NUL in a call's id": ModelReply(
         [{"type": "tool_use", "id": "toolu_\x00", "name": "bash", "input": {"command": "true"}}], "tool_use"
     ),
-    "a call's id that is a number": Reply(
+    "a call's id that is a number": ModelReply(
         [{"type": "tool_use", "id": 7, "name": "bash", "input": {"command": "true"}}], "tool_use"
     ),
     "a lone surrogate in an error's message": ModelError("invalid", "a gateway answers \ud800"),
-    "a stop reason with a NUL": Reply([{"type": "text", "text": "hi"}], "end\x00turn"),
-    "an input of deeply nested lists": Reply(
+    "a stop reason with a NUL": ModelReply([{"type": "text", "text": "hi"}], "end\x00turn"),
+    "an input of deeply nested lists": ModelReply(
         [{"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": json.loads("[" * 900 + "]" * 900)}}], "tool_use"
     ),
 }
@@ -53,7 +53,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_a_turn_ends_whatever_the_provider_answers(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, answer: Reply | Exception
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, answer: ModelReply | Exception
 ) -> None:
     session_id = stage.session()
     stage.message(session_id)

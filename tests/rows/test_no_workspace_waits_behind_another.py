@@ -13,7 +13,7 @@ from models.database import transactions
 from models.database.transactions import Hint, transaction
 from models.notices.notification import Notification
 from models.operate import due, queued
-from models.operate.failing import LeftForLater, Row, bounded
+from models.operate.failing import LeftForLater, TaskRow, bounded
 from models.session.hints import AT_ONCE
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -137,7 +137,7 @@ def test_turns_that_fail_to_be_claimed_pass_their_places_on(stage: Stage, queue:
     begin(stage, MANY)
     for _ in range(AT_ONCE):
         turn_id, session_id, workspace_id = queue.messages.popleft().args
-        with suppress(LeftForLater), bounded("turn.run", Row(Turn, turn_id, workspace_id, session_id)):
+        with suppress(LeftForLater), bounded("turn.run", TaskRow(Turn, turn_id, workspace_id, session_id)):
             raise ValueError("the turn cannot be read")
     assert len(queue.empty()) == MANY - AT_ONCE
 

@@ -92,7 +92,7 @@ def house(
 
 
 def registry(folder: Path, model: str) -> Path:
-    """A registry of providers: the same stand-in model on each wire, and one provider that does not answer."""
+    """A registry of providers: the same stand-in model on each wire, and one provider that does not respond."""
     entries = [
         {"name": "claude", "kind": "anthropic", "base_url": model, "models": ["claude-*"]},
         {"name": "open", "kind": "openai", "base_url": f"{model}/v1", "models": ["llama-*"]},

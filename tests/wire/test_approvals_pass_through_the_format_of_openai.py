@@ -56,7 +56,7 @@ def wait_until_decided(talk: Talk) -> None:
 
 
 def stored(talk: Talk) -> list[str]:
-    """Return every row of the workspace, except answers that are stored until their delivery."""
+    """Return every row of the workspace, except responses that are stored until their delivery."""
     return [row for row in rows(talk.stage.workspace_id) if not row.startswith("answer ")]
 
 

@@ -38,7 +38,7 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ModelReply:
     """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
     content: list[dict[str, Any]]
@@ -50,7 +50,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     """As the provider reported it. Without a report, all counts are 0, and the turn counts an estimate."""
     model: str = ""
-    """The name of the model that answered, often with a date."""
+    """The name of the model that replied, often with a date."""
 
 
 class ModelError(Exception):
@@ -84,7 +84,7 @@ class ModelError(Exception):
 
     @property
     def falls_back(self) -> bool:
-        """True if another model may answer in place of this one."""
+        """True if another model may reply in place of this one."""
         return self.kind in FALLING_BACK
 
 
@@ -111,7 +111,7 @@ class Unfinished(Protocol):
 
     @property
     def usage_so_far(self) -> Usage | None:
-        """The reported input, and an estimate of the output. None before the model began to answer."""
+        """The reported input, and an estimate of the output. None before the model began to reply."""
         ...
 
 
@@ -128,7 +128,7 @@ def metered(draft: Unfinished) -> Iterator[None]:
 class Provider(Protocol):
     """A service for models."""
 
-    def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
+    def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> ModelReply:
         """Send one streaming request, without retries. Raises ModelError.
 
         `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.

@@ -18,7 +18,7 @@ import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does no
 
 from models.settings import settings
 from models.settings.providers import ProviderEntry
-from workers.providers import ModelError, ModelRequest, Reply, metered
+from workers.providers import ModelError, ModelReply, ModelRequest, metered
 from workers.providers.anthropic_errors import error_event, status_error
 from workers.providers.anthropic_reply import Draft
 from workers.providers.anthropic_request import has_own_summary, params
@@ -41,7 +41,7 @@ class AnthropicProvider:
     def __init__(self, entry: ProviderEntry, key: str | None) -> None:
         self.entry, self.key = entry, key
 
-    def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
+    def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> ModelReply:
         """As in `Provider`. A request that the API refuses with `compaction` is sent once more with summaries as ordinary texts."""
         if not request.folds and not has_own_summary(request, self.entry.name):
             return self._ask(request, on_text, compacts=False)
@@ -56,7 +56,7 @@ class AnthropicProvider:
                 _without_compaction.add(place)
             return reply
 
-    def _ask(self, request: ModelRequest, on_text: Callable[[int, str], None], *, compacts: bool) -> Reply:
+    def _ask(self, request: ModelRequest, on_text: Callable[[int, str], None], *, compacts: bool) -> ModelReply:
         draft = Draft(self.entry.name)
         with metered(draft), closing(self._events(request, compacts=compacts)) as events:
             for event in events:

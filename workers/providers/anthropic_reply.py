@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.pure.pricing.usage import COUNTS, NOTHING, Usage, estimated_tokens
-from workers.providers import ModelError, Reply
+from workers.providers import ModelError, ModelReply
 from workers.providers.neutral import read_input, with_data
 
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
@@ -57,7 +57,7 @@ class Draft:
             raise ModelError("failed", "The model's stream was malformed") from error
         return None
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         """Return the reply, once the stream has ended. Raises ModelError if the stream was cut or a call is broken."""
         if not self._whole or not self._stop.get("stop_reason"):
             raise ModelError("failed", "The model's stream was cut", usage=NOTHING)
@@ -66,9 +66,9 @@ class Draft:
         except MALFORMED as error:
             raise ModelError("failed", "The model's stream was malformed") from error
 
-    def _reply(self, stop_reason: str) -> Reply:
+    def _reply(self, stop_reason: str) -> ModelReply:
         finished = [self._finished(index, stop_reason) for index in sorted(self._blocks)]
-        return Reply(
+        return ModelReply(
             content=[block for block in finished if block],
             stop_reason=stop_reason,
             stop_details=self._stop.get("stop_details"),

@@ -1,4 +1,4 @@
-"""Chooses the model that answers: the agent's model, else its alternatives in order.
+"""Chooses the model that replies: the agent's model, else its alternatives in order.
 
 An alternative is tried when a provider is overloaded, limits the rate, takes too long or no longer has the model, and only before
 the first visible byte. A circuit breaker for each provider and model, kept in this process, spares a model that failed several
@@ -20,7 +20,7 @@ from models.session.turn.row import Served, Skip, Switch
 from models.settings import settings
 from models.settings.providers import ProviderEntry, excluded, serving
 from models.workspace.provider_key import ProviderKey
-from workers.providers import Consumption, ModelError, ModelRequest, Reply, Unwanted, provider_for
+from workers.providers import Consumption, ModelError, ModelReply, ModelRequest, Unwanted, provider_for
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Candidate:
 class ServedReply:
     """A reply, and the provider and model that gave it."""
 
-    reply: Reply
+    reply: ModelReply
     served: Served
     consumptions: tuple[Consumption, ...] = ()
     """Consumption of earlier requests without a whole reply."""
@@ -145,7 +145,7 @@ class _Route:
 
 def _ask(
     candidate: Candidate, request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
-) -> Reply:
+) -> ModelReply:
     entry = candidate.entry
     window = window_of(entry, candidate.model, datetime.now(UTC))
     most = min(entry.limits.max_tokens or request.max_tokens, longest_reply(window))

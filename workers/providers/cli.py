@@ -30,7 +30,7 @@ def models(context: click.Context) -> None:
 @models.command("list")
 @as_json
 def models_list(as_json: bool) -> None:
-    """Ask each provider for its models. The exit status is 1 if one does not answer."""
+    """Ask each provider for its models. The exit status is 1 if one does not respond."""
     rows = [_row_of(entry) for entry in _registry()]
     if as_json:
         click.echo(json.dumps(rows, indent=1))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from models.pure.text import words
-from workers.providers import ModelError, ModelRequest, Reply
+from workers.providers import ModelError, ModelReply, ModelRequest
 
 Block = dict[str, Any]
 
@@ -67,7 +67,7 @@ def asking_for_summary(request: ModelRequest) -> list[dict[str, Any]]:
     return [*request.messages, {"role": "user", "content": [{"type": "text", "text": words.summarize()}]}]
 
 
-def summarized(reply: Reply) -> Reply:
+def summarized(reply: ModelReply) -> ModelReply:
     """Return the reply to a request for a summary with one block `summary`. Raises ModelError if there is none."""
     for block in reply.content:
         if block["type"] == "summary":

@@ -16,7 +16,7 @@ import openai
 import openai.resources.chat  # loads for a second, which would else stop running streams
 
 from models.settings.providers import ProviderEntry
-from workers.providers import ModelError, ModelRequest, Reply, metered
+from workers.providers import ModelError, ModelReply, ModelRequest, metered
 from workers.providers.errors import check_stream, connection_error
 from workers.providers.limits import client_options, timeout
 from workers.providers.neutral import summarized
@@ -37,7 +37,7 @@ class OpenAIProvider:
         self.entry, self.key = entry, key
         self._headers: dict[str, Any] = {} if key else {"Authorization": openai.omit}
 
-    def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
+    def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> ModelReply:
         draft = Draft(self.entry.name)
         with metered(draft), closing(self._chunks(request)) as chunks:
             for chunk in chunks:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.pure.pricing.usage import NOTHING, Usage, estimated_tokens
-from workers.providers import ModelError, Reply
+from workers.providers import ModelError, ModelReply
 from workers.providers.neutral import read_input, with_data
 
 STOP_REASONS = {
@@ -117,7 +117,7 @@ class Draft:
         self._calls.append(_Call(index, call_id, name))
         return self._calls[-1]
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelReply:
         """Return the reply, once the stream has ended. Raises ModelError if the stream was cut."""
         if self._is_empty:
             raise ModelError("failed", "The model's stream was empty", usage=NOTHING)
@@ -130,14 +130,14 @@ class Draft:
         except MALFORMED as error:
             raise ModelError("failed", "The model's stream was malformed") from error
 
-    def _reply(self) -> Reply:
+    def _reply(self) -> ModelReply:
         refusal = "".join(self._refusal)
         stop_reason = "refusal" if refusal else STOP_REASONS.get(self._finish, "end_turn")
         calls = [] if stop_reason == "refusal" else self._finished_calls(is_cut=stop_reason == "max_tokens")
         if stop_reason in ("end_turn", "tool_use"):
             stop_reason = "tool_use" if calls else "end_turn"  # many servers say `stop` behind calls
         details = {"type": "refusal", "category": None, "explanation": refusal or None} if stop_reason == "refusal" else None
-        return Reply([*self._spoken(), *calls], stop_reason, details, self._total_usage(), self._model)
+        return ModelReply([*self._spoken(), *calls], stop_reason, details, self._total_usage(), self._model)
 
     def _spoken(self) -> list[dict[str, Any]]:
         reasoning, text = "".join(self._reasoning), "".join(self._text)

@@ -15,7 +15,7 @@ from workers.tools.output import OutputSoFar
 
 
 @dataclass(frozen=True)
-class Question:
+class ToolQuestion:
     """Questions that a person must answer before the call can go on. The call then runs again with the answers."""
 
     requests: dict[str, dict[str, Any]]
@@ -41,7 +41,7 @@ class ToolResult:
     is_error: bool = False
     structured: dict[str, Any] | None = None
     """The same as data, if the tool returns data."""
-    question: Question | None = None
+    question: ToolQuestion | None = None
     """If set, there is no result yet."""
     whole: bytes | None = None
     """The whole text, if `content` has only its head and tail."""
@@ -118,7 +118,7 @@ class Tool:
     policy: Mapping[str, Any] | None = None
     """The policy where neither the agent nor the workspace has one; None: ask."""
     approval: Mapping[str, Any] | None = None
-    """The author's `options`, `default_scope` and `widest_match` of approvals; None: every answer."""
+    """The author's `options`, `default_scope` and `widest_match` of approvals; None: every option."""
     queue: str | None = None
     """The Celery queue of the workers that run it; None: all workers that have its toolset."""
     workdir: bool = True

@@ -84,7 +84,7 @@ def listen(on_change: Callable[[str], None]) -> None:
 
 
 def mcp_entries(address: str) -> list[dict[str, Any]] | None:
-    """Return the current entries of an MCP server of the operator; None if the server does not answer."""
+    """Return the current entries of an MCP server of the operator; None if the server does not respond."""
     toolset = address.removeprefix(OURS)
     entries = _listing(_servers()[toolset]) if toolset in _servers() else None
     return None if entries is None else [_with_queue(toolset, entry) for entry in entries]
@@ -98,7 +98,7 @@ def local_toolsets() -> dict[str, list[dict[str, Any]]]:
 
 
 def mcp_toolsets() -> dict[str, list[dict[str, Any]]]:
-    """Return the current entries of the operator's MCP servers, by name, without servers that do not answer."""
+    """Return the current entries of the operator's MCP servers, by name, without servers that do not respond."""
     entries = {name: mcp_entries(OURS + name) for name in _servers()}
     return {name: tools for name, tools in entries.items() if tools is not None}
 

@@ -8,7 +8,7 @@ from models.pure.text.visible import visible_lines
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffRow:
     """One line of a diff."""
 
     kind: str
@@ -30,7 +30,7 @@ class Row:
         return {"add": "added", "del": "removed"}.get(self.kind, "")
 
 
-def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[Row]:
+def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[DiffRow]:
     """Yield the rows of all hunks, with a gap between two hunks. Every character that a screen would hide is an escape.
 
     `numbered`: True if the hunks are of the whole file, so that their line numbers are known.
@@ -38,13 +38,13 @@ def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[Row]:
     end = 1
     for i, hunk in enumerate(hunks):
         if numbered and (hidden_lines := hunk["old"] - end) > 0:
-            yield Row("gap", f"{hidden_lines} unchanged line{'s' if hidden_lines > 1 else ''}")
+            yield DiffRow("gap", f"{hidden_lines} unchanged line{'s' if hidden_lines > 1 else ''}")
         elif i:
-            yield Row("gap", "…")
+            yield DiffRow("gap", "…")
         old, new = hunk["old"], hunk["new"]
         for line in hunk["lines"]:
             kind = {"+": "add", "-": "del"}.get(line[0], "same")
             numbers = (old if kind != "add" else None, new if kind != "del" else None) if numbered else (None, None)
-            yield Row(kind, visible_lines(line[1:]), *numbers)
+            yield DiffRow(kind, visible_lines(line[1:]), *numbers)
             old, new = old + (kind != "add"), new + (kind != "del")
         end = old

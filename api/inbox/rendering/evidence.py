@@ -25,7 +25,7 @@ class Evidence:
     """Where the command runs, or which file changes."""
     pieces: highlight.Code | None = None
     """A command or a whole file in coloured pieces."""
-    rows: Sequence[diff.Row] = ()
+    rows: Sequence[diff.DiffRow] = ()
     """A change of a file."""
     rest: Node | None = None
     """The arguments that are shown as a tree: all of them or, beside a command or a change, the others."""

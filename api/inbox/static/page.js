@@ -16,7 +16,7 @@ export function load(url, body) {
       else if (request.response?.body) resolve({ status: request.status, url: request.responseURL, page: request.response });
       else reject(new Error(`The server answered ${request.status}.`));
     };
-    request.onerror = request.ontimeout = () => reject(new Error("The server does not answer just now."));
+    request.onerror = request.ontimeout = () => reject(new Error("The server does not respond just now."));
     request.send(body);
   });
 }

@@ -11,7 +11,7 @@ from api.door.requests import (
     Metadata,
     MetadataPatch,
     Name,
-    Query,
+    QueryString,
     System,
     Unsupported,
     Version,
@@ -139,7 +139,7 @@ class AgentUpdate(AgentFields):
         return self.sent(self.fields() | {"name": self.name, "model": model, "metadata": self.metadata or {}})
 
 
-class AgentQuery(Query):
+class AgentQuery(QueryString):
     """GET /v1/agents/{id}."""
 
     version: Version | None = None

@@ -107,7 +107,7 @@ class ModelConfig(ResponseModel):
     id: str = Field(examples=["claude-opus-5-5"])
     effort: ModelEffort | None = None
     fallbacks: list[str] | None = None
-    """The models to try in this order while the model `id` does not answer."""
+    """The models to try in this order while the model `id` does not respond."""
     exclude_providers: list[str] | None = None
     """The providers that are never used for this agent."""
 

@@ -12,15 +12,15 @@ from models.pure.policy.rules import MAX_TEXT
 from models.session.approval.decision import Decision
 
 MAX_USES = 1_000_000
-REPLY_BYTES = 100_000
-"""Most bytes of all replies of a decision together."""
+ANSWER_BYTES = 100_000
+"""Most bytes of all answers of a decision together."""
 
 GrantScope = Literal["session", "always"]
 Match = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 
 
-class Reply(Body):
-    """A person's reply to one question of a tool: the completed form, or a refusal."""
+class Answer(Body):
+    """A person's answer to one question of a tool: the completed form, or a refusal."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
@@ -35,14 +35,14 @@ class Reply(Body):
 
 
 def _bounded(replies: dict[str, Any]) -> dict[str, Any]:
-    content = {key: reply.model_dump() if isinstance(reply, Reply) else reply for key, reply in replies.items()}
-    if len(canonical(content)) > REPLY_BYTES:
-        raise ValueError(f"is longer than {REPLY_BYTES} bytes; shorten the replies.")
+    content = {key: reply.model_dump() if isinstance(reply, Answer) else reply for key, reply in replies.items()}
+    if len(canonical(content)) > ANSWER_BYTES:
+        raise ValueError(f"is longer than {ANSWER_BYTES} bytes; shorten the answers.")
     return replies
 
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-Replies = Annotated[dict[Key, Reply], Field(min_length=1, max_length=64), AfterValidator(_bounded)]
+Answers = Annotated[dict[Key, Answer], Field(min_length=1, max_length=64), AfterValidator(_bounded)]
 ONLY = ""
 """The key of a single question, for a decision that does not name it."""
 
@@ -73,7 +73,7 @@ class DecisionFields(Body):
     """The number of calls that the grant may allow."""
     expected_input_sha256: Sha256 | None = None
     """The hash of the input that the person saw. The response is a 409 if a different input would run."""
-    answers: Replies | None = None
+    answers: Answers | None = None
     """With allow, if the tool asked questions: the reply to each question, by its key."""
     answer: Annotated[dict[str, Any], AfterValidator(_bounded)] | None = None
     """Short form for a single question: accepts it with this content."""
@@ -87,7 +87,7 @@ class DecisionFields(Body):
 
     @property
     def replies(self) -> dict[str, Any] | None:
-        """The reply to each question, from `answers` or `answer`."""
+        """The answer to each question, from `answers` or `answer`."""
         if self.answer is not None:
             return {ONLY: {"action": "accept", "content": self.answer}}
         if self.answers is None:

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from api.door.examples import IDS
-from api.door.requests import YEAR, Body, Id, Moment, Paged, Query, examples, twice
+from api.door.requests import YEAR, Body, Id, Moment, Paged, QueryString, examples, twice
 from api.v1.approvals.decisions import DecisionFields, GrantScope, Match
 from api.v1.blocks import WrittenResult
 from models.errors import Invalid
@@ -47,7 +47,7 @@ class ApprovalList(Paged):
         return value
 
 
-class ApprovalShow(Query):
+class ApprovalShow(QueryString):
     """GET /v1/approvals/{id}."""
 
     reveal: bool = False

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from api.door.examples import IDS
-from api.door.requests import Body, Created, Moment, Query, examples
+from api.door.requests import Body, Created, Moment, QueryString, examples
 
 
 class AuditList(Created):
@@ -17,7 +17,7 @@ class AuditList(Created):
     subject_id: str | None = Field(None, max_length=128)
 
 
-class AuditVerify(Query):
+class AuditVerify(QueryString):
     """GET /v1/audit/verify."""
 
     session_id: str | None = Field(None, max_length=128)
@@ -26,7 +26,7 @@ class AuditVerify(Query):
     """The time at which the first key was configured. A seal may be unsigned if the seal and all acts that it covers are older."""
 
 
-class AuditExport(Query):
+class AuditExport(QueryString):
     """GET /v1/audit/export."""
 
     texts: bool = True

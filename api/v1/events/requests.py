@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from api.door.examples import IDS
-from api.door.requests import AtMost, Body, Created, Id, PersonName, Query, examples
+from api.door.requests import AtMost, Body, Created, Id, PersonName, QueryString, examples
 from api.v1.approvals.decisions import DecisionFields
 from api.v1.blocks import MessageBlock, Result, not_blank
 from models.errors import Invalid
@@ -165,7 +165,7 @@ TYPES = frozenset(
 TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^(approval|grant|model)[.]"}]})]
 
 
-class Seen(Query):
+class Seen(QueryString):
     """The field that lists and streams of events share."""
 
     include: list[Literal["approvals"]] = Field(default_factory=list)

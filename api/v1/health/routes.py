@@ -30,7 +30,7 @@ def alive() -> Response:
 @health.get("/readyz")
 @opens(Door(Ready, key=False, statuses=(200, 503), errors=(401, 403, 429)))
 def ready() -> Response:
-    """Report whether the server is ready: a 503 unless the database answers and its schema serves this release.
+    """Report whether the server is ready: a 503 unless the database responds and its schema serves this release.
 
     The 503 says in `database` what is wrong and what to do. With a key that has the scope `admin`, the response also has the states
     of the database, of Redis and of the audit, and the reasons why work waits. Without Redis the server works, but more slowly.

@@ -1,4 +1,4 @@
-"""The settings of approvals in requests: the deadline, its effect, the people who must approve, and their answers."""
+"""The settings of approvals in requests: the deadline, its effect, the people who must approve, and their options."""
 
 from typing import Annotated, Any, Literal
 
@@ -65,7 +65,7 @@ class _ApprovalSettings(Body):
 
     options: Annotated[list[Annotated[Option, BeforeValidator(_no_denying)]], Field(min_length=1)] | None = Field(
         None,
-        description="The answers that people get: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the "
+        description="What people may decide: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the "
         "tool's place. `deny` is always offered. Left out: all.",
     )
     default_scope: GrantScope | None = Field(None, description="The scope that a form suggests for a grant. Left out: `session`.")
@@ -79,7 +79,7 @@ class _ApprovalSettings(Body):
     @classmethod
     def _each_once(cls, value: list[Option] | None) -> list[Option] | None:
         if value and (option := twice(value)):
-            raise ValueError(f"{option!r} appears twice; write each answer once.")
+            raise ValueError(f"{option!r} appears twice; write each option once.")
         return value and [option for option in OPTIONS if option in value]
 
     @field_validator("default_scope")
@@ -128,7 +128,7 @@ class _ApprovalSettings(Body):
         return value
 
     def normal(self) -> dict[str, Any]:
-        """Return the settings as they are stored: without empty demands on the approvers and their answers."""
+        """Return the settings as they are stored: without empty demands on the approvers and their options."""
         fields = self.model_dump()
         return {name: value for name, value in fields.items() if value or name not in _DEMANDS}
 
@@ -146,6 +146,6 @@ class ApprovalConfig(_ApprovalSettings):
 
 class ApprovalDefaults(_ApprovalSettings):
     """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels, and
-    only an answer that all levels offer is offered."""
+    only an option that all levels offer is offered."""
 
     on_timeout: Annotated[Literal["deny", "end_run", "escalate"], BeforeValidator(_no_wide_allow)] | None = None

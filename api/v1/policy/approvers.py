@@ -1,4 +1,4 @@
-"""Checks that the people who must approve an agent's calls exist, are enough, and have an answer that allows."""
+"""Checks that the people who must approve an agent's calls exist, are enough, and have an option that allows."""
 
 from collections.abc import Container, Mapping
 from typing import Any
@@ -39,12 +39,10 @@ def _check(db: Db, levels: list[Mapping[str, Any]], path: str, *, own: Mapping[s
     if not quorum.offer.options:
         by = "; ".join(f"{option}, by {settings}" for option, settings in quorum.offer.left_out.items())
         raise Invalid(
-            f"{path}.options", f"all levels together leave nothing but deny (left out: {by}): name an answer that all have."
+            f"{path}.options", f"all levels together leave nothing but deny (left out: {by}): name an option that all have."
         )
     if levels[-1].get("on_timeout") == "allow" and not quorum.offer.has("once"):
-        raise Invalid(
-            f"{path}.on_timeout", "allow is an answer that options leave out: add once, or use deny, end_run or escalate."
-        )
+        raise Invalid(f"{path}.on_timeout", "allow is left out by options: add once, or use deny, end_run or escalate.")
     if quorum.needs_people:
         _check_number(db, quorum, path)
     for step in escalation.quorums if escalation else ():

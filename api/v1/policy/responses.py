@@ -83,7 +83,7 @@ class EscalationStep(ResponseModel):
 
 class ApprovalSettings(ResponseModel):
     """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels, and
-    only an answer that all levels offer is offered."""
+    only an option that all levels offer is offered."""
 
     timeout_seconds: float | None = None
     on_timeout: Literal["deny", "end_run", "escalate"] | None = None
@@ -95,7 +95,7 @@ class ApprovalSettings(ResponseModel):
     escalate_to: list[EscalationStep] | None = None
     then: Literal["deny", "end_run"] | None = None
     options: list[Option] | None = None
-    """The answers that people get, beside `deny`."""
+    """The decisions that people may make, beside `deny`."""
     default_scope: GrantScope | None = None
     widest_match: Widest | None = None
 

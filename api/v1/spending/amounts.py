@@ -112,7 +112,7 @@ def _now(db: Db, row: Session) -> datetime:
     """Return the time of the response: the locked session's, else a time that is read once per transaction."""
     if locked := Locked.of(db, row):
         return locked.now
-    if "answered at" not in db.info:
-        db.info["answered at"] = clock.now(db)
-    at: datetime = db.info["answered at"]
+    if "responded at" not in db.info:
+        db.info["responded at"] = clock.now(db)
+    at: datetime = db.info["responded at"]
     return at

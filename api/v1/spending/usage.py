@@ -16,7 +16,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid
 from models.pure.pricing.money import spending
-from models.session.spending.report import Line, Report, lines
+from models.session.spending.report import Report, ReportLine, lines
 
 usage = Blueprint("usage", __name__, url_prefix="/v1/usage")
 
@@ -57,7 +57,7 @@ class UsageLine(Usage):
     model: str | None = Field(examples=["claude-opus-5-5"])
 
     @classmethod
-    def of(cls, line: Line) -> Self:
+    def of(cls, line: ReportLine) -> Self:
         """Return a line of a report."""
         groups = {name: line.groups.get(name) or None for name in ("agent_id", "session_id", "thread_id", "turn_id")}
         groups |= {name: line.groups.get(name) for name in ("provider", "model")}

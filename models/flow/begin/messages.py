@@ -7,7 +7,7 @@ from typing import Any
 from models.errors import Conflict, Invalid
 from models.flow.begin import speakers
 from models.flow.carry_on.next_step import carry_on, one_step, stop_all
-from models.flow.decide.chat_words import answer, take_word
+from models.flow.decide.chat_words import take_word, tell_what_waits
 from models.flow.decide.decisions import decide
 from models.flow.decide.questions import with_keys
 from models.session.approval import confirmation
@@ -74,7 +74,7 @@ def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
         Turn.queue(locked, 1)
         Work.want(locked)
     else:
-        answer(locked)
+        tell_what_waits(locked)
     return row
 
 

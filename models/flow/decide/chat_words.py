@@ -48,7 +48,7 @@ def take_word(locked: Locked, event: dict[str, Any]) -> Event | None:
     return stored
 
 
-def answer(locked: Locked) -> None:
+def tell_what_waits(locked: Locked) -> None:
     """List again what waits, after a message that is not a chat word, so that its writer learns why the agent does not reply."""
     session = locked.session
     if session.chat_approvals and session.status == "waiting" and Approval.pending(locked.db, session.id):
@@ -82,9 +82,9 @@ def _about(locked: Locked, pending: list[Approval], seen: str | None) -> _About 
         return _About(about) if about else "what waits was asked after the last event that you were shown."
     listed = Listed.newest(locked)
     if listed is None:
-        return "something has changed since you were told what waits. Look again, then repeat your answer."
+        return "something has changed since you were told what waits. Look again, then repeat your word."
     if locked.now - listed.at < timedelta(seconds=READ_SECONDS):
-        return f"your answer came less than {READ_SECONDS} s after what it would decide. Look again, then repeat it."
+        return f"your word came less than {READ_SECONDS} s after what it would decide. Look again, then repeat it."
     return _About([approval for approval in pending if approval.id in listed.approval_ids], listed.shown_inputs)
 
 

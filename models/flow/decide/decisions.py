@@ -25,7 +25,7 @@ def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
 
     A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. An equal
     decision changes nothing and gets the same id. Raises Conflict for a different decision, or if the person was shown an input
-    that would not run; Forbidden for a principal that may not decide, and for an answer that is not offered; DeadlinePassed;
+    that would not run; Forbidden for a principal that may not decide, and for an option that is not offered; DeadlinePassed;
     Invalid for a decision or an answer that does not fit.
     """
     locked, decision = locked.at(approval), with_keys(approval, decision)
@@ -102,7 +102,7 @@ def _check(approval: Approval, decision: Decision) -> None:
 
 
 def _check_offered(approval: Approval, decision: Decision) -> None:
-    """Raise Forbidden if the approval does not offer this answer, Invalid for a faulty match. Denying is always offered."""
+    """Raise Forbidden if the approval does not offer this option, Invalid for a faulty match. Denying is always offered."""
     if not approval.traits.asks_to_run or decision.result != "allow":
         return
     edits = decision.updated_input is not None or approval.decided_sha256 is not None

@@ -58,6 +58,6 @@ def decide_by_link(locked: Locked, approval: Approval, link: Link, decision: Dec
     if standing != "open":
         raise Conflict("This link decides nothing any more. Nothing was decided.")
     if decision.stored.keys() - _BY_CODE:
-        raise Invalid("do", "a link only allows once or denies; sign in for any other answer.")
+        raise Invalid("do", "a link only allows once or denies; sign in for any other decision.")
     decide(locked, approval, replace(decision, expected_input_sha256=link.input_sha256, link_id=link.id))
     link.used_at = clock.now(locked.db)

@@ -1,4 +1,4 @@
-"""Explains how the policy would answer a call, and why. Reads only: uses no grant, asks nobody."""
+"""Explains how the policy would judge a call, and why. Reads only: uses no grant, asks nobody."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

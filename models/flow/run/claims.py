@@ -103,7 +103,7 @@ class QueuedCall:
         """Claim the call, and insert the row of its attempt. `files` is what the worker saw of the session's files.
 
         Returns Unresolved if the worker must first look at the files. Returns None if this worker cannot run the call, or if the
-        call may not begin: a rule denies it, a person is asked, a cached result answers it, or its input no longer has the hash
+        call may not begin: a rule denies it, a person is asked, a cached result serves it, or its input no longer has the hash
         that was judged and decided.
         """
         locked, call = self.locked, self.call
@@ -124,7 +124,7 @@ class QueuedCall:
         if isinstance(judged, Unresolved) or (git_line and files.git_may_run is None):
             return Unresolved(judged.paths if isinstance(judged, Unresolved) else frozenset(), git_line)
         entry = worker.entry or (entry_of(locked.db, call.address, call.tool) if call.address and call.tool else None)
-        if not self._may_begin(rules, entry, permission, judged) or self._is_answered():
+        if not self._may_begin(rules, entry, permission, judged) or self._is_cached():
             carry_on(locked)
             return None
         idempotent = call.idempotent and (entry is None or bool(entry["idempotent"]))
@@ -183,7 +183,7 @@ class QueuedCall:
             return asking_of(self.call, self.input)
         return rules.asking(self.call.name, mask(self.input.input, entry["input_schema"]).arguments, entry)
 
-    def _is_answered(self) -> bool:
+    def _is_cached(self) -> bool:
         """True if a cached result of an equal call still holds. The call is then settled with that result, and nothing runs."""
         db, call = self.locked.db, self.call
         before = _same_before(self.locked, call)

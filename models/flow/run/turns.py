@@ -48,7 +48,7 @@ class ReplyToStore:
     message_id: str
     """The id under which the reply's text was already streamed."""
     served: Served | None = None
-    """The model that answered."""
+    """The model that replied."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class TurnFailure:
     server: str | None = None
     """The MCP server that failed, if no model did."""
     charges: Sequence[Charge] = ()
-    """The charges of the attempt's requests; none if no model began to answer."""
+    """The charges of the attempt's requests; none if no model began to reply."""
     served: Served | None = None
-    """The model that had begun to answer."""
+    """The model that had begun to reply."""
     shorten: bool = False
     """True if the request was too long for the model, so that it is sent again once older turns are folded."""
 

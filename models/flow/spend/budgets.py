@@ -54,7 +54,7 @@ _UNDER_WAY = "SELECT quote FROM turn WHERE session_id = %(session)s AND status =
 
 
 @dataclass(frozen=True)
-class Question:
+class BudgetQuestion:
     """A question to people at a cap: may the session spend `amount` more?"""
 
     tool: str
@@ -71,7 +71,7 @@ def reach(locked: Locked, turn: Turn, charge: Charge) -> None:
     stop_at_cap(locked, turn, _question(locked.session, _due(locked, turn, charge)) if measurable else None)
 
 
-def stop_at_cap(locked: Locked, turn: Turn, question: Question | None, **cap: Any) -> None:
+def stop_at_cap(locked: Locked, turn: Turn, question: BudgetQuestion | None, **cap: Any) -> None:
     """End a queued turn that a cap does not allow. The run rests; people are asked, unless `question` is None.
 
     `cap`: facts about the cap, for the audit.
@@ -106,7 +106,7 @@ def replace(locked: Locked, budget: Decimal | None) -> bool:
 
 
 def check_budgetable(locked: Locked) -> None:
-    """Raise Invalid unless every model that may answer has a price."""
+    """Raise Invalid unless every model that may reply has a price."""
     if (name := unpriced_model(locked)) is not None:
         raise Invalid(
             "budget",
@@ -116,7 +116,7 @@ def check_budgetable(locked: Locked) -> None:
 
 
 def unpriced_model(locked: Locked) -> str | None:
-    """Return the first model that may answer and has no known price: the agent's model, or a fallback. None: each has a price."""
+    """Return the first model that may reply and has no known price: the agent's model, or a fallback. None: each has a price."""
     model, defaults = locked.agent["model"], locked.policies.get("model") or {}
     excluded = providers.excluded(model, defaults)
     own = model.get("fallbacks")
@@ -144,7 +144,7 @@ def resume(locked: Locked, why: str = "The budget was changed.") -> None:
             go_on(each)
 
 
-def _question(session: Session, due: Decimal) -> Question:
+def _question(session: Session, due: Decimal) -> BudgetQuestion:
     """Return the question whether to raise the budget to twice what it is or was spent, so that the next request fits."""
     budget, spent = session.max_list_cost, session.list_cost
     assert budget is not None, "there is a budget"
@@ -153,10 +153,10 @@ def _question(session: Session, due: Decimal) -> Question:
         proposed = 2 * due
     proposed = proposed.quantize(_CENT, rounding=ROUND_UP)
     prompt = f"Raise this session's budget from ${budget:.2f} to ${proposed:.2f} (spent: ${spent:.2f})?"
-    return Question(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
+    return BudgetQuestion(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
 
 
-def _ask(locked: Locked, question: Question) -> None:
+def _ask(locked: Locked, question: BudgetQuestion) -> None:
     asking = session_policies(locked).asking_beyond_tools(question.prompt, _schema(question.unit))
     about = {"kind": budget.KIND.name, "tool": question.tool, "rule": question.rule}
     approval = Approval.ask_beyond_calls(locked, asking, monetary(question.amount), **about)

@@ -111,7 +111,7 @@ def _asks(locked: Locked) -> bool:
     return approval is not None and approval.tool == TOOL and approval.status == "pending"
 
 
-def _question(standing: Standing, charge: Charge) -> budgets.Question:
+def _question(standing: Standing, charge: Charge) -> budgets.BudgetQuestion:
     limit = standing.limit
     assert limit.amount is not None, "a limit without an amount allows everything"
     cent = Decimal("0.01")
@@ -119,4 +119,4 @@ def _question(standing: Standing, charge: Charge) -> budgets.Question:
     whose = {"workspace": "the workspace's", "agent": "the agent's", "user": "the person's"}[limit.scope_type]
     reached = f"{whose} {limit.period} limit of ${limit.amount:.2f} is reached"
     prompt = f"Let this session spend ${most:.2f} more? {reached[0].upper()}{reached[1:]}: ${standing.spent:.2f} are spent."
-    return budgets.Question(TOOL, most, reached, prompt, "Cents that this session may spend beyond the limit.")
+    return budgets.BudgetQuestion(TOOL, most, reached, prompt, "Cents that this session may spend beyond the limit.")

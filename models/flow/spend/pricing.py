@@ -10,7 +10,7 @@ from models.settings.providers import ProviderEntry, provider_named
 def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0, listed_as: str | None = None) -> Price | None:
     """Return the price that holds at a time for a request with so many tokens of input. None: unknown.
 
-    `model` is the name by which the agent asked, `listed_as` the name of the model that answered, often with a date.
+    `model` is the name by which the agent asked, `listed_as` the name of the model that replied, often with a date.
     """
     entry = provider_named(provider)
     if entry is None:

@@ -15,7 +15,7 @@ def monetary(dollars: Decimal) -> dict[str, str]:
 
 
 def spending(sums: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sums of `models.pure.pricing.charges.summed` as events and answers have them.
+    """Return the sums of `models.pure.pricing.charges.summed` as events and responses have them.
 
     `list_cost` and `cache_savings` are null if no request has a price. They leave out requests without one, which
     `unpriced_requests` counts.

@@ -1,1 +1,1 @@
-"""An approval: the question, who may answer it, the votes, the decision and the grants."""
+"""An approval: the question, who may decide it, the votes, the decision and the grants."""

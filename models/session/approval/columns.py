@@ -58,7 +58,7 @@ class ApprovalColumns:
     on_timeout: Mapped[str] = mapped_column(default="deny")
     """Effect of the deadline: `deny`, `end_run`, `escalate` or `allow`."""
     quorum: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """Who must approve, and by which answers: `Quorum.kept`. Null: one person or API key, by any answer."""
+    """Who must approve, and by which options: `Quorum.kept`. Null: one person or API key, by any option."""
     approver_set: Mapped[str] = mapped_column(default=ANYBODY, server_default=ANYBODY)
     """The quorum's first set of approvers: `ApproverSet.of`."""
     escalation: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -108,7 +108,7 @@ class ApprovalColumns:
 
     @property
     def offer(self) -> Offer:
-        """The answers that people may give. `tighten` narrows the offer. Settings narrow the answers about a tool's call alone."""
+        """The options that people have. `tighten` narrows the offer. Settings narrow the options about a tool's call alone."""
         return Quorum.of(self.quorum).offer if self.traits.asks_to_run else EVERYTHING
 
     def excludes(self, people: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Decisions: a person's answer to an approval. Every route and page builds one, and the verbs take no other shape."""
+"""Decisions: what a person says about an approval. Every route and page builds one, and the verbs take no other shape."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

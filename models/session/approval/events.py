@@ -18,24 +18,24 @@ from models.session.approval.vote import CastVote, Vote
 from models.session.event.fields import ApprovalId, EventId, Sha256, Time, one_of
 
 
-class Answers(TypedDict):
-    """The answers that people may give."""
+class OfferedOptions(TypedDict):
+    """The options that people have."""
 
     options: Annotated[
         list[Option | Literal["deny"]] | None, Field(examples=[["once", "session", "always", "edit", "answer", "deny"]])
     ]
-    """The answers that people may give: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the tool's
-    place, `deny`. Null for other kinds than `tool_call`, whose answers no setting narrows."""
+    """What people may decide: allow `once`, for the `session` or `always`, `edit` the input, `answer` in the tool's
+    place, `deny`. Null for other kinds than `tool_call`, whose options no setting narrows."""
     not_offered: Annotated[dict[Option, str], Field(examples=[{}])]
-    """The answers that are not offered, each with the settings that leave it out."""
+    """The options that are not offered, each with the settings that leave it out."""
     default_scope: Annotated[GrantScope | None, Field(examples=["session"])]
     """The scope that a form suggests for a grant. Null if no grant is offered."""
     widest_match: Annotated[Widest | None, Field(examples=["tool"])]
     """The widest `match` of a grant, and the match of a grant whose decision names none. Null if no grant is offered."""
 
 
-class Requirements(Answers):
-    """Who may decide, and by which answers."""
+class Requirements(OfferedOptions):
+    """Who may decide, and by which options."""
 
     required_approvals: Annotated[int, Field(examples=[1])]
     """The number of people who must approve. One denial decides."""
@@ -199,7 +199,7 @@ def closed(db: Db, approval: ApprovalColumns, principal: Principal) -> ApprovalC
 
 
 def requirements(db: Db, approval: ApprovalColumns) -> Requirements:
-    """Return who may decide, how many must agree, whether they are too few, and their answers, as events and responses have it."""
+    """Return who may decide, how many must agree, whether they are too few, and their options, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
     return {
         "required_approvals": quorum.required_people,
@@ -208,12 +208,12 @@ def requirements(db: Db, approval: ApprovalColumns) -> Requirements:
         "people_only": quorum.needs_people,
         "started_by": [f"user:{person_id}" for person_id in approval.started_by],
         "shortage": shortage(db, quorum, approval.started_by) if approval.status == "pending" else None,
-        **answers(approval),
+        **offered_options(approval),
     }
 
 
-def answers(approval: ApprovalColumns) -> Answers:
-    """Return the answers that people may give, as events and responses have them."""
+def offered_options(approval: ApprovalColumns) -> OfferedOptions:
+    """Return the options that people have, as events and responses have them."""
     if not approval.traits.asks_to_run:
         return {"options": None, "not_offered": {}, "default_scope": None, "widest_match": None}
     offer = approval.offer

@@ -1,4 +1,4 @@
-"""The answers that people may give by the settings of now: to an approval that waits, and for the tools of grants."""
+"""The options that people have by the settings of now: to an approval that waits, and for the tools of grants."""
 
 from collections.abc import Iterable
 

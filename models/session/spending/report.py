@@ -63,7 +63,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """The sums of one group in one day, hour or whole report."""
 
     bucket: datetime
@@ -80,7 +80,7 @@ class Line:
         return (self.bucket.isoformat(), *self.groups.values())
 
 
-def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None) -> list[Line]:
+def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None) -> list[ReportLine]:
     """Return at most `limit` lines in order of time and groups, those behind the key `after`. A group without usage has no line."""
     keys = [_bucket(report), *("coalesce(person_id, '')" if name == "person_id" else name for name in report.groups)]
     values: dict[str, Any] = {"start": report.starting_at, "end": report.ending_at, "limit": limit}
@@ -127,14 +127,14 @@ def _bucket(report: Report) -> str:
     return f"date_trunc('{'day' if report.width == '1d' else 'hour'}', at, 'UTC')"
 
 
-def _line(report: Report, row: Sequence[Any]) -> Line:
+def _line(report: Report, row: Sequence[Any]) -> ReportLine:
     start, *rest = row
     groups = dict(zip(report.groups, rest, strict=False))
     sums: dict[str, Any] = dict(zip(_NAMES, rest[len(report.groups) :], strict=True))
     amounts = {name: exact(sums[name]) for name in ("cost", "cache_savings")}
     end = start + WIDTHS[report.width] if report.width else report.ending_at
     counts = {name: int(count) for name, count in sums.items() if name not in amounts}
-    return Line(start, max(start, report.starting_at), min(end, report.ending_at), groups, counts | amounts)
+    return ReportLine(start, max(start, report.starting_at), min(end, report.ending_at), groups, counts | amounts)
 
 
 def _down(at: datetime, unit: timedelta) -> datetime:

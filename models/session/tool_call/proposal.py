@@ -1,4 +1,4 @@
-"""Proposals: calls that the model proposes, before policies and people have answered."""
+"""Proposals: calls that the model proposes, before policies and people have judged them."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class Origin:
     workdir: bool
     """True if the tool works on the session's files."""
     cache: dict[str, Any] | None
-    """`{"seconds", "scope", "identity"}`: how long, and for whose calls, a result also answers equal calls. None: never."""
+    """`{"seconds", "scope", "identity"}`: how long, and for whose calls, a result also serves equal calls. None: never."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from models.settings import settings
 from models.workspace.halt import is_halted
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
-"""The condition of the index of calls whose results may answer equal calls."""
+"""The condition of the index of calls whose results may serve equal calls."""
 _WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
 
 

@@ -95,7 +95,7 @@ class SessionFault(TypedDict):
 
 
 class ServerFault(TypedDict):
-    """An MCP server could not be reached. Its tools are missing until the server answers again."""
+    """An MCP server could not be reached. Its tools are missing until the server responds again."""
 
     type: Literal["mcp_connection_failed_error", "mcp_authentication_failed_error"]
     mcp_server_name: str

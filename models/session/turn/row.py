@@ -75,7 +75,7 @@ def _named(place: tuple[str, str]) -> ModelAt:
 
 @dataclass(frozen=True)
 class Served:
-    """The model that answers a turn, and the switches that led to it."""
+    """The model that replies in a turn, and the switches that led to it."""
 
     provider: str
     model: str
@@ -112,9 +112,9 @@ class Turn(Leased, Base):
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     provider: Mapped[str | None]
-    """The provider that answered, or began to. The turn stays with it."""
+    """The provider that replied, or began to. The turn stays with it."""
     model: Mapped[str | None]
-    """The model that answered, or began to, by the agent's name for it."""
+    """The model that replied, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
     quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The highest charge that the present attempt may cause (`Charge.stored`), and `person`, who pays, if known.
@@ -205,11 +205,11 @@ class Turn(Leased, Base):
 
     @property
     def kept(self) -> tuple[str, str] | None:
-        """The provider and model that began to answer in an earlier attempt, or None."""
+        """The provider and model that began to reply in an earlier attempt, or None."""
         return (self.provider, self.model) if self.provider and self.model else None
 
     def serve(self, locked: Locked, served: Served) -> None:
-        """Record the model that answers, with an event and an act for each switch."""
+        """Record the model that replies, with an event and an act for each switch."""
         self.provider, self.model = served.provider, served.model
         self.note_switches(locked, served)
 

@@ -41,7 +41,7 @@ class TurnUsage(Base):
     """The person who pays: `Session.spender`."""
     provider: Mapped[str]
     model: Mapped[str]
-    """The name of the model that answered."""
+    """The name of the model that replied."""
     at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     """End of the request."""
     input_tokens: Mapped[int] = mapped_column(sa.BigInteger)

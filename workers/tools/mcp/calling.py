@@ -1,7 +1,7 @@
 """Calls of MCP servers' tools.
 
 A call is sent once. A failure before the call was sent is an error result, as nothing began. A failure after that, without the
-server's answer, leaves the outcome unknown.
+server's response, leaves the outcome unknown.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.mcp.connecting import FAILURES
 from workers.tools.mcp.connections import Connections, in_thread
 from workers.tools.mcp.links import Exchange, ServerLink
-from workers.tools.mcp.outcomes import Answer, ServerResponse, failed, outcome
+from workers.tools.mcp.outcomes import ServerResponse, ServerResult, failed, outcome
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
 from workers.tools.output import OutcomeUnknown
@@ -30,13 +30,13 @@ _LOOK_SECONDS = 0.05
 _SLACK_SECONDS = 60.0
 """How long a call may take beyond its own time limit, to cancel and to close."""
 _CANCEL_SECONDS = 5.0
-"""How long a server may take to answer a call that was cancelled."""
+"""How long a server may take to respond to a call that was cancelled."""
 _PAUSE_SECONDS, _PAUSE_MAX_SECONDS = 0.05, 0.25
 """The first and the longest wait before a call is repeated because the server asked for that, without a question for people."""
 _MAX_PAGES = 100
 _NOT_FOUND = 404
 """Before version 2026-07-28: the server has forgotten the connection's session, for example because it restarted."""
-_ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+_RESULT: TypeAdapter[ServerResult] = TypeAdapter(ServerResult)
 
 Listener = Callable[[str], object]
 """Called in a thread of its own, with the address of a server that says that its tools changed."""
@@ -97,7 +97,7 @@ class _Call:
         return "was cancelled" if self._context.cancelled.is_set() else f"took longer than {self._context.seconds:g} s"
 
     def _unknown(self) -> OutcomeUnknown:
-        return OutcomeUnknown(f"the call {self._why}, and {self._server.label} has not answered")
+        return OutcomeUnknown(f"the call {self._why}, and {self._server.label} has not responded")
 
     async def _cancelled(self) -> None:
         while not self._context.cancelled.is_set():
@@ -144,7 +144,7 @@ class _Call:
         return forgotten or (reply.link.over and not self._exchange.may_have_arrived)
 
     async def _converse(self, link: ServerLink) -> ServerResponse:
-        """Call until the server answers, or asks a question for people."""
+        """Call until the server responds, or asks a question for people."""
         answers = self._context.answers
         if answers is not None and not link.modern:
             return ServerResponse(link, self._exchange, unanswerable=True)
@@ -160,8 +160,8 @@ class _Call:
                 # The server rejected the call unread: our headers must repeat the fields that the tool's schema marks.
                 has_schema = True
                 await self._list(link)
-            elif isinstance(reply.answer, types.InputRequiredResult) and not reply.answer.input_requests:
-                may_have_begun, responses, state = True, None, reply.answer.request_state
+            elif isinstance(reply.result, types.InputRequiredResult) and not reply.result.input_requests:
+                may_have_begun, responses, state = True, None, reply.result.request_state
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _PAUSE_MAX_SECONDS)
             else:
@@ -185,8 +185,8 @@ class _Call:
             self._exchange.may_have_arrived = may_have_begun or not link.over
         try:
             request = types.CallToolRequest(params=params)
-            answer = await link.session.send_request(request, _ANSWER, progress_callback=self._show_progress)
-            return ServerResponse(link, self._exchange, answer)
+            result = await link.session.send_request(request, _RESULT, progress_callback=self._show_progress)
+            return ServerResponse(link, self._exchange, result)
         except FAILURES as error:
             return ServerResponse(link, self._exchange, error=error)
 

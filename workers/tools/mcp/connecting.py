@@ -1,6 +1,6 @@
 """The SDK's client session over HTTP or over the pipes of a command, in the newest protocol version that both sides speak.
 
-From version 2026-07-28 on, a server that has a question for people answers the call with the question, and Assent repeats the call
+From version 2026-07-28 on, a server that has a question for people responds with the question, and Assent repeats the call
 with the answers: that can wait for days. Before that version, the question comes while the call runs, and a worker would have to
 wait on the open connection. So there Assent does not offer to take questions (`elicitation`). The SDK's own negotiation (`Client`)
 declares the same capabilities in all versions, so Assent sends the older handshake itself.
@@ -79,7 +79,7 @@ async def _negotiate(session: ClientSession) -> None:
         except MCPError as error:
             if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            await session.discover()  # the server has started by now, and its first answer came too late
+            await session.discover()  # the server has started by now, and its first response came too late
             return
         if result.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
             raise RuntimeError(f"unknown protocol version {result.protocol_version}") from None
@@ -130,7 +130,7 @@ async def _streams(link: ServerLink, stack: AsyncExitStack) -> tuple[Any, Any]:
 
 
 async def _forward(link: ServerLink, messages: Any, forwarded: Any) -> None:
-    """Pass a command's messages on until one is too long or the command closes a pipe: no answer comes after that."""
+    """Pass a command's messages on until one is too long or the command closes a pipe: no response comes after that."""
     try:
         async for item in messages:
             if not isinstance(item, Exception):

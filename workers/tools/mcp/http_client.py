@@ -37,7 +37,7 @@ class _NotingTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         message = _object(request.content) if request.method == "POST" else {}
-        # Requests that are not the link's current one: answers to the server, notifications, streams for notifications.
+        # Requests that are not the link's current one: responses to the server, notifications, streams for notifications.
         is_current = ("method" in message and "id" in message) or "last-event-id" in request.headers
         exchange = self._link.exchange if is_current else Exchange()
         request.extensions = {**request.extensions, "trace": exchange.trace}
@@ -46,12 +46,12 @@ class _NotingTransport(httpx2.AsyncBaseTransport):
             if request.method == "POST":
                 exchange.status = response.status_code
             if response.status_code == 200 and response.headers.get("content-type", "").lower().startswith(_EVENTS):
-                exchange.has_answer = True
+                exchange.has_response = True
                 assert isinstance(response.stream, httpx2.AsyncByteStream)
                 response.stream = _Events(response.stream, exchange)
             elif request.method == "POST":
-                answer = _object(await response.aread())
-                exchange.has_answer = answer.get("id") == message.get("id") and ("result" in answer or "error" in answer)
+                body = _object(await response.aread())
+                exchange.has_response = body.get("id") == message.get("id") and ("result" in body or "error" in body)
         except httpx2.RequestError as error:
             exchange.error = error
             return httpx2.Response(503)
@@ -71,7 +71,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 class _Events(httpx2.AsyncByteStream):
-    """A stream of events. The SDK stops reading at the answer, so a stream that is read to its end has none."""
+    """A stream of events. The SDK stops reading at the response, so a stream that is read to its end has none."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, exchange: Exchange) -> None:
         self._inner = inner
@@ -83,9 +83,9 @@ class _Events(httpx2.AsyncByteStream):
                 yield part
         except httpx2.RequestError as error:
             self._exchange.error = error
-            self._exchange.has_answer = False
+            self._exchange.has_response = False
             raise
-        self._exchange.has_answer = False
+        self._exchange.has_response = False
 
     async def aclose(self) -> None:
         await self._inner.aclose()

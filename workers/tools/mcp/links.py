@@ -1,7 +1,7 @@
 """An open connection to a server, and the delivery of its current request.
 
-The SDK raises the same errors for a server's own answer and for a lost connection. Only the transport can tell them apart. So the
-transport records here if a byte of the request left, which HTTP status came back, and if the answer came whole. Without these
+The SDK raises the same errors for a server's own response and for a lost connection. Only the transport can tell them apart. So the
+transport records here if a byte of the request left, which HTTP status came back, and if the response came whole. Without these
 records no call could end as "nothing began" or as the server's own error: each failed call would be `unknown` and need a person.
 """
 
@@ -29,7 +29,7 @@ _ids = itertools.count(1)
 
 @dataclass(eq=False)
 class Exchange:
-    """One request and its answer."""
+    """One request and its response."""
 
     output: OutputSoFar | None = None
     """Where progress and log messages go; None for requests that are not calls."""
@@ -39,14 +39,14 @@ class Exchange:
     """The JSON-RPC id of a call."""
     status: int | None = None
     """The HTTP status."""
-    has_answer: bool = False
-    """HTTP only: the response carries the protocol's own answer to this request, and did not break off."""
+    has_response: bool = False
+    """HTTP only: the response carries the protocol's own response to this request, and did not break off."""
     error: Exception | None = None
     """The failure below HTTP."""
 
     @property
     def too_long(self) -> bool:
-        """True if the answer exceeds `mcp_response_bytes`."""
+        """True if the response exceeds `mcp_response_bytes`."""
         return isinstance(self.error, TooLong)
 
     def show(self, stream: str, line: str) -> None:

@@ -46,7 +46,7 @@ def _reason(server: Server, exchange: Exchange, error: Exception) -> str:
     if server.command is not None:
         return "the command could not be started, or ended, or does not speak MCP; the worker's standard error has its output"
     if exchange.status is not None and exchange.status >= 300:
-        return f"the answer was HTTP {exchange.status}"
+        return f"the response was HTTP {exchange.status}"
     return f"the server does not speak MCP ({type(error).__name__})"
 
 
@@ -61,7 +61,7 @@ def _known_reason(cause: BaseException) -> str | None:
         case ConnectionRefusedError():
             return "the connection was refused"
         case TimeoutError() | httpx2.TimeoutException():
-            return f"no answer within {settings().mcp_connect_seconds:g} s"
+            return f"no response within {settings().mcp_connect_seconds:g} s"
     return None
 
 

@@ -58,7 +58,7 @@ _LOAD, _EQUAL, _MORE, _ANY, _ANSWER = 0x20, 0x15, 0x25, 0x45, 0x06
 _NUMBER_AT, _MACHINE_AT, _FIRST_AT, _SECOND_AT = 0, 4, 16, 24
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _REFUSE, _UNKNOWN, _NO_FAMILY = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS, _ERROR | errno.EAFNOSUPPORT
-"""The kernel's answers. After ENOSYS the C library uses another system call."""
+"""The kernel's results. After ENOSYS the C library uses another system call."""
 _OTHER_ABI = 0x3FFFFFFF
 
 

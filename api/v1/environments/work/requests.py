@@ -2,17 +2,17 @@
 
 from pydantic import Field
 
-from api.door.requests import Body, MetadataPatch, Query, examples
+from api.door.requests import Body, MetadataPatch, QueryString, examples
 
 
-class WorkPoll(Query):
+class WorkPoll(QueryString):
     """GET /v1/environments/{id}/work/poll. Times in milliseconds."""
 
     block_ms: int | None = Field(None, ge=1, le=999)
     reclaim_older_than_ms: int = Field(5000, ge=0, le=86_400_000)
 
 
-class Heartbeat(Query):
+class Heartbeat(QueryString):
     """The query of POST .../work/{id}/heartbeat. Without `expected_last_heartbeat` the last heartbeat is not compared."""
 
     desired_ttl_seconds: int | None = Field(None, ge=10, le=3600)

@@ -20,7 +20,7 @@ class Kind:
     check: Callable[[Decision, Requests], None]
     """Raises Invalid for a decision that does not fit."""
     asks_to_run: bool = False
-    """True if a call waits to begin. Then settings say which answers people may give, also by chat words, and an allow can create a
+    """True if a call waits to begin. Then settings say which options people have, also by chat words, and an allow can create a
     grant."""
     takes_edits: bool = False
     """True if a person may change the input."""
