@@ -59,7 +59,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.chat.routes import chat
     from api.reference.routes import reference
     from api.v1.agents.routes import agents
-    from api.v1.api_keys.routes import api_keys
+    from api.v1.api_keys import api_keys
     from api.v1.approvals.routes import approvals
     from api.v1.audit.routes import audit
     from api.v1.channels.routes import channels
@@ -73,7 +73,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.halt import halt
     from api.v1.health.metrics import metrics
     from api.v1.health.routes import health
-    from api.v1.people.delegations.routes import delegations
+    from api.v1.people.delegations import delegations
     from api.v1.people.groups import groups
     from api.v1.people.invites import invites
     from api.v1.people.users import users

@@ -6,7 +6,7 @@ from api.door import auth
 from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.inbox.blueprint import action, page
-from api.v1.api_keys.requests import ApiKeyCreate, ApiKeyUpdate
+from api.v1.api_keys import ApiKeyCreate, ApiKeyUpdate
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal

@@ -1,4 +1,4 @@
-"""A call that was not sent began nothing, and the result says so. A call that was sent, without a response, has an unknown outcome."""
+"""A call that was not sent began nothing, and the result says so. A call that was sent and got no response has no known outcome."""
 
 import json
 import socket
