@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from models.pure.naming import OURS, full_name, is_reserved
+from models.pure.naming import OURS, full_name, is_reserved, may_be_of
 from models.workspace.toolset import ToolListing
 
 Kind = Literal["builtin", "custom", "mcp"]
@@ -36,6 +36,8 @@ class EffectiveTool:
     """How long the client may take for a call, if it runs it; None: as the setting says."""
     entry: Mapping[str, Any] | None = None
     """The tool's entry in `models.workspace.toolset`."""
+    enabled: bool = True
+    """False for a tool that the agent does not have, of which `configured_tool` returns the configuration."""
 
 
 def effective_tools(body: Mapping[str, Any], listings: Mapping[str, ToolListing] | None = None) -> list[EffectiveTool]:
@@ -94,6 +96,34 @@ def _served(toolset: Mapping[str, Any], listing: ToolListing) -> Iterator[Effect
 
 def _policy(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None if config.get("policy_from") == "default" else config.get("permission_policy")
+
+
+def configured_tool(body: Mapping[str, Any], name: str) -> EffectiveTool | None:
+    """Return the tool of that name as an agent's body configures it, also if it is disabled, or if its server's tools are unknown.
+
+    A disabled tool has a policy only if the body names this very tool. None if the body says nothing of such a tool.
+    """
+    for entry in body["tools"]:
+        if entry["type"] == "custom":
+            continue
+        of_server = entry["type"] == "mcp_toolset"
+        names = {full_name(entry["mcp_server_name"], c["name"]) if of_server else c["name"]: c for c in entry["configs"]}
+        default = entry["default_config"]
+        config = names.get(name, default if of_server and may_be_of(name, entry["mcp_server_name"]) else None)
+        if config is None:
+            continue
+        is_named = config.get("policy_from") == "tool"
+        return EffectiveTool(
+            name=name,
+            kind="mcp" if of_server else "builtin",
+            policy=_policy(config) if config["enabled"] or is_named else None,
+            description=None,
+            input_schema=None,
+            approval={} if config is default else config.get("approval") or {},
+            toolset_approval=(default.get("approval") or {}) if config["enabled"] else {},
+            enabled=config["enabled"],
+        )
+    return None
 
 
 def with_toolset(agent: dict[str, Any], name: str) -> dict[str, Any]:

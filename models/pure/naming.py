@@ -27,3 +27,8 @@ def full_name(server: str, tool: str) -> str:
         return name
     mark = hashlib.sha256(name.encode()).hexdigest()[:8]
     return f"{plain[: MAX_NAME - 9]}_{mark}"
+
+
+def may_be_of(name: str, server: str) -> bool:
+    """True if `full_name` may return this name for a tool of the server."""
+    return name.startswith(_OTHER.sub("_", f"mcp__{server}__")[: MAX_NAME - 9])

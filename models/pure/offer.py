@@ -11,7 +11,11 @@ SCOPES: tuple[GrantScope, ...] = get_args(GrantScope)
 """The scopes of a grant, the narrower first. Both are options."""
 Widest = Literal["tool", "exact"]
 LEVELS = ("workspace", "agent", "toolset", "tool", "author")
-"""The levels of settings, in the order in which they are combined."""
+"""The levels of settings, in the order in which they are combined. Those of a thread's parent are behind the workspace's."""
+PARENT = "parent"
+"""The name of all levels of settings of a thread's parent."""
+INLINE = "inline"
+"""The level that leaves out grants for all sessions, because the agent of the call exists in its thread alone."""
 
 _IN_WORDS: dict[Option, str] = {
     "once": "allow once",
@@ -26,6 +30,8 @@ _SETTINGS_OF = {
     "toolset": "the approval settings of the toolset",
     "tool": "the approval settings of the tool",
     "author": "the settings of the tool's author",
+    PARENT: "the approval settings of the parent's agent",
+    INLINE: "the rules for agents without an id",
 }
 
 
@@ -142,3 +148,5 @@ class Offer:
 
 EVERYTHING = Offer()
 """The offer of all options."""
+IN_ITS_THREAD = Offer((("always", INLINE),))
+"""The offer for an agent that exists in its thread alone."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.pure.offer import EVERYTHING, LEVELS, Offer
+from models.pure.offer import EVERYTHING, LEVELS, PARENT, Offer
 
 Settings = Mapping[str, Any]
 """The `approval` settings of one level: workspace, agent, toolset or tool."""
@@ -102,14 +102,14 @@ class Escalation:
         return cls(quorums, tuple(level["seconds"] for level in levels), fields["then"])
 
 
-def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
+def combined(levels: Sequence[Settings], parents: int = 0) -> tuple[Quorum, Escalation | None]:
     """Return the quorum of `levels`, and the escalation of the nearest level with `on_timeout`, if it escalates.
 
-    `levels` are in the order of `LEVELS`, the nearest last.
+    `levels` are in the order of `LEVELS`, the nearest last. `parents` is how many of them, behind the first, are of a parent.
     An escalation adds its approvers to those of its own level. The approvers of the other levels hold as before.
     """
     escalates = max((at for at, level in enumerate(levels) if level.get("on_timeout") is not None), default=None)
-    quorum = _quorum(levels)
+    quorum = _quorum(levels, parents)
     if escalates is None or levels[escalates]["on_timeout"] != "escalate":
         return quorum, None
     own = levels[escalates]
@@ -118,13 +118,13 @@ def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
     for count in range(1, len(steps) + 1):
         added = [name for step in steps[:count] for name in step["approvers"]]
         approvers = list(dict.fromkeys([*(own.get("approvers") or []), *added]))
-        quorums.append(_quorum([*levels[:escalates], {**own, "approvers": approvers}, *levels[escalates + 1 :]]))
+        quorums.append(_quorum([*levels[:escalates], {**own, "approvers": approvers}, *levels[escalates + 1 :]], parents))
     return quorum, Escalation(tuple(quorums), tuple(step["timeout_seconds"] for step in steps), own.get("then") or "deny")
 
 
-def _quorum(levels: Sequence[Settings]) -> Quorum:
+def _quorum(levels: Sequence[Settings], parents: int) -> Quorum:
     quorum = Quorum()
-    for name, level in zip(LEVELS, levels, strict=False):
+    for name, level in zip((LEVELS[0], *[PARENT] * parents, *LEVELS[1:]), levels, strict=False):
         approvers = level.get("approvers")
         sets = (tuple(approvers),) if approvers else ()
         required_people = level.get("required_approvals") or 1

@@ -1,14 +1,16 @@
 """Rules, policies and verdicts as data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Effect = Literal["allow", "ask", "deny"]
 EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
-Source = Literal["workspace", "agent", "tool", "grant"]
+"""The widest effect first."""
+Source = Literal["workspace", "agent", "tool", "parent", "grant"]
+"""`parent`: any level of the agent that began the thread of the call."""
 UnknownPrograms = Literal["ask", "allow"]
-SOURCES: tuple[Source, ...] = ("workspace", "agent", "tool", "grant")
+SOURCES: tuple[Source, ...] = ("workspace", "agent", "tool", "parent", "grant")
 
 MAX_RULES = 1_000
 MAX_CONDITIONS = 20
@@ -93,6 +95,31 @@ class Verdict:
     """Why the call asks although a rule seems to allow it: the command line is uncertain, or its programs are unknown."""
     unknown: tuple[str, ...] = ()
     """Programs of the command line that may run others and that no rule names, if a rule about commands denies or asks."""
+
+    @property
+    def strictness(self) -> int:
+        """0 if the call is allowed, 1 if it is asked, 2 if it is denied."""
+        return EFFECTS.index(self.effect)
+
+    def narrowed_by(self, parent: "Verdict") -> "Verdict":
+        """Return the verdict on a call of a thread by the verdict on the same call of its parent's thread: the narrower one.
+
+        If both have the same effect, the rules of both count, and so does each grant that either used.
+        """
+        rule = f"parent: {parent.rule}"
+        if parent.strictness != self.strictness:
+            return self if parent.strictness < self.strictness else replace(parent, rule=rule)
+        more = tuple(each for each in parent.rules if each not in self.rules)
+        if self.effect == "allow":
+            more = tuple(each for each in more if each.source == "grant")  # what the parent's own rules allow is no reason
+        named_by_parent = more if self.effect == "allow" else more and not self.rules
+        return replace(
+            self,
+            rule=rule if named_by_parent and self.effect != "allow" else f"{self.rule}; {rule}" if more else self.rule,
+            rules=(*self.rules, *more),
+            doubt=self.doubt or parent.doubt,
+            unknown=tuple(dict.fromkeys((*self.unknown, *parent.unknown))),
+        )
 
 
 @dataclass(frozen=True)
