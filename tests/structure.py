@@ -34,7 +34,7 @@ BOUNDS = {
     "models.session.turn": (5, 3, 0, 3),
     "models.session.spending": (4, 1, 0, 2),
     "models.notices": (12, 18, 0, 6),
-    "models.operate": (10, 2, 0, 3),
+    "models.operate": (11, 3, 0, 3),
     "models.pure": (17, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),

@@ -19,6 +19,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": 10 * _MINUTE},
     "remove the rows of deleted sessions": {"task": "sweep.remove_deleted", "schedule": _MINUTE},
+    "find sessions that go on by nothing": {"task": "sweep.check_sessions", "schedule": _MINUTE / 2},
     "say that the sweeps run": {"task": "sweep.report", "schedule": _MINUTE},
     "delete old rows": {"task": "sweep.delete_old", "schedule": _MINUTE},
 }

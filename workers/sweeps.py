@@ -28,6 +28,7 @@ from models.flow.run.turns import rescue_turn
 from models.flow.spend import limits
 from models.notices.notification import Notification
 from models.operate import due, queued, retention
+from models.operate.doctor import sessions as doctor
 from models.operate.failing import LeftForLater, TaskRow, bounded, isolated
 from models.operate.removals import remove_batch
 from models.outbox.delivery import Delivery
@@ -275,6 +276,15 @@ _seals = seal_sweep.SealSweep()
 def seal_audit() -> str:
     """Seal the new audit rows of all chains, and sign them."""
     return did("sealed chains of", _seals.run())
+
+
+_look = doctor.Look()
+
+
+@app.task(name="sweep.check_sessions", base=Sweep)
+def check_sessions() -> str:
+    """Find sessions that go on by nothing, among those with acts since the last look. The log and `/readyz` name them."""
+    return did("found broken sessions:", _look.run(MOST_SECONDS / 2))
 
 
 @app.task(name="sweep.delete_old", base=Sweep)

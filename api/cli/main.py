@@ -30,6 +30,7 @@ _HERE = (
         "chat",
         "database",
         "delegations",
+        "doctor",
         "environment",
         "grants",
         "groups",

@@ -9,6 +9,8 @@ from models.database.transactions import transaction
 
 LOOK_BACK_SECONDS = 3600
 """How far the first look for unsealed acts goes back."""
+MOST_WORKSPACES = 100
+"""Workspaces whose seals one report compares with their acts."""
 
 
 def of(workspace_id: str) -> str | None:
@@ -28,6 +30,20 @@ def acted(since: datetime | None) -> tuple[dict[str, datetime], datetime]:
         since = since or until - timedelta(seconds=LOOK_BACK_SECONDS)
         rows = db.rows(_ACTED, since=since, until=until)
     return dict(rows), until
+
+
+def unsealed() -> list[tuple[str, datetime]]:
+    """Return workspaces with acts of the last hour that should be sealed by now, with the time of their last signed seal.
+
+    Leaves out workspaces of which nothing was ever signed. Looks at MOST_WORKSPACES at most.
+    """
+    behind = []
+    for workspace_id, at in list(acted(None)[0].items())[:MOST_WORKSPACES]:
+        with transaction(workspace_id) as db:
+            newest = SignedHead.newest(db, workspace_id)
+        if newest and newest.at < at:
+            behind.append((workspace_id, newest.at))
+    return behind
 
 
 def stop(workspace_id: str, at: datetime, reason: str) -> str | None:

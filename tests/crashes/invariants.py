@@ -12,6 +12,7 @@ from models.audit.principal import system
 from models.database.transactions import transaction
 from models.flow.lock import lock
 from models.flow.run.history import history
+from models.operate.doctor.sessions import faults
 from models.pure.json.canonical import canonical, digest
 from models.pure.pricing.charges import summed
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
@@ -140,6 +141,7 @@ def check_invariants(workspace_id: str, session_id: str) -> Seen:
     seen = look(workspace_id, session_id)
     for promise in PROMISES:
         promise(seen)
+    assert not faults([session_id]), "the doctor finds nothing in a healthy session"
     return seen
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from local.documents import PAGES
 
+from deploy.doctor import connections
 from models.settings import Settings
 from models.settings.variables import PRIVATE, PROCESSES
 from workers.celery import QUEUES
@@ -44,3 +45,7 @@ def test_the_page_counts_the_connections_of_each_process() -> None:
 
 def test_the_page_adds_them_up() -> None:
     assert f"| one of each | | | {sum(int(row[3]) for row in ROWS)} |" in PAGES["docs/scaling.md"]
+
+
+def test_the_doctor_counts_the_same() -> None:
+    assert connections() == {process: int(row[3]) for process, row in zip(PROCESSES, ROWS, strict=True)}

@@ -10,6 +10,7 @@ from models.database.transactions import transaction
 from models.flow.carry_on.next_move import waits_for
 from models.flow.lock import lock
 from models.flow.run.history import history
+from models.operate.doctor.sessions import faults
 from models.pure.states import SETTLED
 from models.session.approval.row import Approval
 from models.session.event.row import Event
@@ -70,6 +71,7 @@ class Invariants:
             assert row.hash == head, f"audit row {row.seq} is chained"
         assert head == session.audit_head
         self.check_ends()
+        assert not faults([session.id]), "the doctor finds nothing in a healthy session"
         if session.status in {"idle", "terminated"}:
             check_pairs(self.messages)
 

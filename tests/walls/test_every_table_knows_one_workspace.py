@@ -12,21 +12,22 @@ from walls.world import ORGANIZATION, TABLES, World
 
 Row = dict[str, Any]
 NOT_CONTENT = {
-    "workspace": {"name"},
-    "thread": {"agent_id"},
+    "workspace": {"name", "seal_alarm", "seal_stopped"},
+    "session": {"updated_at"},
+    "thread": {"agent_id", "turn_id", "unread"},
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "tool_call": {"turn_id", "name", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
-    "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
+    "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from", "tool_call_id", "created_at"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "stored_response": {"expires_at"},
     "delivery": {"endpoint_id", "due_at", "hinted_at", "lease_until", "ended_at"},
     "endpoint": {"failing_since", "paused_until"},
     "notification": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "approval_change": {"due_at", "hinted_at"},
-    "halt": {"ended_at", "settled_at"},
+    "halt": {"started_at", "ended_at", "settled_at"},
     "link": {"expires_at"},
     "audit": {"chain", "seq", "at"},
-    "failure": {"task", "subject_id", "failures", "not_before"},
+    "failure": {"task", "subject_id", "failures", "since", "not_before", "error"},
     "removal": {"subject_id", "created_at", "emptied_at"},
 }
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""

@@ -78,7 +78,7 @@ class Joint:
     def of(cls, threads: Sequence[Progress]) -> "Joint":
         """Return the progress of these threads, a session's own first. The status is that of the busiest thread."""
         statuses = {thread.status for thread in threads}
-        status = next((status for status in _BUSIEST_FIRST if status in statuses), "terminated")
+        status = next((status for status in BUSIEST_FIRST if status in statuses), "terminated")
         if status != "waiting":
             last_reason = next((thread.stop_reason for thread in threads if thread.stop_reason), None)
             return cls(status, "none", last_reason if status == "idle" else None)
@@ -90,4 +90,5 @@ class Joint:
         return cls(status, waits_for, {"type": "requires_action", "event_ids": event_ids} if event_ids else reasons[0])
 
 
-_BUSIEST_FIRST = ("running", "stopping", "rescheduling", "waiting", "idle")
+BUSIEST_FIRST = ("running", "stopping", "rescheduling", "waiting", "idle")
+"""Without `terminated`, which all threads must have for the session to have it."""
