@@ -66,7 +66,7 @@ def end(wait: Wait) -> End:
 
 def _calls_of_client(db: Db, session: Session) -> list[responses.ToolCall]:
     """Return the calls that wait for the client's results."""
-    calls = db.find(ToolCall, _OPEN, sessions=[session.id])
+    calls = db.find(ToolCall, _OPEN, session=session.id)
     inputs = {
         row.tool_call_id: row.input for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=[c.id for c in calls])
     }

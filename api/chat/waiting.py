@@ -124,7 +124,7 @@ class Wait:
     def _needs_client(self, session: Session) -> bool:
         """True if the client has to send a result or a decision."""
         with transaction(self.principal.workspace_id) as db:
-            if db.rows(_OPEN, sessions=[session.id]):
+            if db.rows(_OPEN, session=session.id):
                 return True
             return asking.awaits(db, self.principal, session, self.place.approvals)
 

@@ -15,7 +15,7 @@ from models.session.turn.row import Turn
 from models.workspace.row import POLICIES, as_policies
 
 _TURNS = f"WHERE id = {PRESENT_TURNS}"
-_CALLS = f"WHERE session_id = ANY(%(sessions)s) AND turn_id = {PRESENT_TURNS} ORDER BY position"
+_CALLS = f"WHERE session_id = %(session)s AND turn_id = {PRESENT_TURNS} ORDER BY position"
 
 
 def lock(db: Db, session_id: str, actor: Principal) -> Locked:
@@ -36,8 +36,8 @@ def lock_and_read(db: Db, session_id: str, actor: Principal, *queries: Query[Any
         Session.locking(session_id),
         Thread.of_session(session_id),
         POLICIES,
-        select(Turn, _TURNS, sessions=[session_id]),
-        select(ToolCall, _CALLS, sessions=[session_id]),
+        select(Turn, _TURNS, session=session_id),
+        select(ToolCall, _CALLS, session=session_id),
         *queries,
     )
     if not sessions:

@@ -37,7 +37,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> responses.Sessi
 
     To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
     """
-    return _response(db, begin(db, principal, body))
+    return responses.Session.of(db, begin(db, principal, body), waiting_on=[])
 
 
 def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:

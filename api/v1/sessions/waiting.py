@@ -17,13 +17,13 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId, EventId
 from models.session.row import Session
-from models.session.thread.row import PRESENT_TURNS
+from models.session.thread.row import PRESENT_TURNS_OF_EACH
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
 MOST_INPUT = 4000
 """Most characters of a call's input in a session's response. The approval, or the call's event, has the whole input."""
-_WITH_CLIENT = f"WHERE status = 'with_client' AND turn_id = {PRESENT_TURNS} ORDER BY deadline_from, position, id"
+_WITH_CLIENT = f"WHERE status = 'with_client' AND turn_id = {PRESENT_TURNS_OF_EACH} ORDER BY deadline_from, position, id"
 
 
 class WaitingCall(ResponseModel):

@@ -25,11 +25,12 @@ from models.session.approval.decision import WRITTEN, Decision
 from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.approval.kinds import budget, tool_call
 from models.session.locked import Locked
-from models.session.thread.row import PRESENT_TURNS, Thread
+from models.session.thread.row import Thread
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
 _PENDING = "status = 'pending'"
+_PENDING_IN = f"WHERE session_id = ANY(%(sessions)s) AND {_PENDING} ORDER BY created_at, id"
 
 
 class Approval(ApprovalColumns, Base):
@@ -41,6 +42,7 @@ class Approval(ApprovalColumns, Base):
         sa.Index("approval_of_call", "tool_call_id"),
         sa.Index("approval_beyond_calls", "session_id", "created_at", postgresql_where=sa.text("tool_call_id IS NULL")),
         sa.Index("approval_of_session", "session_id"),
+        sa.Index("approval_pending", "session_id", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
         sa.Index("approval_at_cap", "tool", "workspace_id", postgresql_where=sa.text(f"{_PENDING} AND {budget.KIND.sql}")),
@@ -137,7 +139,7 @@ class Approval(ApprovalColumns, Base):
     @classmethod
     def pending(cls, db: Db, *session_ids: str) -> list["Approval"]:
         """Return the approvals of these sessions that wait for a decision, oldest first."""
-        return db.find(cls, _OF_PRESENT_TURNS, sessions=list(session_ids)) if session_ids else []
+        return db.find(cls, _PENDING_IN, sessions=list(session_ids)) if session_ids else []
 
     @classmethod
     def newest_beyond_calls(cls, db: Db, thread: Thread) -> "Approval | None":
@@ -247,12 +249,3 @@ _MARK = """
 _NEWEST_BEYOND_CALLS = """
     WHERE session_id = %(session)s AND thread_id = %(thread)s AND tool_call_id IS NULL ORDER BY created_at DESC LIMIT 1
 """
-_OF_PRESENT_TURNS = f"""
-    WHERE status = 'pending' AND id = ANY (ARRAY(
-        SELECT approval.id FROM tool_call call JOIN approval ON approval.tool_call_id = call.id WHERE call.turn_id = {PRESENT_TURNS}
-        UNION ALL
-        SELECT id FROM approval WHERE session_id = ANY(%(sessions)s) AND tool_call_id IS NULL AND status = 'pending'
-    ))
-    ORDER BY created_at, id
-"""  # noqa: S608 - a condition of our own
-"""People are asked about calls of their thread's present turn alone: the next turn begins when these are settled."""

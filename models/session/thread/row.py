@@ -55,5 +55,9 @@ def own_id(session_id: str) -> str:
     return "sthr_" + session_id.partition("_")[2]
 
 
-PRESENT_TURNS = "ANY (ARRAY(SELECT turn_id FROM thread WHERE session_id = ANY(%(sessions)s)))"
-"""The condition on the id of a turn that is the present one of a thread of these sessions."""
+_OF = "ANY (ARRAY(SELECT turn_id FROM thread WHERE session_id = {}))"
+PRESENT_TURNS = _OF.format("%(session)s")
+"""The condition on the id of a turn that is the present one of a thread of this session."""
+PRESENT_TURNS_OF_EACH = _OF.format("ANY (ARRAY(SELECT unnest(CAST(%(sessions)s AS text[]))))")
+"""The same for several sessions. A plain `ANY(%(sessions)s)` would have Postgres plan each such statement anew, for a millisecond,
+because its estimate would depend on the number of sessions."""
