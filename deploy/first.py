@@ -15,6 +15,7 @@ from models.workspace.row import Workspace
 
 WORKSPACE = "default"
 KEY_FILE = "api_key"
+METRICS_FILE = "metrics_token"
 ADMIN = "admin@localhost"
 """The e-mail address of the person who started Assent on this machine."""
 
@@ -30,12 +31,21 @@ say That was it: I asked, somebody decided, and the work went on. Nothing waited
 
 def api_key(folder: Folder) -> tuple[str, bool]:
     """Return the data folder's API key, and True if it is new. Creates one if it is missing or unknown to the database."""
-    secret = (folder.read(KEY_FILE) or "").strip()
+    return _key(folder, KEY_FILE, NewKey("assent up", scopes=frozenset(SCOPES) - {"metrics"}))
+
+
+def metrics_token(folder: Folder) -> str:
+    """Return the data folder's key for the metrics of all workspaces. Creates one as `api_key` does."""
+    return _key(folder, METRICS_FILE, NewKey("assent up: metrics", scopes=frozenset({"metrics"})))[0]
+
+
+def _key(folder: Folder, name: str, new: NewKey) -> tuple[str, bool]:
+    secret = (folder.read(name) or "").strip()
     if secret and key_lookup.authenticate(secret, "127.0.0.1"):
         return secret, False
     with transaction(workspace_id()) as db:
-        _, secret = ApiKey.create(db, NewKey("assent up", scopes=frozenset(SCOPES)))
-    folder.write(KEY_FILE, secret + "\n")
+        _, secret = ApiKey.create(db, new)
+    folder.write(name, secret + "\n")
     return secret, True
 
 

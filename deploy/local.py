@@ -67,7 +67,7 @@ class Local:
         self.stand_in = not any(os.environ.get(name) for name in MODELS)
         _check_providers()
         self.embedded = not os.environ.get("DATABASE_URL")
-        self.key = self.sign_in_url = ""
+        self.key = self.metrics_token = self.sign_in_url = ""
         self.command = assent_command()
         self.shell = None if "ASSENT_SHELL" in self.env else ShellProbe()
 
@@ -103,6 +103,7 @@ class Local:
         from deploy import first  # reads the settings, which are complete only now
 
         self.key, new = first.api_key(self.folder)
+        self.metrics_token = first.metrics_token(self.folder)
         self.sign_in_url = first.sign_in_link()
         self._start_processes()
         workers = Workers(self.env["REDIS_URL"])
@@ -222,6 +223,7 @@ class Local:
         content = {
             "url": self.url,
             "api_key": self.key,
+            "metrics_token": self.metrics_token,
             "public_url": self.public_url,
             "inbox_url": self.inbox_url,
             "sign_in_url": self.sign_in_url,

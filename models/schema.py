@@ -4,6 +4,7 @@ from models.audit.acts import Audit
 from models.audit.seals import Seal
 from models.audit.text import AuditText
 from models.database.failure import Failure
+from models.database.metric import Metric
 from models.notices.channel import Channel
 from models.notices.link import Link
 from models.notices.notification import Notification
@@ -77,5 +78,6 @@ TABLES = (
     *_OF_THE_AUDIT,
     StoredResponse,
     Failure,
+    Metric,
     Removal,
 )

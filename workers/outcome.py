@@ -5,6 +5,7 @@ Celery neither repeats the task nor logs a traceback: the row says what happens 
 """
 
 import logging
+import math
 import re
 import time
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from typing import Any
 from celery import Task, current_task
 from celery.exceptions import Retry
 
+from models.database import metric
+from models.database.transactions import ERRORS
 from models.operate.failing import LeftForLater
 
 log = logging.getLogger(__name__)
@@ -134,6 +137,11 @@ class Tally:
 tally = Tally()
 
 
+_RECORD_SECONDS = 10
+"""The least time between two records of one sweep's success by one process."""
+_recorded_at: dict[str, float] = {}
+
+
 class Sweep(Task):
     """A task that sends events only after it did something (its words are not empty) or failed. `tally` counts every run.
 
@@ -150,6 +158,7 @@ class Sweep(Task):
     def on_success(self, retval: str, task_id: str, args: Any, kwargs: Any) -> None:  # noqa: ARG002
         """Count the run, and send its events if it did something."""
         tally.ran += 1
+        _record(self.name)
         if retval:
             tally.acted += 1
             self._send("task-succeeded", result=repr(retval), runtime=time.time() - self.request.began)
@@ -168,3 +177,14 @@ class Sweep(Task):
                 self.send_event(kind, retry=False, timestamp=at, **more)
         except Exception as error:  # noqa: BLE001 - the sweep has done its work: only its line is missing
             log.warning("%s: its events were not sent (%s)", self.name, type(error).__name__)
+
+
+def _record(sweep: str) -> None:
+    """Record a sweep's success for `/metrics`. The sweep has done its work, so an error is only logged."""
+    if time.monotonic() - _recorded_at.get(sweep, -math.inf) < _RECORD_SECONDS:
+        return
+    _recorded_at[sweep] = time.monotonic()
+    try:
+        metric.sweep_succeeded(sweep)
+    except ERRORS as error:
+        log.warning("%s: its success was not recorded (%s)", sweep, type(error).__name__)

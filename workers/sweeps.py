@@ -30,6 +30,7 @@ from models.notices.notification import Notification
 from models.operate import due, queued, retention
 from models.operate.doctor import sessions as doctor
 from models.operate.failing import LeftForLater, TaskRow, bounded, isolated
+from models.operate.metrics import adding_up
 from models.operate.removals import remove_batch
 from models.outbox.delivery import Delivery
 from models.session.locked import Locked, try_lock
@@ -275,7 +276,17 @@ _seals = seal_sweep.SealSweep()
 @app.task(name="sweep.seal_audit", base=Sweep)
 def seal_audit() -> str:
     """Seal the new audit rows of all chains, and sign them."""
-    return did("sealed chains of", _seals.run())
+    chains = _seals.run()
+    if _seals.sealed_until is not None:
+        adding_up.reach_seal(_seals.sealed_until.timestamp())
+    return did("sealed chains of", chains)
+
+
+@app.task(name="sweep.add_up_metrics", base=Sweep)
+def add_up_metrics() -> str:
+    """Add up the rows that metrics count, up to a minute ago. Returns no words: with any work there is something to add up."""
+    adding_up.add_up(MOST_SECONDS)
+    return ""
 
 
 _look = doctor.Look()

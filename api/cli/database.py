@@ -214,7 +214,9 @@ def database_confirm(db: "Db", by: "Principal", person: str) -> str:
 
 @database.command("key")
 @click.argument("name")
-@click.option("--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin.  [default: read,agents,sessions]")
+@click.option(
+    "--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin, metrics.  [default: the first three]"
+)
 @in_workspace
 def database_key(db: "Db", by: "Principal", name: str, scopes: str | None) -> tuple[str, str]:
     """Create an API key. With the scope admin, `assent keys` creates further ones. The secret is shown once."""

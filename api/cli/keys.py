@@ -22,7 +22,9 @@ def keys() -> None:
 
 @keys.command("create")
 @click.argument("name")
-@click.option("--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin.  [default: read,agents,sessions]")
+@click.option(
+    "--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin, metrics.  [default: the first three]"
+)
 @click.option("--environment", help="Bind the key to the worker of this self-hosted environment (env_...).")
 @click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Default: the key never expires.")
 @click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Allow only this network. Repeat it for several networks.")

@@ -34,7 +34,7 @@ _ABOUT = (
 )
 _LICENSE = {"name": "Apache 2.0", "identifier": "Apache-2.0"}
 _TEXT = {"type": "string"}
-_TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queued_turns{workspace="wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"} 0.0\n'}
+_TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queue_runnable{queue="turns"} 0.0\n'}
 """Media types without JSON, each with an example."""
 _HEADERS: dict[str, Json] = {
     "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},

@@ -40,6 +40,12 @@ class SealSweep:
         self.watch = SealWatch()
         self._running = threading.Lock()
 
+    @property
+    def sealed_until(self) -> datetime | None:
+        """The time up to which all acts are sealed, as far as this sealer knows; None before it sealed all."""
+        until = min([self.since, *self.behind.values(), *([self.recovered] if self.recovered else [])])
+        return None if until == BEGINNING else until
+
     def run(self) -> int:
         """Seal once. Returns the number of workspaces with new acts.
 
@@ -113,7 +119,7 @@ class SealSweep:
         for coverage in self.coverage.values():
             coverage.forget(growth.read_at - timedelta(seconds=LATE_SECONDS))
         if by.heads:
-            by.heads.reach(min([self.since, *self.behind.values(), *([self.recovered] if self.recovered else [])]))
+            by.heads.reach(self.sealed_until or BEGINNING)
 
 
 class SealWatch:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database import metric
 from models.database.clock import STARTED
 from models.database.rows import Db
 from models.database.tables import Base
@@ -58,7 +59,10 @@ def step_back(task: str, subject_id: str, workspace_id: str, error: str, *, coun
     values = {"task": task, "subject": subject_id, "workspace": workspace_id, "error": error, "times": int(counts)}
     limits = {"first": FIRST_SECONDS, "longest": LONGEST_SECONDS, "connected": CONNECTED_SECONDS}
     with transaction(workspace_id) as db:
-        return Pause(*db.rows(_STEP_BACK, **values, **limits)[0])
+        pause = Pause(*db.rows(_STEP_BACK, **values, **limits)[0])
+        if counts:
+            metric.claim_failed(db, task)
+        return pause
 
 
 def recovered(task: str, subject_id: str, workspace_id: str) -> None:

@@ -42,8 +42,8 @@ def give_definer(table: str, rights: str) -> None:
     op.execute(f"CREATE POLICY definer_functions ON {table} TO assent_definer USING (true)")
 
 
-def create_definer_functions(functions: dict[str, str]) -> None:
-    """Create functions, by signature, that `assent_app` may call and that run as `assent_definer`. SQL is the default language.
+def create_definer_functions(functions: dict[str, str], *, caller: str = "assent_app") -> None:
+    """Create functions, by signature, that `caller` may call and that run as `assent_definer`. SQL is the default language.
 
     `assent_definer` has no password and only the rights of `give_definer`, so a hole in one function opens nothing else.
     """
@@ -54,6 +54,6 @@ def create_definer_functions(functions: dict[str, str]) -> None:
         language = "" if "LANGUAGE" in rest else "LANGUAGE sql"
         op.execute(f"CREATE FUNCTION {signature} {rest} {language} SECURITY DEFINER SET search_path = public, pg_temp")
         op.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC")
-        op.execute(f"GRANT EXECUTE ON FUNCTION {name} TO assent_app")
+        op.execute(f"GRANT EXECUTE ON FUNCTION {name} TO {caller}")
         op.execute(f"ALTER FUNCTION {name} OWNER TO assent_definer")
     op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")

@@ -55,6 +55,12 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     probe_folder: Path | None = None
     """The folder in which workers, beat and Flower renew a file each while they are alive, for `assent-health`."""
 
+    # Metrics
+    metrics_seconds: float = Field(5, ge=0)
+    """How long a web process repeats the metrics that it read."""
+    metrics_workspaces: int = Field(100, ge=1, le=1000)
+    """The workspaces, in the order of their creation, that have samples of their own in the metrics. All others are summed up."""
+
     # Database connections
     database_pool_size: int = 10
     """Connections per process. Transactions are short, so hundreds of turns share a few."""

@@ -9,6 +9,7 @@
 | `approvals` | decide: `user.tool_confirmation` events, `POST` under `/v1/approvals`; revoke grants; set `on_timeout: allow` |
 | `reveal` | see the secrets in approvals and events (`?reveal=true`), simulate policies over inputs with secrets; audited |
 | `admin` | change the workspace's policy; read, verify and export the audit |
+| `metrics` | read the metrics of all workspaces (`GET /metrics`); no person has it, so only `assent database key` gives the first |
 
 No scope contains another. A new key has `read`, `agents` and `sessions`: enough for a backend that runs agents, without the right
 to decide approvals. An environment key, for the SDK's `EnvironmentWorker`, has `read` and `environment`. It serves the whole
@@ -35,7 +36,7 @@ from models.pure.key_secret import new_secret, sha256
 from models.pure.times import rfc3339
 from models.settings.networks import check_networks, covers
 
-SCOPES = ("read", "agents", "sessions", "environment", "approvals", "reveal", "admin")
+SCOPES = ("read", "agents", "sessions", "environment", "approvals", "reveal", "admin", "metrics")
 DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})
 ENVIRONMENT_SCOPES = frozenset({"read", "environment"})
 """The scopes of a key that is bound to an environment."""

@@ -13,7 +13,7 @@ Measures each query twice, first among a hundredth of the rows and then among al
     list, others'      likewise
     sessions           that wait for a client; the rows: newer sessions that wait for a person
     at limits          the sweep of questions at spend limits, every minute; the rows: other approvals that wait
-    metrics            the figures of a workspace; the rows: approvals that wait
+    metrics            the metrics of all workspaces; the rows: approvals that wait
 
 Prints medians in ms, after the rounds in which Postgres chooses a plan, and the ratios. A query that takes 5 s is ended. Fails
 above a ratio of 2. A million rows take 5 GB of the system's temporary folder.
@@ -98,13 +98,15 @@ class Tables:
 
     def _queries(self) -> dict[str, Callable[[], float]]:
         """Return the queries by name. Each returns the seconds that it took."""
+        from doors.served import key
+
         from api.door.paging import page
         from api.v1.approvals import visible, waiting_list
         from api.v1.sessions.requests import SessionList
         from api.v1.sessions.routes import NEWEST, selected
         from models.database.transactions import transaction
         from models.operate import due
-        from models.operate.gauges import gauges
+        from models.operate.metrics import reading as metrics
         from models.session.approval.grant import Grant
 
         def reading(stage: Any, verb: Callable[[Any], object]) -> Callable[[], float]:
@@ -127,7 +129,7 @@ class Tables:
             "list, others'": reading(self.others, lambda db: first_page(db, self.ben)),
             "sessions": reading(self.anybody, lambda db: page(db, selected(SessionList(waiting="client")), NEWEST, 20, None)),
             "at limits": partial(timed, due.workspaces_at_limits),
-            "metrics": partial(timed, partial(gauges, self.anybody.workspace_id)),
+            "metrics": partial(timed, partial(metrics.read, key(self.anybody, "metrics"))),
         }
 
     def _claim(self) -> float:

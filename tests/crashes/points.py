@@ -15,7 +15,7 @@ from api import create_app
 from api.v1.events.requests import EventsSend, plain
 from models.audit import sealing
 from models.audit.principal import Principal
-from models.database import renewals, transactions
+from models.database import metric, renewals, transactions
 from models.flow.begin import messages
 from models.flow.carry_on import halts, hosted_work
 from models.flow.decide import deadlines
@@ -26,6 +26,7 @@ from models.flow.run.claims import QueuedCall
 from models.flow.run.rejudging import Unresolved
 from models.flow.spend import limits
 from models.operate import due, queued, removals, retention
+from models.operate.metrics import adding_up
 from models.session.approval.evidence import Evidence
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
@@ -40,7 +41,7 @@ from workers.providers import choosing
 from workers.tools import execution
 
 READS = "a look"
-"""The name of a transaction that changes at most leases. A crash there has no effect of its own."""
+"""The name of a transaction that changes at most leases and metrics. A crash there has no effect of its own."""
 
 
 def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **more: Any) -> Any:
@@ -117,6 +118,9 @@ limits.sessions_to_resume = name(READS)(limits.sessions_to_resume)
 limits.resume_at_limit = name("resume_at_limit")(limits.resume_at_limit)
 queued.queues = name(READS)(queued.queues)
 queued.hints = _hints
+metric.sweep_succeeded = name(READS)(metric.sweep_succeeded)
+for _verb in ("_add_window", "reach_seal"):
+    setattr(adding_up, _verb, name(READS)(getattr(adding_up, _verb)))
 retention.delete_old = name("delete_old")(retention.delete_old)
 sealing.grown = name(READS)(sealing.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from doors.served import key
 from own_database import DatabaseUrls
 from people import group, member
 from rows import crowd
@@ -19,7 +20,8 @@ from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.operate import due, gauges
+from models.operate import due
+from models.operate.metrics import reading as metrics
 from models.session.approval.grant import Grant
 
 FEW, MANY = 100, 10_000
@@ -136,8 +138,9 @@ def test_workspaces_at_a_limit_are_found_among_other_approvals_that_wait(stage: 
 
 
 def test_metrics_count_no_more_approvals_than_their_bound(stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gauges, "MOST", FEW)
+    monkeypatch.setattr(metrics, "MOST", FEW)
+    token = key(stage, "metrics")
     session = stage.session(bash="always_ask")
     stage.propose(session)
-    check(admin, partial(crowd.approvals_of_others, admin, session), partial(gauges.gauges, stage.workspace_id))
-    assert gauges.gauges(stage.workspace_id).pending_approvals == FEW
+    check(admin, partial(crowd.approvals_of_others, admin, session), partial(metrics.read, token))
+    assert [sample.value for sample in metrics.read(token) if sample.name == "assent_approvals_pending"] == [FEW]

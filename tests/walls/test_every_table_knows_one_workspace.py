@@ -29,10 +29,15 @@ NOT_CONTENT = {
     "audit": {"chain", "seq", "at"},
     "failure": {"task", "subject_id", "failures", "since", "not_before", "error"},
     "removal": {"subject_id", "created_at", "emptied_at"},
+    "metric": {"name", "labels", "value"},
+    "turn_usage": {"provider", "model", "at", "estimated", "cost"}
+    | {"input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"},
 }
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""
 OPERATORS = {"alembic_version", "toolset"}
 """Tables of the operator, which the app's role only reads: the tools of the workers, and the version of the schema."""
+SUMS = {"metric"}
+"""Tables of the operator, to which the app's role has no right: a function reads them for a key with the scope `metrics`."""
 ALWAYS = {"id", "workspace_id", "session_id", "thread_id", "status"}
 SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at"), ("delivery", "hinted_at")}
 SYSTEM_WRITES |= {("notification", "hinted_at"), ("approval_change", "hinted_at")}
@@ -98,7 +103,7 @@ def test_every_table_has_a_workspace_row_level_security_and_a_test(database_urls
                 "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'workspace_id'"
             )
         }
-    assert {row["relname"] for row in tables} - OPERATORS - ORGANIZATION == set(TABLES) == with_workspace
+    assert {row["relname"] for row in tables} - OPERATORS - SUMS - ORGANIZATION == set(TABLES) == with_workspace
     assert {row["relname"] for row in tables if not row["relrowsecurity"]} == {"alembic_version"}
 
 
@@ -107,6 +112,14 @@ def test_no_request_can_change_a_table_of_the_operator(database_urls: DatabaseUr
     with connect(database_urls.app, "wrkspc_1") as db:
         run(db, "SELECT * FROM {}", table)
         for text in ("DELETE FROM {}", "INSERT INTO {} DEFAULT VALUES", "TRUNCATE {}"):
+            with pytest.raises(InsufficientPrivilege):
+                run(db, text, table)
+
+
+@pytest.mark.parametrize("table", sorted(SUMS))
+def test_no_request_reaches_the_sums_of_all_workspaces(database_urls: DatabaseUrls, table: str) -> None:
+    with connect(database_urls.app, "wrkspc_1") as db:
+        for text in ("SELECT * FROM {}", "DELETE FROM {}", "INSERT INTO {} DEFAULT VALUES", "TRUNCATE {}"):
             with pytest.raises(InsufficientPrivilege):
                 run(db, text, table)
 

@@ -3,15 +3,18 @@
 import json
 
 import pytest
+from doors.served import key
 from own_database import DatabaseUrls
 from psycopg.errors import InsufficientPrivilege
 from walls.world import World, rows
 
 from models.pure.key_secret import sha256
 from models.workspace import key_lookup
+from models.workspace.api_key import SCOPES
 
 FUNCTIONS = {
     "assent_announce_toolsets": ("'[]'", "false", "1.0"),
+    "assent_claim_failed": ("'unknown'",),
     "assent_find_identity": ("'https://issuer.example'", "'unknown'"),
     "assent_find_invitation": ("'unknown'",),
     "assent_find_key": ("'unknown'",),
@@ -23,10 +26,14 @@ FUNCTIONS = {
     "assent_good_keys": ("ARRAY['key_unknown']",),
     "assent_held_leases": ("ARRAY['turn_unknown']", "ARRAY[1]"),
     "assent_listing_changed": ("'https://unknown.example'",),
+    "assent_read_metrics": ("'unknown'", "1", "1"),
     "assent_renew_leases": ("ARRAY['turn_unknown']", "ARRAY[1]", "interval '45 seconds'"),
     "assent_session_heads": ("ARRAY['sesn_unknown']",),
+    "assent_sweep_succeeded": ("'unknown'",),
 }
-"""Every function that runs with other rights than its caller's, with arguments that find nothing."""
+"""Every function of the app that runs with other rights than its caller's, with arguments that find nothing."""
+OF_THE_SWEEPS = {"assent_closed_approvals"}
+"""Such functions that only the sweeps' role may call. They return no ids of rows, and no content."""
 
 _FACTS = """
     SELECT p.proname, pg_get_userbyid(p.proowner) AS owner, p.proconfig,
@@ -42,11 +49,11 @@ _COLUMNS = """
 
 def test_each_function_belongs_to_the_definer_and_only_the_app_may_call_it(database_urls: DatabaseUrls) -> None:
     facts = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
-    assert set(facts) == set(FUNCTIONS)
+    assert set(facts) == set(FUNCTIONS) | OF_THE_SWEEPS
     for name, (owner, config, app, system, everybody) in facts.items():
         assert owner == "assent_definer", name
         assert config == ["search_path=public, pg_temp"], name
-        assert (app, system, everybody) == (True, False, False), name
+        assert (app, system, everybody) == (name not in OF_THE_SWEEPS, name in OF_THE_SWEEPS, False), name
 
 
 def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUrls) -> None:
@@ -61,25 +68,35 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     for table, column, right in rows(database_urls.admin, _COLUMNS):
         if right == "SELECT":
             readable.setdefault(table, set()).add(column)
-        elif right in {"UPDATE", "INSERT"} and table != "toolset":
+        elif right in {"UPDATE", "INSERT"} and table not in {"metric", "toolset"}:
             writable.add((table, column))
     assert readable.pop("toolset"), "it belongs to the operator"
+    assert readable.pop("metric"), "it belongs to the operator"
     key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
     assert readable == {
         "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
+        "approval": {"id", "workspace_id", "status", "kind", "created_at", "expires_at", "deadline_from"},
+        "approval_change": {"due_at"},
+        "audit": {"workspace_id", "at", "principal", "action", "subject_id", "details"},  # texts are digests in them
+        "delivery": {"endpoint_id", "status", "due_at"},
+        "endpoint": {"id", "paused_until"},
+        "halt": {"workspace_id", "started_at", "ended_at"},
         "identity": {"workspace_id", "issuer", "subject", "person_id"},
         "invitation": {"id", "workspace_id", "secret_sha256"},
         "link": {"id", "workspace_id", "token_sha256", "code_hmac", "tries", "used_at"},
         "listing": {"url"},
         "member": {"workspace_id", "person_id", "role", "source", "deactivated_at"},
         "membership": {"workspace_id", "person_id", "group_id"},
+        "notification": {"status", "due_at"},
         "passkey": {"id", "workspace_id", "person_id", "credential_id"},
         "person": {"id", "workspace_id", "email"},
         "session": {"id", "last_seq"},
         "sign_in": {"id", "workspace_id", "person_id", "method", "role_limit", "makers", "secret_sha256"}
         | {"seen_at", "idle_until", "expires_at", "ended_at"},
-        "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"},
-        "turn": {"id", "status", "fence", "lease_until"},
+        "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"}
+        | {"workspace_id", "due_at", "queue", "held_back"},
+        "turn": {"id", "status", "fence", "lease_until", "workspace_id", "due_at"},
+        "workspace": {"id", "seal_alarm", "seal_stopped"},
     }
     assert writable == {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
 
@@ -96,6 +113,13 @@ def test_a_caller_that_knows_no_id_or_secret_reads_and_changes_nothing(
     nulls = ", ".join(["NULL"] * len(FUNCTIONS[name]))
     assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({nulls})"))
     assert theirs.rows(database_urls.admin) == before
+
+
+def test_the_metrics_are_read_only_by_a_key_of_their_scope(ours: World, database_urls: DatabaseUrls) -> None:
+    reads = "SELECT name FROM assent_read_metrics(%s, 1, 1)"
+    strong, metrics = (sha256(key(ours.stage, *scopes)) for scopes in (set(SCOPES) - {"metrics"}, ["metrics"]))
+    assert rows(database_urls.app, reads, strong) == []
+    assert rows(database_urls.app, reads, metrics)
 
 
 def test_a_key_is_found_only_by_the_hash_of_its_secret(theirs: World, ours: World, database_urls: DatabaseUrls) -> None:

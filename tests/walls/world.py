@@ -41,8 +41,8 @@ from models.workspace.provider_key import ProviderKey
 
 ORGANIZATION = {"organization", "ceremony"}
 """Tables without a workspace: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
-TABLES = sorted(set(Base.metadata.tables) - {"toolset"} - ORGANIZATION)
-"""`toolset` belongs to the operator, and every workspace reads it."""
+TABLES = sorted(set(Base.metadata.tables) - {"toolset", "metric"} - ORGANIZATION)
+"""`toolset` belongs to the operator, and every workspace reads it. `metric` is the operator's alone."""
 
 
 class World:

@@ -1,41 +1,92 @@
-"""Metrics for operators, in the text format of Prometheus: the figures of the API key's workspace."""
+"""Metrics of the whole installation for operators, in the text format of Prometheus."""
 
-from dataclasses import asdict
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from flask import Blueprint, Response
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from api.door import auth
 from api.door.routes import METRICS, Door, opens
-from models.operate.gauges import gauges
+from models.operate.metrics.families import FAMILIES
+from models.operate.metrics.reading import Sample, read
+from models.settings import settings
 
 metrics = Blueprint("metrics", __name__)
 
-_MEANINGS = {
-    "queued_turns": "Turns that wait for a worker.",
-    "running_turns": "Turns that a worker has claimed.",
-    "oldest_queued_turn_seconds": "The time for which the first due turn has waited for a worker.",
-    "queued_calls": "Tool calls that wait for a worker.",
-    "running_calls": "Tool calls that a worker has claimed.",
-    "held_back_calls": "Queued tool calls that no worker may run now; /readyz names the reasons.",
-    "oldest_queued_call_seconds": "The time for which the first due tool call has waited for a worker.",
-    "pending_approvals": "Approvals that wait for a decision, counted up to 10,000.",
-    "oldest_pending_approval_seconds": "The time for which the first pending approval has waited.",
-    "overdue_approvals": "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs.",
-    "audit_alarm": "1 while the audit is not sealed; /readyz names the reason.",
-}
-
 
 @metrics.get("/metrics")
-@opens(Door(scopes=("admin",), media_type=METRICS))
+@opens(Door(scopes=("metrics",), media_type=METRICS))
 def show() -> Response:
-    """Show the workspace's queues, approvals and alarms in the text format of Prometheus.
+    """Show what waits, and the sums since the installation, of all workspaces, in the text format of Prometheus.
 
-    Each scrape reads the database. Configure the API key as the scraper's bearer token.
+    Configure an API key with the scope `metrics` as the scraper's bearer token. A process reads the database at most once in
+    ASSENT_METRICS_SECONDS.
     """
-    principal = auth.authenticate("admin")
+    auth.authenticate("metrics")
     registry = CollectorRegistry()
-    for name, value in asdict(gauges(principal.workspace_id)).items():
-        gauge = Gauge(f"assent_{name}", _MEANINGS[name], ["workspace"], registry=registry)
-        gauge.labels(principal.workspace_id).set(value)
+    registry.register(_Collector(_latest.samples(auth.secret())))
     return Response(generate_latest(registry), content_type=f"{METRICS}; version=0.0.4; charset=utf-8")
+
+
+class _Latest:
+    """The samples that this process read last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read_at = float("-inf")
+        self._samples: list[Sample] = []
+
+    def samples(self, secret: str) -> list[Sample]:
+        """Return the samples, read anew for this key if they are too old."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= settings().metrics_seconds:
+                self._samples, self._read_at = read(secret), time.monotonic()
+            return self._samples
+
+
+_latest = _Latest()
+
+
+class _Collector(Collector):
+    """Passes samples to prometheus_client. A sample without a family is of a newer release, and left out."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
+        for sample in samples:
+            self._samples[sample.name].append(sample)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric with its samples."""
+        for name, family in FAMILIES.items():
+            metric: Metric
+            match family.kind:
+                case "gauge":
+                    metric = GaugeMetricFamily(name, family.help)
+                case "counter":
+                    metric = CounterMetricFamily(name.removesuffix("_total"), family.help)
+                case "histogram":
+                    yield self._histogram(name, family.help, family.bounds)
+                    continue
+            for sample in self._samples[name]:
+                metric.add_sample(name, sample.labels, sample.value)
+            yield metric
+
+    def _histogram(self, name: str, meaning: str, bounds: tuple[float, ...]) -> Metric:
+        metric = HistogramMetricFamily(name, meaning)
+        counts: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        for sample in self._samples[f"{name}_bucket"]:
+            labels = {key: value for key, value in sample.labels.items() if key != "le"}
+            counts[repr(sorted(labels.items()))][sample.labels["le"]] = sample.value
+        for _name, labels, total in self._samples[f"{name}_sum"]:
+            number = 0.0
+            for le in (*map(str, map(float, bounds)), "+Inf"):
+                number += counts[repr(sorted(labels.items()))].get(le, 0)
+                metric.add_sample(f"{name}_bucket", labels | {"le": le}, number)
+            metric.add_sample(f"{name}_count", labels, number)
+            metric.add_sample(f"{name}_sum", labels, total)
+        return metric

@@ -59,7 +59,10 @@ class TurnUsage(Base):
     """In US dollars. Null: unknown."""
     cache_savings: Mapped[Decimal | None] = mapped_column(sa.Numeric)
 
-    __table_args__ = (sa.Index("turn_usage_of_workspace", "workspace_id", "at"),)
+    __table_args__ = (
+        sa.Index("turn_usage_of_workspace", "workspace_id", "at"),
+        sa.Index("turn_usage_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
+    )
 
     @classmethod
     def record(cls, locked: Locked, turn: Turn, charges: Sequence[Charge]) -> None:

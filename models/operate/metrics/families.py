@@ -1,0 +1,60 @@
+"""The metrics that Assent has, by their names in Prometheus."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Family:
+    """A metric."""
+
+    kind: Literal["gauge", "counter", "histogram"]
+    help: str
+    bounds: tuple[float, ...] = ()
+    """A histogram's upper bounds, without infinity."""
+
+
+OTHERS = "others"
+"""The value of a label for all that have none of their own, as their number has no limit."""
+DECISION_SECONDS = "assent_decision_seconds"
+TOKENS = "gen_ai_client_token_usage"
+APPROVALS = "assent_approvals_total"
+COST = "assent_list_cost_cents_total"
+DELIVERIES = "assent_deliveries_total"
+UNTIL = "assent_metrics_counted_until_timestamp_seconds"
+SEALED = "assent_audit_sealed_timestamp_seconds"
+
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
+
+FAMILIES: dict[str, Family] = {
+    "assent_approvals_pending": Family("gauge", "Approvals that wait for a decision, counted up to 10,000 of each workspace."),
+    "assent_approval_oldest_seconds": Family("gauge", "The time for which the first pending approval has waited."),
+    "assent_overdue_approvals": Family(
+        "gauge", "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs."
+    ),
+    "assent_unknown_outcomes": Family("gauge", "Tool calls of which a person must say how they ended."),
+    "assent_held_back_calls": Family("gauge", "Queued tool calls that no worker may run now; /readyz names the reasons."),
+    "assent_queue_runnable": Family("gauge", "Rows that wait for a worker and are due, counted up to 10,000 of each queue."),
+    "assent_queue_leased": Family("gauge", "Rows on which a worker works."),
+    "assent_queue_oldest_seconds": Family("gauge", "The time for which the first due row has waited for a worker."),
+    "assent_audit_alarm": Family("gauge", "1 while the workspace's audit is not sealed; /readyz names the reason."),
+    "assent_audit_unsealed_seconds": Family("gauge", "The time since when acts of the audit may be unsealed."),
+    SEALED: Family("gauge", "The time up to which all acts of the audit are sealed."),
+    "assent_sweep_last_success_timestamp_seconds": Family("gauge", "The time at which the sweep last succeeded."),
+    UNTIL: Family("gauge", "The time up to which the sums below have been added up."),
+    APPROVALS: Family("counter", "Approvals that were closed, by their outcome and the way by which they were decided."),
+    DECISION_SECONDS: Family(
+        "histogram",
+        "The time from the question to the decision of a person or an API key.",
+        (5, 15, 30, _MINUTE, 120, 300, 600, 1800, _HOUR, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY),
+    ),
+    DELIVERIES: Family("counter", "Webhook deliveries that have ended."),
+    "assent_claims_failed_total": Family("counter", "Failures of a task to claim its row."),
+    TOKENS: Family(
+        "histogram",
+        "Tokens of a request to a model, as its provider reported them.",
+        tuple(float(4**exponent) for exponent in range(14)),
+    ),
+    COST: Family("counter", "What requests to models cost at list prices, in US cents."),
+}
+"""The metrics of `GET /metrics`, by name."""
