@@ -30,6 +30,7 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.input import CallInput
@@ -52,7 +53,7 @@ from models.workspace.spend_limit import SpendLimit
 from models.workspace.toolset import Listing, Toolset
 
 _OF_SESSIONS = (
-    *(Session, Thread, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
+    *(Session, Thread, InlineAgent, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
     *(Approval, ApproverSet, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
 )
 _OF_PEOPLE = (

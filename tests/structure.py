@@ -19,11 +19,12 @@ PRODUCT = ("models", "api", "workers", "deploy")
 
 BOUNDS = {
     "models": (14, 74, 0, 12),
-    "models.flow": (7, 14, 0, 5),
+    "models.flow": (8, 15, 0, 6),
     "models.flow.begin": (4, 2, 0, 2),
     "models.flow.run": (6, 2, 0, 2),
     "models.flow.decide": (8, 9, 0, 4),
     "models.flow.decide.kinds": (5, 3, 0, 2),
+    "models.flow.sub_agents": (4, 3, 0, 2),
     "models.flow.spend": (3, 2, 0, 3),
     "models.flow.judge": (6, 4, 0, 3),
     "models.flow.carry_on": (5, 4, 0, 3),
@@ -53,7 +54,7 @@ BOUNDS = {
     "api": (9, 13, 0, 5),
     "api.door": (14, 26, 0, 6),
     "api.v1": (18, 16, 0, 5),
-    "api.v1.agents": (8, 11, 0, 5),
+    "api.v1.agents": (9, 13, 0, 5),
     "api.v1.approvals": (7, 9, 0, 4),
     "api.v1.events": (4, 3, 0, 2),
     "api.v1.people": (7, 8, 0, 2),

@@ -29,6 +29,10 @@ worker that claims locks the session by `queued_turn` or `queued_call`.
         grants        verdicts that count grants; waiting calls that a new grant releases
         explanations  which rule decides about a call, and why
         simulations   a proposed rule, tried on past calls; `past_calls` finds them
+    sub_agents/  what agents cause to each other
+        threads       the calls that begin a sub-agent's thread and write to it; `inline_agents` are those that a model defines
+        messages      messages between threads
+        reports       what a coordinator gets when the run of its sub-agent ends
     carry_on/  what comes next
         next_step     the next step of the run, after any of these; `next_move` is its rule
         listing       the message of a conversation that says what waits

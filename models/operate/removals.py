@@ -14,6 +14,7 @@ from models.outbox.removal import Removal
 from models.session.approval.evidence import Evidence
 from models.session.approval.grant import Grant
 from models.session.event.row import Event
+from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.row import Thread
 from models.session.tool_call.stored_result import StoredResult
 from models.session.turn.fold import Fold
@@ -80,4 +81,4 @@ _OF_CALLS = (
     "DELETE FROM tool_call WHERE id = ANY (%(calls)s)",
 )
 """Statements that delete calls with all that refers to them, the referring rows first."""
-_OF_SESSION: tuple[type[Any], ...] = (Event, Turn, Fold, Thread, Work, Grant, Evidence, Link, StoredResult)
+_OF_SESSION: tuple[type[Any], ...] = (Event, Turn, Fold, Thread, InlineAgent, Work, Grant, Evidence, Link, StoredResult)

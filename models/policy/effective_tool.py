@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from models.policy.sub_agent_tools import sub_agent_tools
 from models.pure.naming import OURS, full_name, is_reserved, may_be_of
 from models.workspace.toolset import ToolListing
 
-Kind = Literal["builtin", "custom", "mcp"]
+Kind = Literal["builtin", "custom", "mcp", "agent"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class EffectiveTool:
     name: str
     """For the model, and in rules."""
     kind: Kind
-    """`builtin`: our workers run it. `custom`: the client does, and posts the result. `mcp`: a toolset's, or an MCP server's."""
+    """`builtin`: our workers run it. `custom`: the client does, and posts the result. `mcp`: a toolset's, or an MCP server's.
+    `agent`: it concerns sub-agents, and needs no worker."""
     policy: Mapping[str, Any] | None
     """Its own or its toolset's permission policy; None if neither has one."""
     description: str | None
@@ -43,9 +45,18 @@ class EffectiveTool:
 def effective_tools(body: Mapping[str, Any], listings: Mapping[str, ToolListing] | None = None) -> list[EffectiveTool]:
     """Return the enabled tools of an agent's body or a session's `agent`, in order. `listings`: its MCP servers' known tools.
 
-    A tool with a reserved name is left out, however it came to be stored.
+    A tool with a reserved name is left out, however it came to be stored. So is a client's tool with the name of a tool for
+    sub-agents, if the agent has these.
     """
-    return [tool for entry in body["tools"] for tool in _tools_of(entry, listings or {}) if not is_reserved(tool.name)]
+    own = [_of_agents(entry) for entry in sub_agent_tools(body)]
+    names = {tool.name for tool in own}
+    configured = (tool for entry in body["tools"] for tool in _tools_of(entry, listings or {}))
+    return [tool for tool in configured if not is_reserved(tool.name) and tool.name not in names] + own
+
+
+def _of_agents(entry: Mapping[str, Any]) -> EffectiveTool:
+    description, schema = entry["description"], entry["input_schema"]
+    return EffectiveTool(entry["name"], "agent", None, description, schema, approval={}, entry=entry)
 
 
 def _tools_of(entry: Mapping[str, Any], listings: Mapping[str, ToolListing]) -> Iterator[EffectiveTool]:

@@ -195,6 +195,8 @@ def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None],
         return own.default, f"tool {tool.name}: {own.default}"
     if tool.kind == "custom":
         return "allow", "default: allow (the client runs it)"
+    if tool.kind == "agent":
+        return "allow", "default: allow (the sub-agent's own calls are judged)"
     for level, name in zip(over, ("agent", "workspace", "toolset"), strict=True):
         if level:
             return level.default, f"default of the {name}: {level.default}"

@@ -82,7 +82,7 @@ class SessionPolicies:
         """Return the policies for a thread's `agent`, its workspace's `{"policy": ..., "approval": ...}`, and the tools that its
         MCP servers list. `parent`: what this method returned for the thread that began it. Equal arguments are compiled once.
         """
-        configured = {key: agent.get(key) for key in ("tools", "permission_policy", "approval")}
+        configured = {key: agent.get(key) for key in ("tools", "multiagent", "permission_policy", "approval")}
         listings_in_order = tuple(sorted(listings.items(), key=lambda item: item[0]))
         return _compile(encode(configured), encode(dict(workspace)), settings().default_permission, listings_in_order, parent)
 

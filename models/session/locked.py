@@ -145,7 +145,7 @@ class Locked:
             ApprovalChange.cause(db, session_id, [(event.type, event.seq, event.body) for event in events])
 
     def emit(self, event: EventBody, *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
-        """Append an event of the thread at hand. `queued` is for a user's message that no turn has read yet."""
+        """Append an event of the thread at hand. `queued` is for a message that no turn has read yet."""
         session, body = self.session, dict[str, Any](event)
         kind = body.pop("type")
         session.last_seq += 1
@@ -160,7 +160,7 @@ class Locked:
             type=kind,
             body=body,
             created_at=self.now,
-            processed_at=None if queued else self.now,
+            processed_at=None if queued and kind == "user.message" else self.now,
         )
         self.events.append(row)
         self.thread.unread += int(queued)

@@ -15,6 +15,7 @@ from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.policy.effective_tool import with_toolset
 from models.pure.pricing.money import monetary
+from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.progress import Progress
 from models.session.thread.row import Thread, own_id
 from models.workspace.agent import AgentVersion
@@ -50,6 +51,8 @@ class Session(Progress, Base):
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    agent_messages: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Messages that agents sent to sub-agents since the last user message. The setting `max_agent_messages` limits them."""
     max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """The budget in US dollars. None: no budget; only the session's creation can set a first one."""
     spend_limits_from: Mapped[Decimal | None] = mapped_column(sa.Numeric)
@@ -111,10 +114,19 @@ class Session(Progress, Base):
         return self._equipped(self.configured(db))
 
     def agent_of(self, db: Db, thread: Thread) -> dict[str, Any]:
-        """Return the agent for a turn of a thread. The session's overrides are for its own thread's agent."""
+        """Return the agent for a turn of a thread. A sub-agent has no sub-agents.
+
+        The session's overrides hold for its own agent, also where this agent is its own sub-agent.
+        """
         if thread.parent_id is None:
             return self.agent(db)
-        return self._equipped(AgentVersion.of_session(db, thread.agent_id, thread.agent_version).snapshot(None))
+        if thread.inline:
+            agent = InlineAgent.body_of(db, self.id, thread.id)
+        elif (thread.agent_id, thread.agent_version) == (self.agent_id, self.agent_version):
+            agent = self.configured(db)
+        else:
+            agent = AgentVersion.of_session(db, thread.agent_id, thread.agent_version).snapshot()
+        return self._equipped({**agent, "multiagent": None})
 
     def own_thread(self, name: str) -> Thread:
         """Return the new session's own thread. `name` is the agent's."""

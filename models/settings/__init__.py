@@ -84,6 +84,10 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     # Turns
     max_turns: int = Field(5, ge=1, le=1000)
     """Turns per user message, unless agent or session says otherwise."""
+    max_threads: int = Field(25, ge=1, le=1000)
+    """Threads of sub-agents in one session that are not archived."""
+    max_agent_messages: int = Field(100, ge=1, le=10_000)
+    """Messages that agents may send to their sub-agents for one message of the user."""
     max_tokens: int = 16_384
     """Output tokens of one reply."""
     context_window_tokens: int = Field(128_000, ge=1000)

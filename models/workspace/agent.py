@@ -6,8 +6,10 @@ else:
     {"name": str, "description": str | null, "model": {"id": str}, "system": str | null, "tools": [...],
      "permission_policy": POLICY?, "approval": APPROVAL?, "max_turns": int | null, "metadata": {str: str},
      "disable_parallel_tool_use": bool?, "chat_approvals": bool?, "completion_approvals": ("text" | "tools")?,
-     "mcp_servers": [{"type": "url", "name": str, "url": str}], "skills": [], "multiagent": null,
+     "mcp_servers": [{"type": "url", "name": str, "url": str}], "skills": [], "multiagent": MULTIAGENT | null,
      "execution_identity": {"type": "service_account"}}
+
+`models.workspace.roster` describes MULTIAGENT.
 
 `tools` holds at most one agent toolset, with its six tools resolved; client tools; and toolsets of MCP servers, by the names in
 `mcp_servers`. The `configs` of an MCP toolset list only the tools that differ from `default_config`:

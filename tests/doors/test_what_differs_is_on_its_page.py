@@ -21,7 +21,8 @@ AGENTS: list[tuple[str, dict[str, Any], str]] = [
     ("`http://`", {"mcp_servers": [{"type": "url", "name": "x", "url": "http://example.org"}]}, "mcp_servers.0.url"),
     ("`assent:NAME`", {"mcp_servers": [{"type": "url", "name": "x", "url": "assent:nobody-s"}]}, "mcp_servers.0.url"),
     ("`skills`", {"skills": [{"type": "custom", "skill_id": "x"}]}, "skills"),
-    ("`multiagent`", {"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
+    ("`advisor`", {"multiagent": {"type": "coordinator", "agents": [{"type": "advisor", "model": MODEL}]}}, "multiagent.agents.0"),
+    ("`workflows`", {"multiagent": {"type": "multiagent_20261001", "workflows": {"type": "enabled"}}}, "multiagent.workflows"),
 ]
 ENVIRONMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("`unrestricted`", {"config": {"type": "cloud", "networking": {"type": "unrestricted"}}}, "config.networking"),

@@ -168,6 +168,15 @@ TO_MODEL = {
     "left_out_when_old": [words.left_out_when_old(5, ["image"]), words.left_out_when_old(0, ["image", "image"])],
     "broken_twice": [words.broken_twice()],
     "not_run_beside_broken": [words.not_run_beside_broken()],
+    # About sub-agents.
+    "message_from": [words.message_from(None, "sthr_1"), words.message_from("Reader", "sthr_1")],
+    "sent_to_agent": [words.sent_to_agent("Reader", "sthr_1")],
+    "no_text": [words.no_text()],
+    "ended_early": [words.ended_early("it was ended.")],
+    "ended_by_somebody": [words.ended_by_somebody(None), words.ended_by_somebody("Stop.")],
+    "refused_by_model": [words.refused_by_model()],
+    "cap_reached": [words.cap_reached()],
+    "retries_exhausted": [words.retries_exhausted()],
     # Mistakes of the model, which it may correct. Nobody was asked.
     "unknown_tool": [words.unknown_tool("x")],
     "invalid_input": [words.invalid_input("input.a: is required")],

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -96,6 +97,13 @@ def entry_of(address: str | None, tool: str) -> Entry | None:
     """The entry of a built-in tool. The stage's worker has no toolsets, though other tests of this process may have some."""
     built_in = address is None or address.removeprefix(OURS) in sources.WORKER_TOOLSETS
     return sources.entry_of(address, tool) if built_in else None
+
+
+@dataclass(frozen=True)
+class _OfThread:
+    """Names a thread, as rows do."""
+
+    thread_id: str
 
 
 class Stage:
@@ -277,7 +285,7 @@ class Stage:
                 stop_reason=why,
                 stop_details=None,
                 charges=charges or [charge or Charge("anthropic", "stand-in", None, USAGE)],
-                proposals=self.tools(locked).proposals(blocks),
+                proposals=self.tools(locked.at(held)).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
             checkpoint(locked, held.as_held(locked.db), reply)
@@ -400,6 +408,15 @@ class Stage:
         """The messages that the model would be sent now."""
         with transaction(self.workspace_id) as db:
             return history.history(db, db.get_one(Thread, session_id, own_id(session_id)))
+
+    def history_of(self, session_id: str, thread_id: str) -> list[dict[str, Any]]:
+        """The messages that the model of a thread would be sent now."""
+        with transaction(self.workspace_id) as db:
+            return history.history(db, db.get_one(Thread, session_id, thread_id))
+
+    def archive_thread(self, session_id: str, thread_id: str) -> None:
+        """Archive a thread."""
+        self.locked(session_id, lambda locked: sessions.archive_thread(locked.at(_OfThread(thread_id))))
 
     def prompt(self, turn: Turn | None) -> list[dict[str, Any]]:
         """The content of the messages that a turn read."""

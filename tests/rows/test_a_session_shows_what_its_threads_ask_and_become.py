@@ -86,7 +86,9 @@ def test_a_thread_that_ends_says_so_as_the_last_of_its_stream(stage: Stage) -> N
     asked = child.propose()
     stage.reply(session_id, say("Done."))
     stage.locked(session_id, lambda locked: archive_thread(locked.on(locked.threads[1])))
-    assert statuses(stage, session_id)[-2:] == [("idle", "Child", []), ("terminated", "Child", [])]
+    stage.reply(session_id, say("It was archived."))
+    of_child = [status for status in statuses(stage, session_id) if status[1] == "Child"]
+    assert of_child[-2:] == [("idle", "Child", []), ("terminated", "Child", [])]
     assert stream(stage, session_id, child.id)[-1].type == "session.thread_status_terminated"
     idles = [event.body["stop_reason"] for event in stage.events(session_id, "session.status_idle")]
     assert [reason.get("event_ids") for reason in idles] == [[asked.id], None], "the session no longer waits for the thread"

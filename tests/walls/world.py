@@ -33,6 +33,7 @@ from models.people.passkey import Credential, Passkey
 from models.people.person import Identity
 from models.people.slack_user import SlackUser
 from models.session.approval.evidence import Evidence
+from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.row import own_id
 from models.session.tool_call.row import ToolCall
 from models.session.turn.fold import Fold
@@ -93,6 +94,7 @@ class World:
         self._channels()
         self._provider_key()
         self._fold()
+        self._inline_agent()
         self._spend_limit()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
@@ -162,6 +164,12 @@ class World:
         summary = {"type": "summary", "text": "They talked."}
         with transaction(self.workspace_id) as db:
             db.insert(Fold(workspace_id=self.workspace_id, created_at=now, summary=summary, provider="anthropic", **row))
+
+    def _inline_agent(self) -> None:
+        """An agent that a coordinator defined."""
+        key = {"session_id": self.resting_id, "thread_id": "sthr_inline"}
+        with transaction(self.workspace_id) as db:
+            db.insert(InlineAgent(workspace_id=self.workspace_id, body={"name": "Inline"}, created_at=datetime.now(UTC), **key))
 
     def _spend_limit(self) -> None:
         """A limit of a person without sessions."""

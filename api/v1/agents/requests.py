@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from api.door.examples import IDS
 from api.door.requests import (
     Body,
     Created,
@@ -18,6 +19,7 @@ from api.door.requests import (
     examples,
     not_null,
 )
+from api.v1.agents.multiagent import MultiagentParams
 from api.v1.agents.servers import McpServers, normal_servers
 from api.v1.agents.tools import Tools, normal_tools
 from api.v1.model import ModelParam
@@ -40,7 +42,7 @@ class AgentFields(Body):
     description: Description | None = None
     execution_identity: ServiceAccount | None = None
     mcp_servers: McpServers | None = None
-    multiagent: Unsupported = None
+    multiagent: MultiagentParams | None = Field(None, description="Which sub-agents the agent may begin.")
     skills: Unsupported = None
     system: System | None = None
     tools: Tools | None = None
@@ -89,6 +91,11 @@ class AgentCreate(AgentFields):
             "tools": [{"type": "mcp_toolset", "mcp_server_name": "billing"}],
         },
         {
+            "name": "Editor",
+            "model": "claude-opus-5-5",
+            "multiagent": {"type": "coordinator", "agents": [IDS["agent_id"], {"type": "self"}]},
+        },
+        {
             "name": "Deployer",
             "model": "claude-opus-5-5",
             "tools": [{"type": "agent_toolset_20260401"}],
@@ -108,7 +115,7 @@ class AgentCreate(AgentFields):
     metadata: Metadata | None = None
 
     def normal(self) -> dict[str, Any]:
-        """Return the body of a version."""
+        """Return the body of a version, in which `multiagent` is not resolved yet."""
         return self.fields() | {
             "name": self.name,
             "model": self.model.normal(),
@@ -134,7 +141,7 @@ class AgentUpdate(AgentFields):
     _no_null = field_validator("model", "name", "version", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """Return the fields that the request sets, in normal form."""
+        """Return the fields that the request sets, in normal form, but for `multiagent`."""
         model = self.model.normal() if self.model else None
         return self.sent(self.fields() | {"name": self.name, "model": model, "metadata": self.metadata or {}})
 

@@ -9,7 +9,9 @@ from api.v1.agents.requests import ServiceAccount
 from api.v1.agents.toolsets import BuiltIn
 from api.v1.model import Level
 from api.v1.policy.responses import ApprovalSettings, Policy, ToolApprovalSettings
-from models.workspace import agent
+from models.database.rows import Db
+from models.session.row import Session
+from models.workspace import agent, roster
 
 
 class ToolsetDefaults(ResponseModel):
@@ -112,12 +114,9 @@ class ModelConfig(ResponseModel):
     """The providers that are never used for this agent."""
 
 
-class AgentBody(ResponseModel):
-    """The fields of agents, and of the agents of sessions."""
+class _Configured(ResponseModel):
+    """The fields that agents of every kind have."""
 
-    id: AgentId
-    type: Literal["agent"]
-    version: int
     name: str = Field(examples=["Refunds"])
     description: str | None = Field(examples=["Answers questions about refunds."])
     model: SerializeAsAny[ModelConfig]
@@ -134,13 +133,104 @@ class AgentBody(ResponseModel):
     """Whether chat words decide approvals, in sessions that do not say so themselves."""
     mcp_servers: SerializeAsAny[list[ServerDefinition]]
     skills: Empty
-    multiagent: None
     execution_identity: SerializeAsAny[ServiceAccount]
 
 
-class Agent(AgentBody):
+class ThreadAgent(_Configured):
+    """The agent of a thread, as it was when the thread began."""
+
+    id: AgentId
+    type: Literal["agent"]
+    version: int
+
+
+class InlineAgent(_Configured):
+    """An agent that its coordinator defined for one thread, and that is not saved."""
+
+    type: Literal["inline"]
+
+
+class AgentAtVersion(ResponseModel):
     """An agent at one of its versions."""
 
+    id: AgentId
+    type: Literal["agent"]
+    version: int
+
+
+class SwitchedOn(ResponseModel):
+    """Allowed."""
+
+    type: Literal["enabled"]
+
+
+class SwitchedOff(ResponseModel):
+    """Not allowed."""
+
+    type: Literal["disabled"]
+
+
+_Switch = Annotated[SwitchedOn | SwitchedOff, Field(discriminator="type")]
+
+
+class CoordinatorRoster(ResponseModel):
+    """The agents that this agent may begin as sub-agents."""
+
+    type: Literal["coordinator"]
+    agents: list[AgentAtVersion]
+
+
+class EnabledSubAgents(ResponseModel):
+    """The agent may begin sub-agents."""
+
+    type: Literal["enabled"]
+    predefined_agents: list[AgentAtVersion]
+    inline_agents: _Switch
+
+
+class _Multiagent(ResponseModel):
+    type: Literal["multiagent_20261001"]
+    workflows: SwitchedOff
+    advisor: SwitchedOff
+
+
+class MultiagentRoster(_Multiagent):
+    """Which sub-agents the agent may begin. Workflows and advisors are not supported."""
+
+    subagents: Annotated[EnabledSubAgents | SwitchedOff, Field(discriminator="type")]
+
+
+Roster = Annotated[CoordinatorRoster | MultiagentRoster, Field(discriminator="type")]
+
+
+class SessionCoordinator(ResponseModel):
+    """The agents that the session's agent may begin as sub-agents, as they were when the session was created."""
+
+    type: Literal["coordinator"]
+    agents: SerializeAsAny[list[ThreadAgent]]
+
+
+class SessionSubAgents(ResponseModel):
+    """The session's agent may begin sub-agents."""
+
+    type: Literal["enabled"]
+    predefined_agents: SerializeAsAny[list[ThreadAgent]]
+    inline_agents: _Switch
+
+
+class SessionMultiagent(_Multiagent):
+    """Which sub-agents the session's agent may begin. Workflows and advisors are not supported."""
+
+    subagents: Annotated[SessionSubAgents | SwitchedOff, Field(discriminator="type")]
+
+
+SessionRoster = Annotated[SessionCoordinator | SessionMultiagent, Field(discriminator="type")]
+
+
+class Agent(ThreadAgent):
+    """An agent at one of its versions."""
+
+    multiagent: SerializeAsAny[Roster | None]
     metadata: Metadata
     created_at: Time
     updated_at: Time
@@ -151,7 +241,7 @@ class Agent(AgentBody):
         """Return an agent at one of its versions."""
         updated_at = row.updated_at if version.version == row.version else version.created_at
         return cls.stored(
-            **version.body,
+            **version.body | {"multiagent": roster.at_versions(version)},
             id=row.id,
             type="agent",
             version=version.version,
@@ -161,5 +251,12 @@ class Agent(AgentBody):
         )
 
 
-class SessionAgent(AgentBody):
+class SessionAgent(ThreadAgent):
     """The agent as it was when the session was created, with the session's overrides."""
+
+    multiagent: SerializeAsAny[SessionRoster | None]
+
+    @classmethod
+    def of(cls, db: Db, row: Session) -> Self:
+        """Return the agent of a session."""
+        return cls.stored(**roster.with_bodies(db, row.agent(db)))

@@ -9,6 +9,7 @@ from api.door.requests import Nothing, Paged
 from api.door.responses import Page
 from api.door.routes import reads, writes
 from api.v1.agents import loosening, responses
+from api.v1.agents.multiagent import check_roster, normal_multiagent
 from api.v1.agents.requests import AgentCreate, AgentList, AgentQuery, AgentUpdate
 from api.v1.agents.servers import check_servers
 from api.v1.policy.approvers import check_agent_approvers
@@ -28,8 +29,10 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,))
 def create(db: Db, principal: Principal, body: AgentCreate) -> responses.Agent:
     """Create an agent at version 1."""
     fields = body.normal()
+    fields["multiagent"] = normal_multiagent(db, body.multiagent, fields)
     loosening.check_agent(principal, body, None, fields)
     check_servers(db, fields, body.model_fields_set)
+    check_roster(db, fields, body.model_fields_set)
     check_agent_approvers(db, fields, Workspace.policies(db), body.model_fields_set)
     return responses.Agent.of(*Agent.create(db, principal, fields))
 
@@ -65,10 +68,13 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> re
     A field that is left out is kept. The response is a 409 if `version` is sent and is not the newest version.
     """
     agent = Agent.lock(db, agent_id)
-    changes = body.changes()
-    loosening.check_agent(principal, body, agent.at(db).body, changes)
+    before, changes = agent.at(db).body, body.changes()
+    if "multiagent" in body.model_fields_set:
+        changes["multiagent"] = normal_multiagent(db, body.multiagent, {"id": agent.id}, before.get("multiagent"))
+    loosening.check_agent(principal, body, before, changes)
     version = agent.update(db, principal, changes, version=body.version)
     check_servers(db, version.body, body.model_fields_set)  # the new version, with the lists that the request leaves out
+    check_roster(db, version.body, body.model_fields_set)
     check_agent_approvers(db, version.body, Workspace.policies(db), body.model_fields_set)
     return responses.Agent.of(agent, version)
 

@@ -63,7 +63,7 @@ class Session(ResponseModel):
         """Return a session with the calls that wait for somebody."""
         return cls.from_row(
             row,
-            agent=SessionAgent.stored(**row.agent(db)),
+            agent=SessionAgent.of(db, row),
             status=STATUSES[row.status],
             state=_state(row),
             waiting_on=waiting_on,

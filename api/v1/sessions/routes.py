@@ -6,6 +6,7 @@ from api.door.paging import Order, Selection, both_ways
 from api.door.requests import NoQuery, Nothing
 from api.door.routes import reads, writes
 from api.v1.agents import loosening
+from api.v1.agents.multiagent import check_tool_names
 from api.v1.agents.servers import check_servers
 from api.v1.approvals.visible import find_session
 from api.v1.events.requests import plain
@@ -49,6 +50,7 @@ def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
     if "model" in overrides:
         check_override(agent["model"])
     check_servers(db, agent, overrides, at="agent.")
+    check_tool_names(agent, overrides, at="agent.")
     new = verbs.NewSession(
         version=version,
         overrides=overrides,
@@ -99,6 +101,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
         loosening.check_session(principal, body.agent, session.configured(db), changes)
     updates.update(locked, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
+    check_tool_names(session.agent(db), changes, at="agent.")
     check_agent_approvers(db, session.agent(db), locked.policies, changes, at="agent.")
     return _response(db, session)
 

@@ -17,7 +17,7 @@ from models.session.event.of_session import StoredInterrupt, StoredMessage
 from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.tool_call.echoes import echoes_of
-from models.session.tool_call.events import RESULTS, result
+from models.session.tool_call.events import OF_AGENTS, RESULTS, result
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult, Result
 from models.session.tool_call.row import ToolCall
@@ -66,6 +66,7 @@ def _take_message(locked: Locked, event: dict[str, Any]) -> Event:
     if person:
         message["on_behalf_of"] = person
     row = locked.emit(message, queued=True)
+    session.agent_messages = 0
     locked.note("message.received", row.id, **{"on_behalf_of": person} if person else {})
     if session.status == "idle":
         session.stream_positions = {}  # of the previous run
@@ -153,7 +154,7 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
     call = _call(locked, field, event[field])
     if call.kind != kind:
         wants = "the server runs: it takes no result from a client"
-        takes = wants if call.kind in {"builtin", "mcp"} else f"takes a {RESULTS[call.kind][0]}"
+        takes = wants if call.kind in {"builtin", "mcp", OF_AGENTS} else f"takes a {RESULTS[call.kind][0]}"
         raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     locked = locked.at(call)

@@ -9,6 +9,7 @@ from models.pure.json.canonical import canonical
 from models.session.event.of_session import SessionChanges, SessionUpdated
 from models.session.locked import Locked
 from models.workspace.agent import patched
+from models.workspace.roster import with_bodies
 
 
 def update(locked: Locked, changes: Mapping[str, Any]) -> None:
@@ -31,7 +32,7 @@ def update(locked: Locked, changes: Mapping[str, Any]) -> None:
         if session.live:
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
         session.overrides = (session.overrides or {}) | lists
-        changed["agent"] = session.agent(locked.db)
+        changed["agent"] = with_bodies(locked.db, session.agent(locked.db))
     if "budget" in changes and budgets.replace(locked, changes["budget"]):
         changed["budget"] = session.budget
     if changed:

@@ -7,6 +7,9 @@ from typing import Any, cast
 from models.flow.carry_on.hosted_work import retire_work
 from models.flow.carry_on.listing import is_stale, list_waiting
 from models.flow.carry_on.next_move import all_settled, waits_for
+from models.flow.sub_agents.messages import keep
+from models.flow.sub_agents.reports import is_ended, report
+from models.flow.sub_agents.threads import carry_out
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
 from models.pure.states import NEEDS_SOMEBODY
@@ -14,7 +17,9 @@ from models.pure.text import words
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.event.of_session import Ended, RequiresAction, StatusIdle, StopReason
+from models.session.event.row import Event
 from models.session.locked import Locked
+from models.session.tool_call.events import OF_AGENTS
 from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -38,6 +43,9 @@ def carry_on(locked: Locked) -> None:
         if not any(call.status == "running" for call in calls):
             rest(locked, cast("StopReason", thread.stop_reason or {"type": "end_turn"}))
         return
+    for call in calls:
+        if call.kind == OF_AGENTS and call.status == "queued":
+            carry_out(locked, call)
     if thread.status == "waiting" and thread.stop_reason == BUDGET_REACHED and not _may_spend(locked):
         return
     needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
@@ -83,15 +91,19 @@ def go_on(locked: Locked) -> None:
 
 
 def rest(locked: Locked, stop_reason: StopReason, stop_details: dict[str, Any] | None = None) -> None:
-    """End the thread's run: the thread is idle. If messages wait, they start the next run at once.
+    """End the thread's run: the thread is idle. If messages wait, they start the next run at once. A sub-agent reports.
 
-    `stop_details`: why the model refused.
+    If somebody ended the run, messages of other threads start none. `stop_details`: why the model refused.
     """
-    if locked.thread.unread:
+    thread = locked.thread
+    report(locked, stop_reason)
+    if thread.unread and (not is_ended(stop_reason) or Event.awaits_reply(locked.db, thread)):
         locked.run_again()
         Turn.queue(locked, 1)
         Work.want(locked)
         return
+    if thread.unread:
+        keep(locked)
     is_news = locked.become("idle", stop_reason, stop_details)
     if locked.session.status == "idle":
         retire_work(locked)
@@ -109,10 +121,7 @@ def stop(locked: Locked, why: str | None = None) -> None:
         return
     if thread.stop_reason == BUDGET_REACHED:
         withdraw(locked, "The run was ended.")
-    reason = Ended(type="end_turn", ended_by=str(locked.actor))
-    if why:
-        reason["message"] = why
-    locked.become("stopping", reason)
+    locked.become("stopping", _reason(locked, why))
     turn = locked.db.get(Turn, thread.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
@@ -123,10 +132,26 @@ def stop(locked: Locked, why: str | None = None) -> None:
     carry_on(locked)
 
 
+def _reason(locked: Locked, why: str | None) -> Ended:
+    """Return the stop reason of a run that the actor ends."""
+    reason = Ended(type="end_turn", ended_by=str(locked.actor))
+    if why:
+        reason["message"] = why
+    return reason
+
+
 def stop_all(threads: Sequence[Locked], why: str | None = None) -> None:
-    """Stop the runs of several threads of a session, as `stop` does. At its end the session says once what it still waits for."""
+    """Stop the runs of several threads of a session, as `stop` does. At its end the session says once what it still waits for.
+
+    An idle coordinator among them does not go on with the reports of its sub-agents.
+    """
+    under_way = [each for each in threads if each.thread.status not in {"idle", "terminated"}]
+    if not under_way:
+        return
     with one_step(threads[0]):
         for each in threads:
+            if each.thread.status == "idle" and each.thread.parent_id is None:
+                each.become("idle", _reason(each, why))
             stop(each, why)
 
 

@@ -10,6 +10,7 @@ from models.database.rows import Db
 from models.pure.folding import Messages, Part, cut
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.text import words
+from models.session.event.row import MESSAGE
 from models.session.thread.row import Thread
 from models.session.tool_call.result import text
 from models.session.turn.fold import RESULTS, TURNS
@@ -30,8 +31,8 @@ _TURNS = f"""
     WHERE {_NOT_FOLDED} ORDER BY number
 """  # noqa: S608 - text of our own
 _PROMPTS = f"""
-    SELECT turn_id, seq, body -> 'content' FROM event
-    WHERE {_OF_THREAD} AND type = 'user.message' AND turn_id IS NOT NULL
+    SELECT turn_id, seq, body -> 'content', body ->> 'from_session_thread_id', body ->> 'from_agent_name' FROM event
+    WHERE {_OF_THREAD} AND {MESSAGE} AND turn_id IS NOT NULL
     AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
 """  # noqa: S608 - text of our own
 _CALLS = f"""
@@ -83,8 +84,9 @@ def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
     start = [Part(through, seq, [{"role": "user", "content": [summary]}], is_summary=True)] if summary else []
     prompts: dict[str, list[dict[str, Any]]] = {}
     seqs: dict[str, int] = {}
-    for turn_id, number, content in prompts_read:
-        prompts.setdefault(turn_id, []).extend([] if turn_id in unreadable else content)
+    for turn_id, number, content, sender, name in prompts_read:
+        header = text(words.message_from(name, sender)) if sender else []
+        prompts.setdefault(turn_id, []).extend([] if turn_id in unreadable else header + content)
         seqs[turn_id] = number
     results = _results(db, turns, [call for call in calls if call[0] not in unreadable])
     cut_through = folds[RESULTS][0] if RESULTS in folds else 0
@@ -105,7 +107,7 @@ def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
 
 def _unreadable(turns: Sequence[tuple[Any, ...]], prompts: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]) -> set[str]:
     """Return the ids of the turns with a message, a reply or a result that is not a list of blocks."""
-    contents = [(turn_id, content) for turn_id, _, content in prompts]
+    contents = [(turn_id, content) for turn_id, _, content, *_ in prompts]
     contents += [(turn_id, reply or []) for turn_id, _, reply, _ in turns]
     contents += [(turn_id, result or []) for turn_id, _, result, _, _ in calls]
     turn_ids = {turn_id for turn_id, content in contents if not (isinstance(content, list) and all(map(_is_block, content)))}

@@ -134,9 +134,10 @@ def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
     Raises Stale, and stores nothing, if the turn ended or another worker took it.
     """
     locked = locked.at(turn)
-    session, thread = locked.session, locked.thread
+    thread = locked.thread
     content, stop_reason, proposals = reply.content, reply.stop_reason, reply.proposals
-    move = after_reply(stop_reason, content, turn.count, session.max_turns)
+    max_turns = _max_turns(locked)
+    move = after_reply(stop_reason, content, turn.count, max_turns)
     if isinstance(move, Calls) and _is_broken_again(locked, turn, content):
         move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
     if stop_reason != "tool_use":
@@ -157,7 +158,7 @@ def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
     turn.end_span(locked, usage, is_error=False)
     if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
-            why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
+            why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(max_turns)
             _refuse(locked, turn, position, proposal, why or words.not_run_beside_broken())
         _finish(locked, move, reply.stop_details)
         return Step(calls, move.error[0] if move.error else None)
@@ -257,6 +258,12 @@ def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> l
     """Return the reply with the ids of its calls' rows. The provider's own ids are in `provider_data`."""
     ids = iter(proposals)
     return [{**block, "id": next(ids).id} if block["type"] == "tool_use" else block for block in content]
+
+
+def _max_turns(locked: Locked) -> int:
+    """Return the turns that the thread may take for one message. A sub-agent may have its own limit."""
+    own: int | None = locked.agent.get("max_turns") if locked.thread.parent_id else None
+    return own or locked.session.max_turns
 
 
 def _say(locked: Locked, content: list[dict[str, Any]], message_id: str) -> None:

@@ -131,6 +131,50 @@ def one_at_a_time() -> str:
     return "Call one tool at a time: wait for its result before you call the next one."
 
 
+def message_from(agent_name: str | None, thread_id: str) -> str:
+    """Stands before a message of another thread. Without a name the message is from the coordinator."""
+    sender = f"sub-agent {visible(agent_name)}" if agent_name else "the agent that gave you this task"
+    return f"Message from {sender} (session_thread_id {thread_id}), not from a user:"
+
+
+def no_text() -> str:
+    """In place of a sub-agent's last text."""
+    return "(The sub-agent wrote no text.)"
+
+
+def ended_early(why: str) -> str:
+    """Stands before the last text of a sub-agent whose run did not end by itself."""
+    return f"The sub-agent's run ended early: {why}"
+
+
+def ended_by_somebody(message: str | None) -> str:
+    """A person, a deadline or a client ended the run of a sub-agent."""
+    return f"it was ended from outside, with the reason: {message}" if message else "it was ended from outside."
+
+
+def refused_by_model() -> str:
+    """The model of a sub-agent declined."""
+    return "the model refused to go on."
+
+
+def cap_reached() -> str:
+    """The budget of the session, or a spend limit, is reached."""
+    return "the session's budget or a spend limit is reached."
+
+
+def retries_exhausted() -> str:
+    """A sub-agent's model did not answer."""
+    return "its model failed too often."
+
+
+def sent_to_agent(name: str, thread_id: str) -> str:
+    """A sub-agent has got a message."""
+    return (
+        f"Sent to {visible(name)} (session_thread_id {thread_id}). Its report comes to you as a message: go on with other "
+        "work, or end your turn."
+    )
+
+
 def turn_limit(limit: int) -> str:
     """The last turn that the limit allows called tools."""
     return f"Not run: turn limit. The run reached its limit of {limit} turns for one message."

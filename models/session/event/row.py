@@ -15,6 +15,8 @@ from models.session.thread.row import Thread, own_id
 
 SHOWN: Final = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
+MESSAGE = "type IN ('user.message', 'agent.thread_message_received')"
+"""The condition on events that a turn reads: messages of users, and of other threads."""
 OF_ASSENT = ("approval.", "grant.", "model.")
 """The prefixes of Assent's own types, which clients see only with `include=approvals`."""
 
@@ -39,10 +41,10 @@ class Event(Base):
     processed_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Null while a user's message is queued."""
     turn_id: Mapped[str | None]
-    """The turn that read a user's message. The messages of a turn are its prompt."""
+    """The turn that read a message. The messages of a turn are its prompt."""
 
     # Only columns that never change, so that the update of a message writes no index anew.
-    __table_args__ = (sa.Index("event_message", "session_id", "seq", postgresql_where=sa.text("type = 'user.message'")),)
+    __table_args__ = (sa.Index("event_message", "session_id", "seq", postgresql_where=sa.text(MESSAGE)),)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -74,6 +76,11 @@ class Event(Base):
         values = {"session": thread.session_id, "thread": thread.id, "unread": thread.unread}
         db.write(_PROCESS, **values, now=now, turn=turn_id)
 
+    @staticmethod
+    def awaits_reply(db: Db, thread: Thread) -> bool:
+        """True if a user's message is among the queued messages of a thread."""
+        return thread.unread > 0 and bool(db.value(_OF_USER, session=thread.session_id, thread=thread.id))
+
 
 def in_stream_of(thread_id: str, session_id: str) -> str:
     """Return the condition that `Event.is_in` is true of this thread, whose id is the value `thread`."""
@@ -93,10 +100,15 @@ def crosses(kind: str, body: dict[str, Any], *, self_hosted: bool) -> bool:
 
 _CROSSING = ("session.thread_", "user.interrupt", "user.tool_", "user.custom_", "agent.custom_tool_use", "approval.", "grant.")
 _COLUMNS = tuple(Event.__table__.columns.keys())
-_PROCESS = """
-    UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text
+_PROCESS = f"""
+    UPDATE event SET processed_at = coalesce(processed_at, %(now)s), turn_id = %(turn)s::text
     WHERE session_id = %(session)s AND seq = ANY (ARRAY(
-        SELECT seq FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = 'user.message'
-        AND processed_at IS NULL ORDER BY seq DESC LIMIT %(unread)s
+        SELECT seq FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND {MESSAGE}
+        AND (processed_at IS NULL OR (turn_id IS NULL AND type <> 'user.message')) ORDER BY seq DESC LIMIT %(unread)s
     ))
+"""  # noqa: S608 - a condition of our own
+_OF_USER = """
+    SELECT EXISTS (SELECT FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = 'user.message'
+        AND processed_at IS NULL)
 """
+"""An index of its own would cost each message more than this rare query."""

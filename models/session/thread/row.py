@@ -27,6 +27,8 @@ class Thread(Progress, Base):
     agent_version: Mapped[int]
     name: Mapped[str]
     """The agent's name."""
+    inline: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True if the coordinator defined the agent itself: `InlineAgent`. Agent and version are then the coordinator's."""
     turn_id: Mapped[str | None]
     """The turn that is queued, running, or whose calls are being settled."""
     turn_number: Mapped[int] = mapped_column(default=0)
@@ -34,7 +36,7 @@ class Thread(Progress, Base):
     turn_count: Mapped[int] = mapped_column(default=0)
     """Turns since the last user message; `max_turns` limits it."""
     unread: Mapped[int] = mapped_column(default=0)
-    """Number of messages that no turn has read yet."""
+    """Number of messages, from users and other threads, that no turn has read yet."""
     context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
     """Tokens of the last request and its reply, with which the next request begins."""
     context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))

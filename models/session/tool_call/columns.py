@@ -25,7 +25,8 @@ class ToolCallColumns:
     """The model's name for the tool."""
     kind: Mapped[str]
     """`builtin`: a built-in tool, run by our workers. `self_hosted`: a built-in tool, run by the client's own worker. `custom`: a
-    tool that the client runs. `mcp`: a tool of one of the operator's toolsets, run by our workers, or of an MCP server."""
+    tool that the client runs. `mcp`: a tool of one of the operator's toolsets, run by our workers, or of an MCP server.
+    `agent`: a tool for sub-agents, which needs no worker."""
     server: Mapped[str | None]
     """The agent's name for the toolset or MCP server. Set for `mcp` calls, as are `address` and `tool`."""
     address: Mapped[str | None]

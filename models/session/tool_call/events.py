@@ -17,10 +17,13 @@ RESULTS = {
     "custom": ("user.custom_tool_result", "custom_tool_use_id"),
     "self_hosted": ("user.tool_result", "tool_use_id"),
     "mcp": ("agent.mcp_tool_result", "mcp_tool_use_id"),
+    "agent": ("agent.tool_result", "tool_use_id"),
 }
 """By kind of call: the type of the result's event, and its field that names the call. Runners run allowed calls without one."""
 OF_CLIENT = frozenset({"custom", "self_hosted"})
 """Kinds of calls that the client runs. The client posts their results, unless a call ended without the client."""
+OF_AGENTS = "agent"
+"""The kind of calls about sub-agents. The transaction that allows one carries it out (`models.flow.sub_agents`)."""
 Json = dict[str, Any]
 Permission = Annotated[str, one_of("allow", "ask", "deny")]
 

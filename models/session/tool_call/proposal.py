@@ -7,7 +7,6 @@ from models.policy.asking import Asking
 from models.pure.json.canonical import digest
 from models.pure.masking import Echoes, Masked
 from models.pure.policy import Verdict
-from models.session.hints import hint_queued
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -44,7 +43,8 @@ class Proposal:
     """The model's own id of its `tool_use` block."""
     name: str
     kind: str
-    """`builtin` (of the agent toolset), `custom` (of the client), or `mcp` (of a toolset or an MCP server)."""
+    """`builtin` (of the agent toolset), `custom` (of the client), `mcp` (of a toolset or an MCP server), or `agent` (about
+    sub-agents)."""
     input: dict[str, Any]
     problem: str | None
     """Why the call can neither run nor be asked about, in the words that the model gets."""
@@ -97,7 +97,7 @@ class Proposal:
             asking=self.asking.as_json if (grants or self.origin) and self.asking else None,
         )
         if status == "queued":
-            hint_queued(locked.db, call.hint(locked.thread.agent_id))
+            call.hint_workers(locked)
         elif status == "with_client":
             call.begin_with_client(locked)
         return call

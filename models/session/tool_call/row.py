@@ -20,7 +20,7 @@ from models.session.tool_call import events as call_events
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.columns import ToolCallColumns
 from models.session.tool_call.echoes import NO_ECHOES, echoes_of
-from models.session.tool_call.events import OF_CLIENT
+from models.session.tool_call.events import OF_AGENTS, OF_CLIENT
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult, Result
 from models.settings import settings
@@ -69,6 +69,11 @@ class ToolCall(ToolCallColumns, Leased, Base):
         """Return the queue message that says this call of an agent may be ready."""
         return hint_of(self.TASK, (self.id, self.session_id, self.workspace_id, agent_id, self.name), self.queue)
 
+    def hint_workers(self, locked: Locked) -> None:
+        """Hint the queued call to the workers. A call about sub-agents needs none."""
+        if self.kind != OF_AGENTS:
+            hint_queued(locked.db, self.hint(locked.thread.agent_id))
+
     def until(self, now: datetime) -> datetime | None:
         """Return the client's deadline if the client gets the call now; None for no deadline."""
         return now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
@@ -83,7 +88,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
     def release(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
 
-        While the workspace is halted, a client's call is held.
+        While the workspace is halted, a client's call is held. The next step carries out a call about sub-agents.
         """
         db = locked.db
         if self.kind in OF_CLIENT:
@@ -95,7 +100,7 @@ class ToolCall(ToolCallColumns, Leased, Base):
         if self.status == "running":
             self.end_attempt(locked, "lost")
         self.requeue(db, locked.now, hinted_at=locked.now, **changes)
-        hint_queued(db, self.hint(locked.thread.agent_id))
+        self.hint_workers(locked)
 
     def deliver(self, locked: Locked, shown: dict[str, Any] | None = None, **changes: Any) -> None:
         """Send the call to the client, whose time begins now. The parameters are those of `release`."""
