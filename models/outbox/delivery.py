@@ -19,7 +19,7 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Invalid, NotFound
 from models.outbox.endpoint import AT_ONCE, Endpoint
-from models.outbox.webhook_events import OWN_EVENTS
+from models.outbox.webhook_events import OWN_EVENTS, THREAD_EVENTS
 from models.pure.backoff import jitter
 from models.pure.json.codec import encode
 from models.pure.times import rfc3339
@@ -34,7 +34,8 @@ LEASE = timedelta(seconds=90)
 SUSTAINED = timedelta(days=3)
 """An endpoint that fails for this long without a 2xx is disabled."""
 TEST_SUBJECT = "sesn_00000000000000000000000000"
-"""The id of a session that does not exist, for test deliveries."""
+TEST_THREAD = "sthr_00000000000000000000000000"
+"""The ids of a session and a thread that do not exist, for test deliveries."""
 
 
 class Caused(NamedTuple):
@@ -59,9 +60,9 @@ class Delivery(Leased, Base):
     """The header `webhook-id`: the same for all endpoints and attempts."""
     event_type: Mapped[str]
     subject_id: Mapped[str]
-    """The session, agent, environment or approval that the event is about."""
+    """The session, thread, agent, environment or approval that the event is about."""
     session_id: Mapped[str | None]
-    """The approval's session, if the event is about an approval."""
+    """The session of an approval or a thread, if the event is about one."""
     status: Mapped[str] = mapped_column(default="queued")
     fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     attempt: Mapped[int] = mapped_column(default=0)
@@ -108,8 +109,8 @@ class Delivery(Leased, Base):
             endpoint_id=endpoint.id,
             event_id=ids.new("whev"),
             event_type=event_type,
-            subject_id=TEST_SUBJECT,
-            session_id=TEST_SUBJECT if event_type in OWN_EVENTS else None,
+            subject_id=TEST_THREAD if event_type in THREAD_EVENTS else TEST_SUBJECT,
+            session_id=TEST_SUBJECT if event_type in OWN_EVENTS + THREAD_EVENTS else None,
             attempts=[],
             due_at=now,
             hinted_at=now,
@@ -190,14 +191,12 @@ class Delivery(Leased, Base):
 
     def payload(self, organization_id: str) -> str:
         """Return the request's body, for the SDK's `client.beta.webhooks.unwrap`. All attempts send the same body."""
-        data = {
-            "type": self.event_type,
-            "id": self.subject_id,
-            "organization_id": organization_id,
-            "workspace_id": self.workspace_id,
-        }
-        if self.session_id:
-            data["session_id"] = self.session_id
+        about = {"id": self.subject_id}
+        if self.session_id and self.event_type in THREAD_EVENTS:
+            about = {"id": self.session_id, "session_thread_id": self.subject_id}
+        elif self.session_id:
+            about["session_id"] = self.session_id
+        data = {"type": self.event_type, **about, "organization_id": organization_id, "workspace_id": self.workspace_id}
         created_at = rfc3339(self.created_at)
         return encode({"type": "event", "id": self.event_id, "created_at": created_at, "data": data})
 

@@ -6,10 +6,10 @@ from typing import Any
 import redis
 
 
-def publish(redis_url: str, session_id: str, *frames: dict[str, Any]) -> None:
-    """Publish these frames, as the worker of a turn does."""
+def publish(redis_url: str, session_id: str, *frames: dict[str, Any], thread_id: str = "") -> None:
+    """Publish these frames, as the worker of a turn does. Without a thread, they are those of the session's own."""
     with redis.Redis.from_url(redis_url) as client:
-        client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames}))
+        client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames, "thread": thread_id}))
 
 
 def readers(redis_url: str, session_id: str) -> int:

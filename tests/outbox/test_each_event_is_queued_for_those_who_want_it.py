@@ -5,10 +5,12 @@ from collections import Counter
 import pytest
 from outbox.conftest import MakeEndpoint, deliveries
 from rows.stage import Stage, call
+from rows.threads import Child
 
 from models.database.transactions import transaction
 from models.flow.begin import sessions
 from models.outbox.endpoint import Endpoint
+from models.outbox.webhook_events import THREAD_EVENTS
 from models.session.event.of_session import SessionUpdated
 from models.session.locked import Locked
 
@@ -41,6 +43,21 @@ def test_an_event_outside_of_a_run_is_reported(stage: Stage, new_endpoint: MakeE
     new_endpoint()
     stage.locked(session, sessions.archive)
     assert types(stage) == Counter(["session.status_terminated", "session.archived"])
+
+
+def test_a_thread_reports_its_beginning_its_rests_and_its_end(stage: Stage, new_endpoint: MakeEndpoint) -> None:
+    new_endpoint("https://example.com/threads", *THREAD_EVENTS)
+    session = stage.session()
+    stage.message(session)
+    child = Child(stage, session)
+    child.propose()
+    stage.locked(session, lambda locked: sessions.archive_thread(locked.on(locked.threads[1])))
+    assert sorted((each.event_type, each.subject_id, each.session_id) for each in deliveries(stage)) == [
+        ("session.thread_created", child.id, session),
+        ("session.thread_idled", child.id, session),
+        ("session.thread_idled", child.id, session),
+        ("session.thread_terminated", child.id, session),
+    ]
 
 
 def test_an_endpoint_gets_the_types_that_it_names_while_it_is_enabled(stage: Stage, new_endpoint: MakeEndpoint) -> None:

@@ -1,11 +1,12 @@
 """Events in lists and in streams. The classes that describe an event stand in `models.session`, where the event is emitted."""
 
+from functools import partial
 from types import new_class
 from typing import Annotated, Any, NotRequired, Union
 
 from pydantic import Field, RootModel, SerializeAsAny
 
-from api.door.responses import DescribedBy, ResponseModel
+from api.door.responses import DescribedBy, ResponseModel, ThreadId
 from api.v1.agents.responses import SessionAgent
 from api.v1.blocks import MessageBlock, Result
 from api.v1.spending.amounts import ActiveUsage, Budget
@@ -19,8 +20,15 @@ from models.session.turn import events as of_turn
 _RESULT = list[Result | Text]
 
 
-def _as_shown(event: Any, **fields: Any) -> Any:
-    """Return the class of an event as lists and streams show it.
+class CrossPosted(ShownFields):
+    """The fields that lists and streams add to an event that can be in the streams of two threads."""
+
+    session_thread_id: NotRequired[ThreadId]
+    """The thread of a sub-agent to which the event belongs. Absent if the event belongs to the session's own thread."""
+
+
+def _as_shown(event: Any, *, shown: Any = ShownFields, **fields: Any) -> Any:
+    """Return the class of an event as lists and streams show it. `shown`: the class of what they add.
 
     `fields` have the API's own classes: these describe JSON that the API checked when it arrived, or that it also shows by itself.
     """
@@ -30,7 +38,11 @@ def _as_shown(event: Any, **fields: Any) -> Any:
     def fill(namespace: dict[str, Any]) -> None:
         namespace |= {"__module__": event.__module__, "__doc__": event.__doc__, "__annotations__": fields | optional}
 
-    return new_class(event.__name__, (ShownFields, event), exec_body=fill)
+    return new_class(event.__name__, (shown, event), exec_body=fill)
+
+
+_crossing = partial(_as_shown, shown=CrossPosted)
+"""The same for an event that can be cross-posted."""
 
 
 def _one_of(*events: Any) -> Any:
@@ -40,10 +52,10 @@ def _one_of(*events: Any) -> Any:
 _OF_CLIENTS = (
     _as_shown(of_session.StoredMessage, content=list[MessageBlock]),
     _as_shown(of_session.StoredInterrupt),
-    _as_shown(confirmation.StoredConfirmation),
-    _as_shown(of_call.StoredResult, content=list[Result]),
-    _as_shown(of_call.StoredToolResult, content=list[Result]),
-    _as_shown(of_approval.ApprovalVoted),
+    _crossing(confirmation.StoredConfirmation),
+    _crossing(of_call.StoredResult, content=list[Result]),
+    _crossing(of_call.StoredToolResult, content=list[Result]),
+    _crossing(of_approval.ApprovalVoted),
 )
 """The events that a client's own event becomes."""
 _STORED = (
@@ -51,9 +63,9 @@ _STORED = (
     _as_shown(of_session.AgentMessage),
     _as_shown(of_turn.AgentThinking),
     _as_shown(of_turn.ContextCompacted),
-    _as_shown(of_call.AgentToolUse, approval=of_approval.PendingApproval),
-    _as_shown(of_call.AgentMcpToolUse, approval=of_approval.PendingApproval),
-    _as_shown(of_call.AgentCustomToolUse, approval=of_approval.PendingApproval),
+    _crossing(of_call.AgentToolUse, approval=of_approval.PendingApproval),
+    _crossing(of_call.AgentMcpToolUse, approval=of_approval.PendingApproval),
+    _crossing(of_call.AgentCustomToolUse, approval=of_approval.PendingApproval),
     _as_shown(of_call.AgentToolResult, content=_RESULT),
     _as_shown(of_call.AgentMcpToolResult, content=_RESULT),
     _as_shown(of_turn.SessionError),
@@ -72,12 +84,12 @@ _STORED = (
     _as_shown(of_session.SessionUsage, usage=ActiveUsage, budget=Budget | None),
     _as_shown(of_turn.RequestStart),
     _as_shown(of_turn.RequestEnd),
-    _as_shown(of_approval.ApprovalRequested),
-    _as_shown(of_approval.ApprovalClosed),
-    _as_shown(of_approval.ApprovalEscalated),
-    _as_shown(of_approval.ApprovalExtended),
-    _as_shown(of_approval.ApprovalReminded),
-    _as_shown(grant.GrantGiven),
+    _crossing(of_approval.ApprovalRequested),
+    _crossing(of_approval.ApprovalClosed),
+    _crossing(of_approval.ApprovalEscalated),
+    _crossing(of_approval.ApprovalExtended),
+    _crossing(of_approval.ApprovalReminded),
+    _crossing(grant.GrantGiven),
     _as_shown(of_turn.ModelFallback),
 )
 _STREAMED = (_one_of(*_STORED), _as_shown(of_session.DeletedEvent), of_turn.EventStart, of_turn.EventDelta)

@@ -7,6 +7,7 @@ from flask import Blueprint, Response
 from pydantic import Field
 
 from api.door import auth, parsing
+from api.door.paging import Order, Selection, page
 from api.door.requests import NoQuery, Nothing, Paged
 from api.door.responses import Page, ResponseModel, SessionId, ThreadId, Time
 from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
@@ -20,13 +21,16 @@ from api.v1.spending.amounts import ActiveUsage, ThreadStats
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Invalid, NotFound
+from models.errors import NotFound
 from models.flow.begin import sessions
 from models.flow.lock import lock
 from models.session.row import Session
 from models.session.thread import row
 
 threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
+
+OLDEST: Order[row.Thread] = Order("threads", (row.Thread.created_at, row.Thread.id), descending=False)
+"""A session's own thread is its oldest."""
 
 
 class ThreadList(Paged):
@@ -73,13 +77,13 @@ class ThreadPage(Page[Thread]):
 @reads(ThreadList, "read or own", response=ThreadPage)
 def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> ThreadPage:
     """List a session's threads, its own first."""
-    if query.page is not None:
-        raise Invalid("page", "this list has one page; leave it out.")
     session = visible.find_session(db, principal, session_id)
-    [rows] = db.read(row.Thread.of_session(session_id))
-    data = [Thread.of(db, session, each) for each in rows]
-    page = [thread for thread in data if not query.statuses or thread.status in query.statuses]
-    return ThreadPage(data=page[: query.limit], next_page=None)
+    selection = Selection(row.Thread).equal(session_id=session_id)
+    if query.statuses:
+        statuses = [own for own, shown in STATUSES.items() if shown in query.statuses]
+        selection = selection.where("status = ANY(%(statuses)s)", statuses=statuses)
+    rows, after = page(db, selection, OLDEST, query.limit, query.page)
+    return ThreadPage(data=[Thread.of(db, session, each) for each in rows], next_page=after)
 
 
 @threads.get("/<thread_id>")

@@ -67,7 +67,7 @@ class Delivery(ResponseModel):
     """The header `webhook-id`: the same for each attempt."""
     event_type: str = Field(examples=["session.requires_action"])
     subject_id: str = Field(examples=[IDS["session_id"]])
-    """The id of the session, agent, environment or approval."""
+    """The id of the session, thread, agent, environment or approval."""
     status: Literal["queued", "running", "done", "failed", "cancelled"]
     attempts: SerializeAsAny[list[Attempt]]
     due_at: Time | None
