@@ -247,6 +247,12 @@ def _bindings(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
+def migrations_of_one_number() -> int:
+    """Return how many migrations have the number of another one. Alembic then knows no newest revision."""
+    numbers = [file.name[:4] for file in (ROOT / "models/migrations/versions").glob("[0-9]*.py")]
+    return len(numbers) - len(set(numbers))
+
+
 def main() -> int:
     """Print each count beside its bound. Return the number of counts above their bound."""
     graph = grimp.build_graph("models", "workers", "api")
@@ -272,6 +278,7 @@ def main() -> int:
         ("comparisons of an approval's kind", by_kind, MOST_COMPARISONS_OF_KINDS),
         ("participles as names", sum(named(tree, PARTICIPLES) for tree in modules), MOST_PARTICIPLES),
         ("riddles as names", sum(named(tree, RIDDLES) for tree in modules), 0),
+        ("migrations with the number of another one", migrations_of_one_number(), 0),
     ]
     for name, number, most in counts:
         print(f"{name}: {number} of {most}{' TOO MANY' if number > most else ''}")

@@ -5,11 +5,11 @@ from alembic import op
 
 from models.migrations.rights import give_app
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
-serves = ("0003", "0002", "0001")
+serves = ("0004", "0003", "0002", "0001")
 """Revisions of earlier releases that work with the schema after this migration."""
 
 MESSAGES = """
