@@ -7,7 +7,7 @@ from typing import Any
 
 from models.flow.run import history
 from models.flow.run.folds import Folding, fit
-from models.flow.run.history import history_reads, joined
+from models.flow.run.history import joined
 from models.flow.run.turns import QueuedTurn
 from models.flow.spend.pricing import window_of
 from models.pure.folding import Part, tokens_of
@@ -15,7 +15,6 @@ from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
 from models.pure.text import words
 from models.settings import settings
-from models.workspace import provider_key
 from models.workspace.provider_key import ProviderKey
 from models.workspace.toolset import ToolListing, listings_of
 from workers import charging
@@ -45,14 +44,13 @@ class Offer:
 
     @classmethod
     def of(cls, queued_turn: QueuedTurn) -> "Offer":
-        """Read the request of a queued turn."""
+        """Return the request of a queued turn."""
         locked, turn = queued_turn.locked, queued_turn.turn
         db, session = locked.db, locked.session
         agent, policies = locked.agent, locked.policies
-        *rows, keys = db.read(*history_reads(locked.thread), provider_key.of_workspace())
-        tools, parts = listings_of(db, agent), history.parts(db, rows)
+        tools, parts = listings_of(db, agent), history.parts(db, queued_turn.history_rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
-        by_provider = {key.provider: key for key in keys}
+        by_provider = {key.provider: key for key in queued_turn.keys}
         offer = cls(agent, policies, tools, by_provider, joined(parts), charge, self_hosted=session.self_hosted)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(agent["model"], policies.get("model"), turn.kept)

@@ -17,7 +17,8 @@ from models.session.turn.fold import RESULTS, TURNS
 
 log = logging.getLogger(__name__)
 
-_OF_THREAD = "session_id = %(session)s AND thread_id = %(thread)s"
+_CLAIMED = "SELECT thread_id FROM turn WHERE id = %(turn)s AND status = 'queued'"
+_OF_THREAD = f"session_id = %(session)s AND thread_id = coalesce(%(thread)s, ({_CLAIMED}))"  # noqa: S608 - text of our own
 _LAST_FOLD = f"SELECT through, seq FROM fold WHERE {_OF_THREAD} AND kind = 'turns' ORDER BY through DESC LIMIT 1"  # noqa: S608
 _NOT_FOLDED = f"""
     {_OF_THREAD} AND number = ANY (ARRAY(SELECT generate_series(
@@ -31,10 +32,11 @@ _TURNS = f"""
     WHERE {_NOT_FOLDED} ORDER BY number
 """  # noqa: S608 - text of our own
 _PROMPTS = f"""
-    SELECT turn_id, seq, body -> 'content', body ->> 'from_session_thread_id', body ->> 'from_agent_name' FROM event
-    WHERE {_OF_THREAD} AND {MESSAGE} AND turn_id IS NOT NULL
+    SELECT coalesce(turn_id, %(turn)s), seq, body -> 'content', body ->> 'from_session_thread_id', body ->> 'from_agent_name'
+    FROM event WHERE {_OF_THREAD} AND {MESSAGE} AND (turn_id IS NOT NULL OR (processed_at IS NULL AND %(turn)s IS NOT NULL))
     AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
 """  # noqa: S608 - text of our own
+"""A turn that is being claimed reads the queued messages."""
 _CALLS = f"""
     SELECT turn_id, position, (SELECT content FROM call_result WHERE tool_call_id = tool_call.id), is_error,
         (SELECT input FROM call_input WHERE tool_call_id = tool_call.id AND status = 'done' AND proposed_input IS NOT NULL)
@@ -63,12 +65,17 @@ def history(db: Db, thread: Thread) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
-    return joined(parts(db, db.read(*history_reads(thread))))
+    return joined(parts(db, db.read(*_reads(thread.session_id, thread=thread.id))))
 
 
-def history_reads(thread: Thread) -> list[Statement]:
-    """Return the statements that read the rows for `parts`. They can share a round trip."""
-    return [Statement(sql, {"session": thread.session_id, "thread": thread.id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
+def reads_for(session_id: str, turn_id: str) -> list[Statement]:
+    """Return the statements that read the rows for `parts` with the lock that claims a turn. They return none unless it is queued."""
+    return _reads(session_id, turn=turn_id)
+
+
+def _reads(session_id: str, thread: str | None = None, turn: str | None = None) -> list[Statement]:
+    values = {"session": session_id, "thread": thread, "turn": turn}
+    return [Statement(sql, values) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
 
 
 def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:

@@ -11,6 +11,7 @@ from models.flow.carry_on.next_move import Calls, Finish, after_reply
 from models.flow.carry_on.next_step import carry_on, end_unreported, rest, stop_all
 from models.flow.judge.grants import judge_proposals
 from models.flow.lock import lock_and_read
+from models.flow.run import history
 from models.flow.spend import budgets, limits
 from models.pure.policy import Verdict
 from models.pure.pricing.charges import Charge
@@ -31,7 +32,9 @@ from models.session.turn.reply import Reply
 from models.session.turn.row import Served, Turn
 from models.session.turn.usage import TurnUsage
 from models.settings import settings
+from models.workspace import provider_key
 from models.workspace.halt import OPEN_HALT, is_halted
+from models.workspace.provider_key import ProviderKey
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class QueuedTurn:
-    """A queued turn that is due and has read its messages, under the lock of its session."""
+    """A queued turn that is due and has read its messages, with the rows that were read under the lock of its session."""
 
     locked: Locked
     turn: Turn
     spend_limits: list[Any]
+    keys: list[ProviderKey]
+    """The workspace's own keys."""
+    history_rows: list[list[Any]]
+    """The rows of `models.flow.run.history.parts`."""
 
     def claim(self, worker: str, charge: Charge, task: str | None = None) -> Turn | None:
         """Claim the turn. `charge` is the highest charge that its request may cause.
@@ -98,7 +105,6 @@ class QueuedTurn:
         """
         locked, turn = self.locked, self.turn
         standings = spend_standing.lock_limits(locked, self.spend_limits)
-        locked.thread.unread = 0  # after the last read, which would send this change by itself
         if not budgets.admits(locked, turn, charge):
             budgets.reach(locked, turn, charge)
             return None
@@ -117,15 +123,21 @@ def queued_turn(db: Db, session_id: str, turn_id: str) -> QueuedTurn | None:
     Returns None if the turn is claimed, cancelled, not due, gone or of another session, or if the workspace is halted. Raises
     NotFound if there is no such session.
     """
-    reads = (*OPEN_HALT, *spend_standing.applying(session_id, turn_id))
-    locked, (_, halts, _, spend_limits) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
+    reads = (
+        *OPEN_HALT,
+        *spend_standing.applying(session_id, turn_id),
+        provider_key.of_workspace(),
+        *history.reads_for(session_id, turn_id),
+    )
+    locked, rows = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
+    _, halts, _, spend_limits, keys, *history_rows = rows
     turn = db.get(Turn, turn_id)
     hint_next(db, Turn.TASK)  # in the place of this turn, which leaves the queue now or left it before
     if halts or turn is None or turn.session_id != session_id or turn.status != "queued" or turn.due_at > locked.now:
         return None
     locked = locked.at(turn)
-    turn.mark_queue(locked, turn.id)
-    return QueuedTurn(locked, turn, spend_limits)
+    turn.read_queue(locked, turn.id)
+    return QueuedTurn(locked, turn, spend_limits, keys, history_rows)
 
 
 def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:

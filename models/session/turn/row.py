@@ -179,16 +179,11 @@ class Turn(Leased, Base):
     @staticmethod
     def read_queue(locked: Locked, turn_id: str | None) -> None:
         """Have this turn read the queued messages; None: no turn reads them."""
-        Turn.mark_queue(locked, turn_id)
-        locked.thread.unread = 0
-
-    @staticmethod
-    def mark_queue(locked: Locked, turn_id: str | None) -> None:
-        """Mark the queued messages as read by this turn, and leave `thread.unread` to the caller."""
         thread = locked.thread
         if thread.unread:
             locked.write()  # the update that follows must find messages of this very transaction
             Event.process_queue(locked.db, thread, locked.now, turn_id)
+        thread.unread = 0
 
     def end_span(self, locked: Locked, usage: Usage, *, is_error: bool) -> None:
         """Emit the event that closes the attempt's model request."""
