@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from models.database.exchange import Statement
+from models.database.query import Query
 from models.flow.run import history
 from models.flow.run.folds import Folding, fit
 from models.flow.run.history import joined
@@ -15,6 +17,7 @@ from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
 from models.pure.text import words
 from models.settings import settings
+from models.workspace import provider_key
 from models.workspace.provider_key import ProviderKey
 from models.workspace.toolset import ToolListing, listings_of
 from workers import charging
@@ -42,15 +45,21 @@ class Offer:
     self_hosted: bool = False
     """True if the client's own worker runs the built-in tools."""
 
+    @staticmethod
+    def reads(session_id: str, turn_id: str) -> "tuple[Query[ProviderKey] | Statement, ...]":
+        """Return the queries for `of`, which the turn's lock sends along."""
+        return provider_key.of_workspace(), *history.reads_for(session_id, turn_id)
+
     @classmethod
     def of(cls, queued_turn: QueuedTurn) -> "Offer":
-        """Return the request of a queued turn."""
+        """Return the request of a queued turn, which was locked with the queries of `reads`."""
         locked, turn = queued_turn.locked, queued_turn.turn
         db, session = locked.db, locked.session
         agent, policies = locked.agent, locked.policies
-        tools, parts = listings_of(db, agent), history.parts(db, queued_turn.history_rows)
+        keys, *rows = queued_turn.rows
+        tools, parts = listings_of(db, agent), history.parts(db, rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
-        by_provider = {key.provider: key for key in queued_turn.keys}
+        by_provider = {key.provider: key for key in keys}
         offer = cls(agent, policies, tools, by_provider, joined(parts), charge, self_hosted=session.self_hosted)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(agent["model"], policies.get("model"), turn.kept)

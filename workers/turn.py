@@ -136,7 +136,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outco
         return BUSY
     claim: _Claimed | Outcome = NOT_CLAIMED
     with bounded("turn.run", TaskRow(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
-        if queued_row := queued_turn(db, session_id, turn_id):
+        if queued_row := queued_turn(db, session_id, turn_id, *Offer.reads(session_id, turn_id)):
             offer = Offer.of(queued_row)
             if turn := queued_row.claim(leases.worker(), offer.charge, task()):
                 claim = _Claimed(turn, offer)

@@ -42,7 +42,7 @@ def bare_commits(at: House, per_cycle: int, seconds: float = 3) -> Cost:
     """Return the cost of a cycle of `per_cycle` commits, each with one small row, over a few connections."""
     with psycopg.connect(at.admin_url, autocommit=True) as db:
         db.execute("CREATE TABLE IF NOT EXISTS bench_log (id bigserial PRIMARY KEY, note text)")
-    meter = Meter(at.admin_url, {"postgres": at.pids["postgres"], "driver": os.getpid()})
+    meter = Meter(at.admin_url, {"postgres": at.pids["postgres"], "driver": os.getpid()}, at.counts)
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         before = meter.read()
         counts = list(pool.map(_commit, [at.admin_url] * CONNECTIONS, [time.monotonic() + seconds] * CONNECTIONS))

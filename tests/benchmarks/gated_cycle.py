@@ -2,7 +2,8 @@
 
     make bench ARGS="gated_cycle [--seconds 8] [--in-flight 16] [--repeat 3] [--peers FOLDER] [--profile 10]"
 
-Prints, for each repetition, cycles per second and CPU per cycle of each process, write transactions and WAL; then the latency from
+Prints, for each repetition, cycles per second and CPU per cycle of each process, write transactions, WAL, and the messages to
+Postgres with their statements, sweeps and heartbeats included; then the latency from
 a decision to the tool's start at 20 per second; then, in the same minutes on the same Postgres and Redis, its floors: the cycle's
 three Celery tasks with nothing in them, on the same workers, and its commits with a row each. `--peers` names a folder with drivers
 of other systems (`lg.py`, `dbos_peer.py`, `celery_min.py`), which run in between, each making the same two model calls.
@@ -36,7 +37,7 @@ def throughput(at: House, loop: Loop, seconds: float, in_flight: int) -> Cost:
     count = max(40, int(rate * seconds))
     with psycopg.connect(at.admin_url, autocommit=True) as db:
         db.execute("ANALYZE")  # as autovacuum does on a running server: without statistics, some plans read whole tables
-    meter = Meter(at.admin_url, {**at.pids, "driver": os.getpid()})
+    meter = Meter(at.admin_url, {**at.pids, "driver": os.getpid()}, at.counts)
     before = meter.read()
     loop.cycles(count, in_flight)
     return Cost.between(before, meter.read(), count)
@@ -47,6 +48,7 @@ def ours(at: House, driver: Driver, seconds: float, in_flight: int) -> Cost:
     cost = throughput(at, driver, seconds, in_flight)
     wrote = f"{cost.write_tx:.1f} write tx, {cost.wal_bytes:.0f} B WAL per cycle, foreign cores {cost.foreign_cores:.2f}"
     print(f"  assent: {cost.rate:.1f} cycles/s, {whole(cost):.1f} ms CPU, {wrote}")
+    print(f"    {cost.messages:.1f} messages to Postgres with {cost.statements:.0f} statements per cycle")
     print("    CPU ms: " + "  ".join(f"{name} {ms:.1f}" for name, ms in cost.cpu_ms.items() if name != "standin"))
     late = driver.latency(20, 6)
     p50, p95, p99 = (percentile(late, p) for p in (50, 95, 99))

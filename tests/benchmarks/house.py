@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx2
 import psutil
 import psycopg
+from benchmarks.counting import FOLDER
 from redis import Redis as Client
 
 from deploy.embedded_postgres import Postgres
@@ -46,6 +47,8 @@ class House:
     pipe: Path
     pids: dict[str, int]
     """Process ids by name, including the servers."""
+    counts: Path
+    """The folder of `benchmarks.counting`."""
 
 
 @contextlib.contextmanager
@@ -90,6 +93,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    counts = Path(tempfile.mkdtemp(prefix="counts-", dir=on.folder.path))
     port = free_port()
     env = {
         **environment(on),
@@ -100,6 +104,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
         "ASSENT_WORKDIR_ROOT": str(on.folder.path / "workdirs"),
         "ASSENT_TURNS_IN_FLIGHT": str(in_flight),
         "BENCH_PIPE": str(pipe),
+        FOLDER: str(counts),
         **settings,
     }
     supervisor = Supervisor(ROOT, output=(on.folder.path / "house.log").open("w"))
@@ -109,7 +114,8 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
         url = f"http://127.0.0.1:{port}"
         supervisor.wait_for("the API", lambda: _answers(url), 60)
         key = _key(env)
-        yield House(url, key, on.postgres.url("postgres"), pipe, _servers_pids(on) | on.supervisor.pids | supervisor.pids)
+        pids = _servers_pids(on) | on.supervisor.pids | supervisor.pids
+        yield House(url, key, on.postgres.url("postgres"), pipe, pids, counts)
     finally:
         supervisor.hurry.set()
         supervisor.stop()
@@ -142,7 +148,7 @@ def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, s
     gevent = "python -m gevent.monkey --module"
     lines = {
         "web": (
-            'gunicorn "api:create_app()" --config python:api.serving --worker-class gevent '
+            'gunicorn "benchmarks.web:create_app()" --config python:api.serving --worker-class gevent '
             f"--bind 127.0.0.1:{port} --no-control-socket --log-level warning"
         ),
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",

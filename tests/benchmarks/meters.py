@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+from benchmarks import counting
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,18 @@ class Reading:
     wal: int
     busy: float
     """CPU seconds of the whole machine."""
+    messages: int
+    """Messages to Postgres, of the processes that count them."""
+    statements: int
 
 
 class Meter:
-    """Reads the processes `named` and one Postgres."""
+    """Reads the processes `named`, one Postgres, and the folder of `benchmarks.counting` if there is one."""
 
-    def __init__(self, admin_url: str, named: dict[str, int]) -> None:
+    def __init__(self, admin_url: str, named: dict[str, int], counts: Path | None = None) -> None:
         self.db = psycopg.connect(admin_url, autocommit=True)
         self.named = named
+        self.counts = counts
 
     def read(self) -> Reading:
         """Return the present figures."""
@@ -38,7 +43,10 @@ class Meter:
             " pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
         ).fetchone()
         assert row
-        return Reading(time.monotonic(), {name: tree_cpu(pid) for name, pid in self.named.items()}, row[0], row[1], machine_cpu())
+        cpu = {name: tree_cpu(pid) for name, pid in self.named.items()}
+        return Reading(
+            time.monotonic(), cpu, row[0], row[1], machine_cpu(), *(counting.read(self.counts) if self.counts else (0, 0))
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class Cost:
     wal_bytes: float
     foreign_cores: float
     """Cores that other processes used meanwhile: above about 0.2 the run says little."""
+    messages: float
+    statements: float
 
     @classmethod
     def between(cls, a: Reading, b: Reading, cycles: float) -> "Cost":
@@ -63,6 +73,8 @@ class Cost:
             (b.xids - a.xids) / cycles,
             (b.wal - a.wal) / cycles,
             (b.busy - a.busy - sum(used.values())) / seconds,
+            (b.messages - a.messages) / cycles,
+            (b.statements - a.statements) / cycles,
         )
 
 

@@ -24,7 +24,7 @@ def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
     """Claim the session's turn as a worker does. Returns the turn, if it may begin, and the request that it offers."""
     turn_id = stage.thread(session_id).turn_id or ""
     with transaction(stage.workspace_id) as db:
-        queued = queued_turn(db, session_id, turn_id)
+        queued = queued_turn(db, session_id, turn_id, *Offer.reads(session_id, turn_id))
         assert queued, "there is a turn to claim"
         request = Offer.of(queued)
         return queued.claim("worker", request.charge), request

@@ -18,7 +18,7 @@ from models.session.turn.fold import RESULTS, TURNS
 log = logging.getLogger(__name__)
 
 _CLAIMED = "SELECT thread_id FROM turn WHERE id = %(turn)s AND status = 'queued'"
-_OF_THREAD = f"session_id = %(session)s AND thread_id = coalesce(%(thread)s, ({_CLAIMED}))"  # noqa: S608 - text of our own
+_OF_THREAD = f"session_id = %(session)s AND thread_id = coalesce(%(thread)s, ({_CLAIMED}))"
 _LAST_FOLD = f"SELECT through, seq FROM fold WHERE {_OF_THREAD} AND kind = 'turns' ORDER BY through DESC LIMIT 1"  # noqa: S608
 _NOT_FOLDED = f"""
     {_OF_THREAD} AND number = ANY (ARRAY(SELECT generate_series(

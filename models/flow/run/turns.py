@@ -6,12 +6,13 @@ from typing import Any, NamedTuple, cast
 
 from models.audit.principal import system
 from models.audit.text import Text
+from models.database.exchange import Statement
+from models.database.query import Query
 from models.database.rows import Db
 from models.flow.carry_on.next_move import Calls, Finish, after_reply
 from models.flow.carry_on.next_step import carry_on, end_unreported, rest, stop_all
 from models.flow.judge.grants import judge_proposals
 from models.flow.lock import lock_and_read
-from models.flow.run import history
 from models.flow.spend import budgets, limits
 from models.pure.policy import Verdict
 from models.pure.pricing.charges import Charge
@@ -32,9 +33,7 @@ from models.session.turn.reply import Reply
 from models.session.turn.row import Served, Turn
 from models.session.turn.usage import TurnUsage
 from models.settings import settings
-from models.workspace import provider_key
 from models.workspace.halt import OPEN_HALT, is_halted
-from models.workspace.provider_key import ProviderKey
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,8 @@ class QueuedTurn:
     locked: Locked
     turn: Turn
     spend_limits: list[Any]
-    keys: list[ProviderKey]
-    """The workspace's own keys."""
-    history_rows: list[list[Any]]
-    """The rows of `models.flow.run.history.parts`."""
+    rows: list[list[Any]]
+    """The rows of each query that the worker added."""
 
     def claim(self, worker: str, charge: Charge, task: str | None = None) -> Turn | None:
         """Claim the turn. `charge` is the highest charge that its request may cause.
@@ -117,27 +114,21 @@ class QueuedTurn:
         return turn
 
 
-def queued_turn(db: Db, session_id: str, turn_id: str) -> QueuedTurn | None:
+def queued_turn(db: Db, session_id: str, turn_id: str, *queries: Query[Any] | Statement) -> QueuedTurn | None:
     """Lock the session, and return a queued turn that is due, for a worker to quote and to claim. It has read its messages.
 
-    Returns None if the turn is claimed, cancelled, not due, gone or of another session, or if the workspace is halted. Raises
+    The rows of `queries` are read in the same round trip. Returns None if the turn is claimed, cancelled, not due, gone or of another session, or if the workspace is halted. Raises
     NotFound if there is no such session.
     """
-    reads = (
-        *OPEN_HALT,
-        *spend_standing.applying(session_id, turn_id),
-        provider_key.of_workspace(),
-        *history.reads_for(session_id, turn_id),
-    )
-    locked, rows = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
-    _, halts, _, spend_limits, keys, *history_rows = rows
+    reads = (*OPEN_HALT, *spend_standing.applying(session_id, turn_id), *queries)
+    locked, (_, halts, _, spend_limits, *rows) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
     turn = db.get(Turn, turn_id)
     hint_next(db, Turn.TASK)  # in the place of this turn, which leaves the queue now or left it before
     if halts or turn is None or turn.session_id != session_id or turn.status != "queued" or turn.due_at > locked.now:
         return None
     locked = locked.at(turn)
     turn.read_queue(locked, turn.id)
-    return QueuedTurn(locked, turn, spend_limits, keys, history_rows)
+    return QueuedTurn(locked, turn, spend_limits, rows)
 
 
 def checkpoint(locked: Locked, turn: Turn, reply: ReplyToStore) -> Step:
