@@ -519,7 +519,6 @@ CREATE INDEX approval_inbox ON approval (workspace_id, created_at);
 CREATE INDEX approval_of_approvers ON approval (workspace_id, approver_set, expires_at) WHERE status = 'pending';
 CREATE INDEX approval_of_call ON approval (tool_call_id);
 CREATE INDEX approval_of_session ON approval (session_id);
-CREATE INDEX approval_pending ON approval (session_id) WHERE status = 'pending';
 CREATE INDEX approval_queue ON approval (workspace_id, expires_at) WHERE status = 'pending';
 CREATE INDEX approval_to_remind ON approval (remind_at) WHERE status = 'pending' AND remind_at IS NOT NULL;
 CREATE INDEX approval_waiting_of_agent ON approval (agent_id, tool) WHERE status = 'pending' AND kind = 'tool_call';
