@@ -117,8 +117,8 @@ class QueuedTurn:
 def queued_turn(db: Db, session_id: str, turn_id: str, *queries: Query[Any] | Statement) -> QueuedTurn | None:
     """Lock the session, and return a queued turn that is due, for a worker to quote and to claim. It has read its messages.
 
-    The rows of `queries` are read in the same round trip. Returns None if the turn is claimed, cancelled, not due, gone or of another
-    session, or if the workspace is halted. Raises NotFound if there is no such session.
+    The rows of `queries` are read in the same round trip. Returns None if the turn is claimed, cancelled, not due, gone or of
+    another session, or if the workspace is halted. Raises NotFound if there is no such session.
     """
     reads = (*OPEN_HALT, *spend_standing.applying(session_id, turn_id), *queries)
     locked, (_, halts, _, spend_limits, *rows) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
