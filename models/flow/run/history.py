@@ -69,7 +69,7 @@ def history(db: Db, thread: Thread) -> Messages:
 
 
 def reads_for(session_id: str, turn_id: str) -> list[Statement]:
-    """Return the statements that read the rows for `parts` with the lock of a turn's claim. They return none unless it is queued."""
+    """Return the statements that read the rows for `parts` with the lock of a claim. They return none unless the turn is queued."""
     return _reads(session_id, turn=turn_id)
 
 
