@@ -1,9 +1,9 @@
 """A second thread of a session, as an agent begins it for a sub-agent."""
 
-from rows.stage import Stage, call, say
+from rows.stage import Stage, call
 
 from models.database import ids
-from models.session.event.of_session import StoredMessage
+from models.flow.sub_agents.messages import deliver
 from models.session.locked import Locked
 from models.session.thread.row import Thread
 from models.session.tool_call.row import ToolCall
@@ -51,8 +51,6 @@ def _begin(locked: Locked, name: str) -> str:
         created_at=locked.now,
         updated_at=locked.now,
     )
-    begun = locked.begin_thread(child)
-    begun.emit(StoredMessage(type="user.message", content=[say("To the child.")]), queued=True)
-    begun.run_again()
-    Turn.queue(begun, 1)
+    locked.begin_thread(child)
+    deliver(locked, child, "Do your part.")
     return child.id

@@ -76,6 +76,7 @@ def test_a_worker_holds_a_call_of_a_child_until_it_is_allowed(
         results(stage, session_id, 2, POSTED)
         assert (tmp_path / "held.txt").read_text() == "yes\n"
         child.reply(say("Done."))
+        stage.reply(session_id, say("My agent is done."))
         wait_for_release(sdk, environment_id)
     stage.check(session_id)
 
