@@ -9,11 +9,13 @@ from typing import Any
 import anthropic
 import pytest
 from anthropic import Anthropic
-from doors.served import confirmation, key
+from doors.served import MODEL, confirmation, key, message
+from rows.crew import send
 from rows.stage import Stage, call, say
 from rows.threads import Child
 from wire.running import SECONDS, begin
 
+FIRST: Any = message("Go.")
 ASKS: Any = {"type": "agent_toolset_20260401"}
 
 
@@ -64,6 +66,24 @@ def test_both_sdks_read_the_same(api: str, sdk: Anthropic, stage: Stage, child: 
     assert seen["streamed"] == [["session.thread_status_terminated", child.id, "Child"]]
     assert ["agent.tool_use", child.id, None] in seen["session"]
     assert ["agent.tool_use", None, None] in seen["events"]
+
+
+def test_a_thread_shows_the_agent_that_works_in_it(sdk: Anthropic, stage: Stage) -> None:
+    reader = sdk.beta.agents.create(name="Reader", model=MODEL)
+    sub_agents: Any = {"type": "enabled", "predefined_agents": [reader.id], "inline_agents": {"type": "enabled"}}
+    multiagent: Any = {"type": "multiagent_20261001", "subagents": sub_agents}
+    lead = sdk.beta.agents.create(name="Lead", model=MODEL, tools=[ASKS], multiagent=multiagent)
+    environment_id = sdk.beta.environments.list().data[0].id
+    session_id = sdk.beta.sessions.create(agent=lead.id, environment_id=environment_id, initial_events=[FIRST]).id
+    inline = {"name": "Poet", "description": "Writes poems.", "system": "You write poems.", "tools": ["read"]}
+    stage.reply(session_id, send("Reader"), send(inline))
+    own, of_roster, of_lead = (thread.agent for thread in sdk.beta.sessions.threads.list(session_id))
+    assert (own.type, of_roster.type, of_lead.type) == ("agent", "agent", "inline")
+    assert of_roster.id == reader.id
+    assert (of_lead.name, of_lead.system) == ("Poet", "You write poems.")
+    assert [tool.type for tool in of_lead.tools] == ["agent_toolset_20260401"]
+    created = [event for event in sdk.beta.sessions.events.list(session_id) if event.type == "session.thread_created"]
+    assert [event.agent_name for event in created] == ["Reader", "Poet"]
 
 
 def test_a_client_that_knows_no_threads_decides_every_ask(sdk: Anthropic, stage: Stage, child: Child) -> None:

@@ -1,17 +1,17 @@
 """Routes of a session's threads."""
 
 from collections.abc import Callable
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from flask import Blueprint, Response
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.door import auth, parsing
 from api.door.paging import Order, Selection, page
 from api.door.requests import NoQuery, Nothing, Paged
 from api.door.responses import Page, ResponseModel, SessionId, ThreadId, Time
 from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
-from api.v1.agents.responses import SessionAgent
+from api.v1.agents.responses import InlineAgent, ThreadAgent
 from api.v1.approvals import visible
 from api.v1.events import routes as events
 from api.v1.events.requests import EventList, EventStream
@@ -48,7 +48,8 @@ class Thread(ResponseModel):
     session_id: SessionId
     parent_thread_id: ThreadId | None = Field(examples=[None])
     """Null for the session's own thread."""
-    agent: SessionAgent
+    agent: SerializeAsAny[Annotated[ThreadAgent | InlineAgent, Field(discriminator="type")]]
+    """Its roster, if it has one, is that of the session's agent."""
     status: Literal["idle", "running", "rescheduling", "terminated"]
     stats: ThreadStats
     usage: ActiveUsage
@@ -62,11 +63,17 @@ class Thread(ResponseModel):
         return cls.from_row(
             thread,
             parent_thread_id=thread.parent_id,
-            agent=SessionAgent.stored(**session.agent_of(db, thread)),
+            agent=_agent(session.agent_of(db, thread)),
             status=STATUSES[thread.status],
             stats=ThreadStats.of(db, session, thread, startup_seconds=0.0),
             usage=ActiveUsage.of(db, session, thread),
         )
+
+
+def _agent(body: dict[str, Any]) -> ThreadAgent | InlineAgent:
+    """Return the agent of a thread, which the SDK shows without its roster."""
+    kind = InlineAgent if body["type"] == "inline" else ThreadAgent
+    return kind.stored(**{name: value for name, value in body.items() if name != "multiagent"})
 
 
 class ThreadPage(Page[Thread]):
