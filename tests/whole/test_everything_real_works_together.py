@@ -152,3 +152,29 @@ def test_a_server_s_new_tool_can_be_called_at_once(house: House, begin: Begin) -
     talk.say("call mcp__far__new {}", "then", "say Done.")
     talk.until("idle")
     assert talk.results() == ["grown", "new"]
+
+
+def test_a_sub_agent_asks_for_itself_and_reports_and_is_written_to_again(begin: Begin) -> None:
+    """The coordinator goes on with each report. The call of the sub-agent is decided in the session's stream."""
+    reader = begin(bash={"type": "always_ask"})
+    reader_id = reader.sdk.beta.sessions.retrieve(reader.session_id).agent.id
+    talk = begin(agent={"multiagent": {"type": "coordinator", "agents": [reader_id]}})
+    task = 'call bash {"command": "echo five"}\nthen\nsay say It says five.'
+    talk.say(f"call send_to_agent {json.dumps({'agent': reader_id, 'message': task})}", "then", "say I wait.")
+    talk.until("waiting")
+    [own, child] = list(talk.sdk.beta.sessions.threads.list(talk.session_id))
+    assert (child.parent_thread_id, child.status, own.status) == (own.id, "idle", "idle")
+    assert child.agent.type == "agent"
+    assert child.agent.id == reader_id
+    [asked] = [event for event in talk.events("agent.tool_use") if event.get("session_thread_id") == child.id]
+    confirmation: Any = {"type": "user.tool_confirmation", "tool_use_id": asked["id"], "result": "allow"}
+    talk.sdk.beta.sessions.events.send(talk.session_id, events=[confirmation])
+    talk.until("idle")
+    again = json.dumps({"session_thread_id": child.id, "message": "say say Five it was."})
+    talk.say(f"call send_to_agent {again}", "then", "say I wait.")
+    wait_for("the second report is read", lambda: len(talk.events("agent.message")) == 4, 40)
+    talk.until("idle")
+    texts = [event["content"][0]["text"] for event in talk.events("agent.message")]
+    assert texts == ["I wait.", "It says five.", "I wait.", "Five it was."]
+    assert len(list(talk.sdk.beta.sessions.threads.list(talk.session_id))) == 2
+    talk.stage.check(talk.session_id)
