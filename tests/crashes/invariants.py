@@ -167,7 +167,7 @@ def _moves_if_not_at_rest(seen: Seen, thread: Thread) -> None:
     now = [c for c in calls if c.turn_id == thread.turn_id]
     under_way = [c for c in now if c.status in {"queued", "running"}]
     needing = [c.id for c in now if c.status in NEEDS_SOMEBODY]
-    for_money = [a.id for a in seen.pending if a.tool_call_id is None and a.thread_id == thread.id]
+    for_money = [a.id for a in seen.pending if a.tool_call_id is None and a.id == thread.cap_approval_id]
     events = [event for event in seen.events if event.thread_id == thread.id]
     assert len(active) <= 1, "a thread has one turn under way at most"
     assert all(t.id == thread.turn_id for t in active), "the turn under way is the thread's current one"

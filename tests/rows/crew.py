@@ -64,10 +64,11 @@ class Crew:
     session_id: str
 
     @classmethod
-    def begin(cls, stage: Stage, *, inline: bool = False, lead: dict[str, Any] | None = None, **more: Any) -> "Crew":
-        """Create the agents and the session, and send it a message. `lead`: fields of its agent; `more` as for `Stage.session`."""
-        members = [create_agent(stage, name) for name in ("Reader", "Writer")]
-        agent = create_agent(stage, "Lead", multiagent=roster(*members, inline=inline), **(lead or {}))
+    def begin(cls, stage: Stage, *, inline: bool = False, model: str = "stand-in", **more: Any) -> "Crew":
+        """Create the agents and the session, and send it a message. `more` is as for `Stage.session`."""
+        of_all = {"model": {"id": model}}
+        members = [create_agent(stage, name, **of_all) for name in ("Reader", "Writer")]
+        agent = create_agent(stage, "Lead", multiagent=roster(*members, inline=inline), **of_all)
         crew = cls(stage, stage.session(of_agent=agent, **more))
         stage.message(crew.session_id)
         return crew
@@ -105,3 +106,13 @@ class Crew:
     def texts(self, turn: Turn | None) -> list[str]:
         """The texts of the messages that a turn read."""
         return [block["text"] for block in self.stage.prompt(turn)]
+
+    def lead_turn(self) -> Turn:
+        """The present turn of the session's own thread."""
+        return self.stage.get(Turn, self.lead.turn_id)
+
+    def asked(self, number: int = 0) -> list[ToolCall]:
+        """The calls of a sub-agent that wait for people."""
+        calls = "WHERE session_id = %(session)s AND thread_id = %(thread)s AND status = 'asked'"
+        with transaction(self.stage.workspace_id) as db:
+            return db.find(ToolCall, calls, session=self.session_id, thread=self.thread(number).id)

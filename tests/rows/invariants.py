@@ -85,7 +85,7 @@ class Invariants:
         queued = [event for event in self.events if event.thread_id == thread.id and event.processed_at is None]
         assert len(active) <= 1, "one turn at a time"
         asks = [each for each in self.approvals if each.tool_call_id is None and each.status == "pending"]
-        for_money = [approval for approval in asks if approval.thread_id == thread.id]
+        for_money = [approval for approval in asks if approval.id == thread.cap_approval_id]
         waits = "person" if for_money else waits_for(call.status for call in calls)
         assert thread.waits_for == (waits if thread.status == "waiting" else "none")
         if thread.status in {"idle", "terminated"}:

@@ -11,7 +11,7 @@ from rows.stage import Stage, say
 from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow.spend import limits
+from models.flow.spend import budgets, limits
 from models.operate import due
 from models.session.spending import standing as spend_standing
 from models.session.turn.row import Turn
@@ -87,7 +87,7 @@ def test_a_request_waits_for_others_under_way_that_could_reach_the_limit(stage: 
     waiting = stage.get(Turn, stage.thread(second).turn_id)
     assert (waiting.status, waiting.hinted_at, stage.read(second).status) == ("queued", None, "running")
     with transaction(stage.workspace_id) as db:
-        assert timedelta(0) < waiting.due_at - database_clock.now(db) <= timedelta(seconds=limits.AGAIN_SECONDS)
+        assert timedelta(0) < waiting.due_at - database_clock.now(db) <= timedelta(seconds=budgets.AGAIN_SECONDS)
     stage.check(second)
     stage.reply(first, say("That was $10."), charge=COSTS_10, turn=turn)
     stage.locked(second, lambda locked: setattr(locked.db.get_one(Turn, waiting.id), "due_at", waiting.created_at))

@@ -59,7 +59,7 @@ def carry_on(locked: Locked) -> None:
 
 def _may_spend(locked: Locked) -> bool:
     """True if people let the session spend more. Else it waits for them, or rests once they did not."""
-    approval = Approval.newest_beyond_calls(locked.db, locked.thread)
+    approval = Approval.at_cap(locked.db, locked.thread)
     if approval is not None and approval.status == "pending":
         wait(locked, BUDGET_REACHED)
         return False
@@ -67,6 +67,19 @@ def _may_spend(locked: Locked) -> bool:
         rest(locked, BUDGET_REACHED)
         return False
     return True
+
+
+def carry_on_with(locked: Locked, approval: Approval) -> None:
+    """Take the next step of the thread at hand, and of all others that waited for this question about money."""
+    with one_step(locked):
+        carry_on(locked)
+        for each in waiting_for(locked, approval):
+            carry_on(each)
+
+
+def waiting_for(locked: Locked, approval: Approval) -> list[Locked]:
+    """Return the lock with each thread that waits for this question about money."""
+    return [each for each in locked.each if each.thread.status == "waiting" and each.thread.cap_approval_id == approval.id]
 
 
 @contextmanager
@@ -119,9 +132,10 @@ def stop(locked: Locked, why: str | None = None) -> None:
     thread = locked.thread
     if thread.status in {"idle", "terminated"}:
         return
-    if thread.stop_reason == BUDGET_REACHED:
-        withdraw(locked, "The run was ended.")
+    at_cap = thread.stop_reason == BUDGET_REACHED
     locked.become("stopping", _reason(locked, why))
+    if at_cap:
+        _leave_question(locked)
     turn = locked.db.get(Turn, thread.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
@@ -157,9 +171,20 @@ def stop_all(threads: Sequence[Locked], why: str | None = None) -> None:
 
 def withdraw(locked: Locked, why: str) -> None:
     """Withdraw the question for which the thread itself waits. No-op without one."""
-    approval = Approval.newest_beyond_calls(locked.db, locked.thread)
+    approval = Approval.at_cap(locked.db, locked.thread)
     if approval is not None and approval.status == "pending":
         approval.close(locked, "cancelled", Decision("deny", deny_message=why))
+
+
+def _leave_question(locked: Locked) -> None:
+    """Withdraw the question for which the thread waited, or leave it to another thread that waits for it."""
+    approval = Approval.at_cap(locked.db, locked.thread)
+    others = waiting_for(locked, approval) if approval else []
+    if approval is None or not others:
+        withdraw(locked, "The run was ended.")
+    else:
+        approval.thread_id, approval.agent_id = others[0].thread.id, others[0].thread.agent_id
+    locked.thread.cap_approval_id = None
 
 
 def end_unreported(locked: Locked, turn: Turn) -> None:

@@ -8,7 +8,7 @@ from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import Conflict, Refusal
 from models.flow.carry_on.halts import move_deadlines
-from models.flow.carry_on.next_step import carry_on, one_step, stop
+from models.flow.carry_on.next_step import carry_on_with, one_step, stop
 from models.flow.decide.decisions import taken
 from models.flow.decide.escalations import deadline_effect, escalate
 from models.flow.judge.grants import session_policies, verdict_on
@@ -48,8 +48,8 @@ def _expire_of_thread(locked: Locked, due: list[Approval]) -> None:
             escalate(locked, approval)
     if ends:
         stop(locked, "Nobody decided in time.")
-    elif due:
-        carry_on(locked)
+    for approval in due:
+        carry_on_with(locked, approval)
 
 
 def remind_due(workspace_id: str, session_id: str) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden
-from models.flow.carry_on.next_step import carry_on, stop
+from models.flow.carry_on.next_step import carry_on_with, one_step, stop
 from models.flow.decide.edits import check_runs, take_edit
 from models.flow.decide.kinds import CARRY_OUT
 from models.flow.decide.questions import with_keys
@@ -44,10 +44,10 @@ def decide(locked: Locked, approval: Approval, decision: Decision) -> str:
     event_id = CARRY_OUT[approval.kind](locked, approval, decision)
     if (seq := next((event.seq for event in locked.events if event.id == event_id), None)) is not None:
         locked.session.stream_behind(locked.actor, seq)
-    if decision.interrupt:
-        stop(locked, decision.deny_message)
-    else:
-        carry_on(locked)
+    with one_step(locked):
+        if decision.interrupt:
+            stop(locked, decision.deny_message)
+        carry_on_with(locked, approval)
     return event_id
 
 

@@ -5,6 +5,7 @@ its budget by no more than one reply. Then the run rests with `budget_reached`, 
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
@@ -27,6 +28,8 @@ from models.settings import providers
 
 TOOL = "session.budget"
 """What people are asked for. No tool can have this name."""
+AGAIN_SECONDS = 2
+"""Pause of a turn while other requests may still use up what a cap leaves."""
 _CENT = Decimal("0.01")
 
 
@@ -66,15 +69,23 @@ class BudgetQuestion:
 
 
 def reach(locked: Locked, turn: Turn, charge: Charge) -> None:
-    """End a queued turn that the budget does not allow. People are asked to raise the budget, if that would help."""
-    measurable = charge.price is not None and not locked.session.usage.get("unpriced_requests")
+    """End or delay a queued turn that the budget does not allow. People are asked to raise the budget, if that would help.
+
+    The turn is delayed while only requests of other threads may still use up the budget.
+    """
+    session = locked.session
+    measurable = charge.price is not None and not session.usage.get("unpriced_requests")
+    if measurable and session.max_list_cost is not None and session.list_cost + charge.input_cost < session.max_list_cost:
+        turn.postpone(locked.now + timedelta(seconds=AGAIN_SECONDS))
+        return
     stop_at_cap(locked, turn, _question(locked.session, _due(locked, turn, charge)) if measurable else None)
 
 
 def stop_at_cap(locked: Locked, turn: Turn, question: BudgetQuestion | None, **cap: Any) -> None:
     """End a queued turn that a cap does not allow. The run rests; people are asked, unless `question` is None.
 
-    `cap`: facts about the cap, for the audit.
+    Threads of a session that reach a cap while people are asked about it wait for the same answer. `cap`: facts about the cap,
+    for the audit.
     """
     session = locked.session
     turn.fail(locked, "budget_reached")
@@ -84,8 +95,14 @@ def stop_at_cap(locked: Locked, turn: Turn, question: BudgetQuestion | None, **c
     if session.on_ask == "deny" or question is None:
         rest(locked, REACHED)
         return
-    _ask(locked, question)
+    locked.thread.cap_approval_id = _pending(locked, question.tool) or _ask(locked, question)
     wait(locked, REACHED)
+
+
+def _pending(locked: Locked, tool: str) -> str | None:
+    """Return the id of the question about this cap for which another thread of the session waits."""
+    questions = [Approval.at_cap(locked.db, each.thread) for each in locked.each if each.thread.status == "waiting"]
+    return next((each.id for each in questions if each and each.status == "pending" and each.tool == tool), None)
 
 
 def replace(locked: Locked, budget: Decimal | None) -> bool:
@@ -156,12 +173,14 @@ def _question(session: Session, due: Decimal) -> BudgetQuestion:
     return BudgetQuestion(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
 
 
-def _ask(locked: Locked, question: BudgetQuestion) -> None:
+def _ask(locked: Locked, question: BudgetQuestion) -> str:
+    """Ask people. Returns the approval's id."""
     asking = session_policies(locked).asking_beyond_tools(question.prompt, _schema(question.unit))
     about = {"kind": budget.KIND.name, "tool": question.tool, "rule": question.rule}
     approval = Approval.ask_beyond_calls(locked, asking, monetary(question.amount), **about)
     approval.put(locked)
     locked.note("budget.asked", approval.id, rule=Text(question.rule))
+    return approval.id
 
 
 def _schema(unit: str) -> dict[str, Any]:

@@ -29,8 +29,6 @@ from models.workspace.spend_limit import SpendLimit
 
 TOOL = "session.spend_limit"
 """What people are asked for. No tool can have this name."""
-AGAIN_SECONDS = 2
-"""Pause of a turn while other requests may still use up the limit."""
 BATCH = 500
 """Most sessions that one query returns to resume."""
 _SHARE = Decimal("0.1")
@@ -59,7 +57,7 @@ def hold_back(locked: Locked, turn: Turn, charge: Charge, standings: Sequence[St
             return True
     if all(standing.allows(standing.reserved + charge.input_cost) for standing in standings):
         return False
-    turn.postpone(locked.now + timedelta(seconds=AGAIN_SECONDS))
+    turn.postpone(locked.now + timedelta(seconds=budgets.AGAIN_SECONDS))
     return True
 
 
@@ -107,7 +105,7 @@ def resume_at_limit(workspace_id: str, session_id: str) -> None:
 
 def _asks(locked: Locked) -> bool:
     """True if the thread waits for people at a limit."""
-    approval = Approval.newest_beyond_calls(locked.db, locked.thread)
+    approval = Approval.at_cap(locked.db, locked.thread)
     return approval is not None and approval.tool == TOOL and approval.status == "pending"
 
 

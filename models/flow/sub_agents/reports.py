@@ -11,7 +11,8 @@ from models.session.locked import Locked
 def report(locked: Locked, stop_reason: Mapping[str, Any]) -> None:
     """Send the report of the thread at hand, whose run ends, to its coordinator. No-op for a session's own thread.
 
-    The report starts the coordinator's next turn, unless somebody ended the coordinator's run: then its next run knows the report.
+    The report starts the coordinator's next turn, unless somebody ended the coordinator's run, or the sub-agent reached a cap,
+    which the coordinator would reach as well: then the coordinator's next run knows the report.
     """
     thread = locked.thread
     parent = next((each for each in locked.threads if each.id == thread.parent_id), None)
@@ -20,7 +21,8 @@ def report(locked: Locked, stop_reason: Mapping[str, Any]) -> None:
     last_text = _last_text(locked) or words.no_text()
     why = _why(locked, stop_reason)
     text = f"{words.ended_early(why)}\n\n{last_text}" if why else last_text
-    deliver(locked, parent, text, wakes=not is_ended(parent.stop_reason))
+    at_cap = stop_reason["type"] == "budget_reached"
+    deliver(locked, parent, text, wakes=not at_cap and not is_ended(parent.stop_reason))
 
 
 def is_ended(stop_reason: Mapping[str, Any] | None) -> bool:

@@ -150,8 +150,7 @@ _OF_THREAD = f"""
     ) calls
     CROSS JOIN LATERAL (
         SELECT EXISTS (
-            SELECT FROM approval WHERE approval.session_id = thread.session_id AND approval.tool_call_id IS NULL
-                AND approval.thread_id = thread.id AND approval.status = 'pending'
+            SELECT FROM approval WHERE approval.id = thread.cap_approval_id AND approval.status = 'pending'
         ) AS asked
     ) money
     WHERE thread.session_id = ANY (%(sessions)s)

@@ -142,9 +142,9 @@ class Approval(ApprovalColumns, Base):
         return db.find(cls, _PENDING_IN, sessions=list(session_ids)) if session_ids else []
 
     @classmethod
-    def newest_beyond_calls(cls, db: Db, thread: Thread) -> "Approval | None":
-        """Return the last approval for which the thread itself waited or waits; None without any."""
-        return db.first(cls, _NEWEST_BEYOND_CALLS, session=thread.session_id, thread=thread.id)
+    def at_cap(cls, db: Db, thread: Thread) -> "Approval | None":
+        """Return the question about money for which the thread itself waited last, or waits; None without any."""
+        return db.get(cls, thread.cap_approval_id) if thread.cap_approval_id else None
 
     def call(self, db: Db) -> ToolCall:
         """Return the call that waits, of an approval that has one."""
@@ -245,7 +245,4 @@ _MARK = """
             SELECT id, expires_at FROM approval WHERE status = 'pending' ORDER BY expires_at, id LIMIT 500
         ) next)
     )
-"""
-_NEWEST_BEYOND_CALLS = """
-    WHERE session_id = %(session)s AND thread_id = %(thread)s AND tool_call_id IS NULL ORDER BY created_at DESC LIMIT 1
 """

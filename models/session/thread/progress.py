@@ -72,7 +72,8 @@ class Joint:
     status: str
     waits_for: str
     stop_reason: Mapping[str, Any] | None
-    """While they wait: everything that they wait for. At rest: why the last run of the first thread ended. Else None."""
+    """While they wait: everything that they wait for. At rest: that one reached a cap, else why the last run of the first thread
+    ended. Else None."""
 
     @classmethod
     def of(cls, threads: Sequence[Progress]) -> "Joint":
@@ -80,14 +81,16 @@ class Joint:
         statuses = {thread.status for thread in threads}
         status = next((status for status in BUSIEST_FIRST if status in statuses), "terminated")
         if status != "waiting":
-            last_reason = next((thread.stop_reason for thread in threads if thread.stop_reason), None)
+            reasons = [thread.stop_reason for thread in threads if thread.stop_reason]
+            at_cap = next((reason for reason in reasons if reason["type"] == "budget_reached"), None)
+            last_reason = at_cap or next(iter(reasons), None)
             return cls(status, "none", last_reason if status == "idle" else None)
         waiters = [thread for thread in threads if thread.status == "waiting"]
         whom = {thread.waits_for for thread in waiters} - {"none"}
         waits_for = "none" if not whom else whom.pop() if len(whom) == 1 else "both"
-        reasons = [thread.stop_reason or {} for thread in waiters]
-        event_ids = [event_id for reason in reasons for event_id in reason.get("event_ids", ())]
-        return cls(status, waits_for, {"type": "requires_action", "event_ids": event_ids} if event_ids else reasons[0])
+        waiting = [thread.stop_reason or {} for thread in waiters]
+        event_ids = [event_id for reason in waiting for event_id in reason.get("event_ids", ())]
+        return cls(status, waits_for, {"type": "requires_action", "event_ids": event_ids} if event_ids else waiting[0])
 
 
 BUSIEST_FIRST = ("running", "stopping", "rescheduling", "waiting", "idle")

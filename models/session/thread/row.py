@@ -35,6 +35,8 @@ class Thread(Progress, Base):
     """The number of that turn, from 1 within the thread."""
     turn_count: Mapped[int] = mapped_column(default=0)
     """Turns since the last user message; `max_turns` limits it."""
+    cap_approval_id: Mapped[str | None]
+    """The question about money for which the thread waited last. Threads that reach the same cap wait for one question."""
     unread: Mapped[int] = mapped_column(default=0)
     """Number of messages, from users and other threads, that no turn has read yet."""
     context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
