@@ -1,10 +1,14 @@
-"""Lays the packages of the wheel inside `assent_server`. An editable installation finds them in the checkout, as they lie there."""
+"""Lays the packages of the wheel inside `assent_server`. An editable installation finds them in the checkout, as they lie there.
+
+`assent`, which toolsets import, is in the wheel for the processes of toolsets. For a team's own environment it is a distribution of
+its own, `assent/pyproject.toml`.
+"""
 
 import sys
 
 from setuptools import find_namespace_packages, setup
 
-FOLDERS = ("api", "deploy", "models", "workers")
+FOLDERS = ("api", "assent", "deploy", "models", "workers")
 INSIDE = "" if "editable_wheel" in sys.argv else "assent_server."
 
 packages = find_namespace_packages(

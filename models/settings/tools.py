@@ -50,7 +50,8 @@ class ToolSettings(BaseSettings):
     mcp_response_bytes: int = Field(20_000_000, ge=1)
     """The longest response of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
-    """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
+    """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between.
+    `module:attribute@PYTHON` names the file of the Python interpreter that runs the toolset, by default the worker's."""
     toolset_path: str = "."
     """Folders of a team's code, which only the processes of toolsets have on their module path, with `:` between."""
     toolset_folder: Path | None = None

@@ -28,7 +28,7 @@ from models.settings.variables import PROCESSES
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
-PACKAGES = ("api", "deploy", "models", "workers")
+PACKAGES = ("api", "assent", "deploy", "models", "workers")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 TEAM = "team-backend"
 """A distribution of a team, which owns packages named `models` and `api`."""
@@ -45,7 +45,7 @@ def build(kind: str, source: Path, target: Path) -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel, built from the source distribution of this checkout's files."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for name in ("LICENSE", "Procfile", "README.md", "assent.py", "pyproject.toml", "setup.py"):
+    for name in ("LICENSE", "Procfile", "README.md", "pyproject.toml", "setup.py"):
         copy(ROOT / name, source)
     for name in PACKAGES:
         copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
@@ -126,7 +126,7 @@ def test_the_wheel_holds_every_file_of_the_packages_in_one_folder(wheel: Path) -
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         procfile = archive.read("assent_server/deploy/Procfile")
     inside = {f"assent_server/{name.removeprefix('deploy/assent_server/')}" for name in files if "__pycache__" not in name}
-    assert names == inside | {"assent.py"}
+    assert names == inside - {"assent_server/assent/pyproject.toml", "assent_server/assent/README.md"}
     assert procfile == (ROOT / "Procfile").read_bytes()
 
 

@@ -203,7 +203,8 @@ def test_a_toolset_whose_import_takes_too_long_is_a_problem(house, monkeypatch):
 def test_a_name_that_is_not_module_and_attribute_is_a_problem(house):
     specs = ("team", "team:", ":desk", "team.tools:desk()", "te-am:desk")
     house.name(*specs)
-    problems = [f"{spec} (ASSENT_TOOLSETS): is not a place of a toolset; write module:attribute" for spec in specs]
+    fault = "is not a place of a toolset; write module:attribute or module:attribute@PYTHON"
+    problems = [f"{spec} (ASSENT_TOOLSETS): {fault}" for spec in specs]
     assert running.describe() == ({}, problems)
 
 

@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import struct
-import sys
 import time
 import weakref
 from multiprocessing.connection import Connection
@@ -36,6 +35,8 @@ SECRETS = re.compile(
 )
 """Assent's own variables, which no toolset gets. A toolset gets all other variables: a team's functions need their own secrets."""
 
+_OF_OUR_PYTHON = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
+"""Variables that name the packages of the worker's interpreter."""
 _ENDS = frozenset({"returned", "refused", "lapsed", "failed"})
 _LOOK_SECONDS = 0.05
 _FRAME_TIMEOUT = struct.pack("ll", 10, 0)
@@ -71,7 +72,9 @@ class Child:
         theirs.close()
         try:
             variables = {name: value for name, value in os.environ.items() if not SECRETS.fullmatch(name)}
-            argv = [sys.executable, "-u", "-P", start.__file__, str(fd), place.spec]
+            if place.python:
+                variables = {name: value for name, value in variables.items() if name not in _OF_OUR_PYTHON}
+            argv = [place.interpreter, "-u", "-P", start.__file__, str(fd), place.spec]
             self._leash = leash.Leash(leash.Command(argv, variables, discovery.folder(), {"RLIMIT_CORE": 0}, fds=(fd,)))
         except OSError as error:
             self._frames.close()
@@ -79,7 +82,7 @@ class Child:
         finally:
             os.close(fd)
         _living.add(self)
-        self._send({"path": discovery.path(), "idle_seconds": IDLE_SECONDS})
+        self._send({"path": place.module_path, "own_python": bool(place.python), "idle_seconds": IDLE_SECONDS})
 
     def hello(self, context: ToolContext | None = None) -> Frame:
         """Return the toolset: `{"name", "description", "tools"}`. Raises UnusableToolset, and NotBegun if `context` is

@@ -1,6 +1,7 @@
 """Finds the toolsets: the entry points `assent.toolsets` of installed packages, and the setting ASSENT_TOOLSETS.
 
-The worker itself imports no toolset. The processes of toolsets look in ASSENT_TOOLSET_PATH first, then where the worker looks.
+The worker itself imports no toolset. The processes of toolsets look in ASSENT_TOOLSET_PATH first, then where the worker looks. A
+place may name another Python interpreter: its processes then look in ASSENT_TOOLSET_PATH, and where that interpreter looks.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from models.settings import settings
 
 GROUP = "assent.toolsets"
-_SPEC = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
+_PLACE = re.compile(r"(?P<spec>[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*)(@(?P<python>.+))?")
 
 
 @dataclass(frozen=True)
@@ -25,34 +26,43 @@ class ToolsetPlace:
     """`module:attribute`."""
     origin: str
     """The distribution or the setting that names the toolset, for people."""
+    python: str | None = None
+    """The file of the Python interpreter that runs the toolset; None for the worker's own."""
 
     def __str__(self) -> str:
         return f"{self.spec} ({self.origin})"
+
+    @property
+    def interpreter(self) -> str:
+        """The file of the interpreter. A path is meant from the current folder of toolsets."""
+        return str(Path(folder(), self.python)) if self.python else sys.executable
+
+    @property
+    def module_path(self) -> list[str]:
+        """The module path of the toolset's process, each entry absolute. Behind it, an interpreter of its own looks in its own."""
+        entries = settings().toolset_path.split(os.pathsep) + ([] if self.python else sys.path)
+        return [str(Path(folder(), entry)) for entry in entries]
 
 
 def places() -> tuple[list[ToolsetPlace], list[str]]:
     """Return the toolsets' places, each once, and a sentence for each text that names no place."""
     by_spec: dict[str, ToolsetPlace] = {}
     problems = []
-    for place in _configured_places():
-        if _SPEC.fullmatch(place.spec):
-            by_spec.setdefault(place.spec, place)
+    for text, origin in _configured_places():
+        if place := _PLACE.fullmatch(text):
+            by_spec.setdefault(place["spec"], ToolsetPlace(place["spec"], origin, place["python"]))
         else:
-            problems.append(f"{place}: is not a place of a toolset; write module:attribute")
+            problems.append(f"{text} ({origin}): is not a place of a toolset; write module:attribute or module:attribute@PYTHON")
     return list(by_spec.values()), problems
 
 
-def _configured_places() -> Iterator[ToolsetPlace]:
-    for distribution in distributions(path=path()):
+def _configured_places() -> Iterator[tuple[str, str]]:
+    """Yield the text of each place, and its origin. The setting comes first: it may name an interpreter for a toolset."""
+    for text in settings().toolsets.split():
+        yield text, "ASSENT_TOOLSETS"
+    for distribution in distributions(path=ToolsetPlace("", "").module_path):
         for point in distribution.entry_points.select(group=GROUP):
-            yield ToolsetPlace(f"{point.module}:{point.attr}", f"distribution {distribution.name} {distribution.version}")
-    for spec in settings().toolsets.split():
-        yield ToolsetPlace(spec, "ASSENT_TOOLSETS")
-
-
-def path() -> list[str]:
-    """Return the module path of a toolset's process, each entry absolute."""
-    return [str(Path(folder(), entry)) for entry in (*settings().toolset_path.split(os.pathsep), *sys.path)]
+            yield f"{point.module}:{point.attr}", f"distribution {distribution.name} {distribution.version}"
 
 
 def folder() -> Path:

@@ -1,4 +1,4 @@
-"""The process that runs a toolset's functions. Of Assent it loads only these modules, as `_assent_runner`, and `assent.py`.
+"""The process that runs a toolset's functions. Of Assent it loads only these modules, as `_assent_runner`, and `assent`.
 
 The modules import each other by relative names, because a team's package may be called `models` or `workers`.
 

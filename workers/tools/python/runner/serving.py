@@ -1,6 +1,6 @@
 """Serves one toolset to a worker, over frames of JSON on a socket.
 
-  the worker   {"path", "idle_seconds"}                  once, before the import of the toolset
+  the worker   {"path", "own_python", "idle_seconds"}    once, before the import of the toolset
                {"call": {...}, "tool", "input", "until"} run a call, unless the worker's lease ends before `until`
                {"cancel": true}                          cancel the call that runs
   the runner   {"ready": {...}} or {"unusable": text}    the toolset's tools, or why the toolset cannot be used
@@ -169,7 +169,7 @@ def _serve(channel: WorkerChannel, spec: str, home: Path) -> None:
     start = channel.receive()
     if start is None:
         return
-    sys.path[:] = start["path"]
+    sys.path[:] = start["path"] + (sys.path if start["own_python"] else [])
     sys.meta_path.insert(0, OthersOnly(home))
     logging.basicConfig(level=logging.INFO, handlers=[_ToWorker(channel)], format="%(message)s")
     sys.argv[1:] = []

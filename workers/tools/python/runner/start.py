@@ -11,8 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parents[3]
 """The folder of Assent's packages."""
-SDK = next(folder / "assent.py" for folder in (HOME, HOME.parent) if (folder / "assent.py").exists())
-"""The module that toolsets import: beside Assent's packages in a checkout, beside their folder in an installation."""
+SDK = HOME / "assent" / "__init__.py"
+"""What toolsets import. It is loaded even if the interpreter has an installed `assent` of another version."""
 
 
 def load(name: str, file: Path) -> None:
@@ -27,4 +27,10 @@ def load(name: str, file: Path) -> None:
 if __name__ == "__main__":
     load("assent", SDK)
     load("_assent_runner", HERE / "__init__.py")
-    import_module("_assent_runner.serving").main(int(sys.argv[1]), sys.argv[2], HOME)
+    try:
+        serving = import_module("_assent_runner.serving")
+    except ModuleNotFoundError as error:
+        if error.name not in {"pydantic", "pydantic_core"}:
+            raise
+        sys.exit(f"{sys.executable} has no pydantic, which reads the functions' types: install pydantic 2 there")
+    serving.main(int(sys.argv[1]), sys.argv[2], HOME)
