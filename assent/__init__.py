@@ -8,8 +8,9 @@
     def refund(order_id: str, amount_cents: int, context: Context) -> str:
         "Refund a part of an order."
 
-The decorator returns the function unchanged: a test calls the function with `Context("any id")`. `assent.testing` has more for tests. A worker finds the toolset by the
-setting ASSENT_TOOLSETS or the entry point group `assent.toolsets`, and runs the functions in a process of their own.
+The decorator returns the function unchanged: a test calls the function with `Context("any id")`, and `assent.testing` has more for
+tests. A worker finds the toolset by the setting ASSENT_TOOLSETS or the entry point group `assent.toolsets`, and runs the functions
+in a process of their own.
 
 This package imports the standard library alone, so that a team's packages may have any name.
 """

@@ -36,12 +36,15 @@ MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ASSENT_PROVIDERS")
 """Variables that name a model, so that the stand-in is not started."""
 
 
-def up(port: int, path: Path, procfile: Path = PROCFILE) -> int:
-    """Run until SIGINT, SIGTERM or SIGHUP. Returns the exit code: 1, after one line on stderr, if the start fails."""
+def up(port: int, path: Path, procfile: Path = PROCFILE, *, sample: bool = True) -> int:
+    """Run until SIGINT, SIGTERM or SIGHUP. Returns the exit code: 1, after one line on stderr, if the start fails.
+
+    `sample`: begin a sample session at the first start.
+    """
     try:
         with Folder(path) as folder:
             end_leftovers(folder.path)
-            return Local(folder, port, procfile).run()
+            return Local(folder, port, procfile, sample=sample).run()
     except CannotStart as refused:
         print(f"assent: {refused}", file=sys.stderr)
         return 1
@@ -50,7 +53,7 @@ def up(port: int, path: Path, procfile: Path = PROCFILE) -> int:
 class Local:
     """One `assent up`. `_start` holds the steps. `models.settings.variables` decides which variables of `env` each child gets."""
 
-    def __init__(self, folder: Folder, port: int, procfile: Path) -> None:
+    def __init__(self, folder: Folder, port: int, procfile: Path, *, sample: bool = True) -> None:
         error = why_taken(port)
         if error:
             reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
@@ -61,6 +64,7 @@ class Local:
         self.url = f"http://127.0.0.1:{port}"
         self.public_url = os.environ.get("ASSENT_PUBLIC_URL") or f"http://localhost:{port}"
         self.procfile = procfile
+        self.sample = sample
         self.supervisor = Supervisor(ROOT, self._write_up)
         self.env = self._environment(os.environ)
         self.owner_url = os.environ.get("DATABASE_OWNER_URL", "")
@@ -111,7 +115,7 @@ class Local:
         self.supervisor.wait_for("the API", lambda: responds(f"{self.url}/readyz"), READY_SECONDS)
         self.supervisor.wait_for("Flower", lambda: responds(self.flower_url, (user, password)), READY_SECONDS)
         self.supervisor.wait_for("the workers", workers.respond, READY_SECONDS)
-        sample = new and self.stand_in and self.embedded
+        sample = self.sample and new and self.stand_in and self.embedded
         if sample:
             session_id = first.sample_session(self.url, self.key)
             self.supervisor.wait_for("the sample session", lambda: first.waits(self.url, self.key, session_id), READY_SECONDS)

@@ -40,7 +40,7 @@ _HERE = (
         "people",
         "provider-keys",
     ),
-    *("secrets", "usage", "webhooks"),
+    *("policy", "secrets", "usage", "webhooks"),
 )
 ELSEWHERE = {name: f"api.cli.{name.replace('-', '_')}" for name in _HERE} | {
     **dict.fromkeys(("migrate", "roles", "workspaces"), "api.cli.database"),
@@ -79,12 +79,13 @@ def main() -> None:
 
 @main.command()
 @click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port of the API, on 127.0.0.1.")
+@click.option("--sample/--no-sample", default=True, help="Begin a sample session at the first start.")
 @data_dir
-def up(port: int, data_dir: Path) -> None:
+def up(port: int, sample: bool, data_dir: Path) -> None:
     """Run everything on this machine: database, Redis, model, API, workers."""
     from deploy.local import up as run
 
-    sys.exit(run(port, data_dir))
+    sys.exit(run(port, data_dir, sample=sample))
 
 
 @main.command()
