@@ -61,4 +61,6 @@ RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
 [BUDGET] = [snippet for snippet in snippets("python") if "budget=" in snippet.text]
 SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet not in (OPENAI, BUDGET)]
 """The Python snippets that decide approvals."""
+CONFTEST, TESTS = (snippet for snippet in snippets("python") if "assent.testing" in snippet.text)
+"""What a team writes to test the toolset of its page."""
 TOOLSETS = [snippet for snippet in snippets("python") if "Toolset(" in snippet.text]

@@ -5,8 +5,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
-import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ import httpx2
 import psutil
 import pytest
 from crashes.processes import wait_for
+from local.built import build, environment_in, pip
 from local.deployed import compose, image_environment, new_variables
 from local.documents import ROOT
 from own_database import DatabaseUrls
@@ -29,16 +28,8 @@ from models.settings.variables import PROCESSES
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
 PACKAGES = ("api", "assent", "deploy", "models", "workers")
-BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 TEAM = "team-backend"
 """A distribution of a team, which owns packages named `models` and `api`."""
-
-
-def build(kind: str, source: Path, target: Path) -> Path:
-    """Build a distribution by the development environment's setuptools. Returns its file."""
-    command = [sys.executable, "-c", BUILD, f"build_{kind}", target]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=True)
-    return target / done.stdout.splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -53,23 +44,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         archive.extractall(target, filter="data")
         (folder,) = {name.partition("/")[0] for name in archive.getnames()}
     return build("wheel", target / folder, target)
-
-
-def pip(environment: Path, *words: str | Path) -> None:
-    """Run a command of pip in an environment, without dependencies and without the network."""
-    uv = Path(sys.executable).with_name("uv")
-    subprocess.run([uv, "pip", *words, "--quiet", "--offline", "--python", environment / "bin" / "python"], check=True)
-
-
-def environment_in(folder: Path) -> Path:
-    """Return a new environment, which has the packages of the development environment, but not the checkout."""
-    environment = folder / "env"
-    uv = Path(sys.executable).with_name("uv")
-    subprocess.run([uv, "venv", "--quiet", "--offline", "--python", sys.executable, environment], check=True)
-    (packages,) = environment.glob("lib/python*/site-packages")
-    # A path in a .pth file is only appended: the development environment's own .pth files, with the checkout, are not read.
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return environment
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 from crashes.processes import wait_for
 from local.commands import check_assent, check_command
-from local.documents import BUDGET, OPENAI, PAGES, ROOT, SDK, TOOLSETS, Snippet, inline, lines_of_shell, snippets
+from local.documents import BUDGET, CONFTEST, OPENAI, PAGES, ROOT, SDK, TESTS, TOOLSETS, Snippet, inline, lines_of_shell, snippets
 from local.request_bodies import bare, check_body, routes
 from standardwebhooks import Webhook
 
@@ -33,7 +33,7 @@ from models.settings.variables import names_of_settings
 def test_the_receiver_of_webhooks_takes_only_signed_deliveries() -> None:
     [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
     assert (snippet.page, len([line for line in snippet.text.splitlines() if line])) == ("README.md", 10)
-    assert {*snippets("python")} == {*SDK, *TOOLSETS, OPENAI, BUDGET, snippet}
+    assert {*snippets("python")} == {*SDK, *TOOLSETS, CONFTEST, TESTS, OPENAI, BUDGET, snippet}
     secret, payload, now = new_secret(), '{"type": "event", "data": {"type": "session.idled", "id": "sesn_1"}}', datetime.now(UTC)
     signature = Webhook(secret).sign("whev_1", now, payload)
     headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
@@ -125,7 +125,14 @@ def test_each_route_in_a_sentence_exists() -> None:
     assert not [(page, match[0]) for page, match in written if (match[1], bare(match[2])) not in known]
 
 
-NOT_SETTINGS = {"ASSENT_URL", "ASSENT_API_KEY", "ASSENT_WEBHOOK_KEY", "ASSENT_FUZZ_SEED", "ASSENT_FUZZ_SECONDS"}
+NOT_SETTINGS = {
+    "ASSENT_URL",
+    "ASSENT_API_KEY",
+    "ASSENT_WEBHOOK_KEY",
+    "ASSENT_FUZZ_SEED",
+    "ASSENT_FUZZ_SECONDS",
+    "ASSENT_SERVER_PYTHON",
+}
 """Variables that only commands and tests read."""
 
 
