@@ -6,6 +6,7 @@ from doors.served import Caller, bad, good
 from doors.waiting import asked, decide, secretive
 from people import member
 from rows.stage import Stage, call, say
+from rows.threads import Child
 
 from models.pure.json.canonical import digest
 
@@ -63,6 +64,17 @@ def test_it_shows_the_input_that_a_voter_edited(caller: Caller, stage: Stage) ->
     [waiting] = waiting_on(caller, tool_call.session_id)
     assert (waiting["input"], waiting["input_sha256"]) == ({"command": "ls -l"}, digest({"command": "ls -l"}))
     assert [vote["result"] for vote in waiting["votes"]] == ["edit"]
+
+
+def test_each_call_is_listed_with_its_thread_also_while_another_one_runs(caller: Caller, stage: Stage) -> None:
+    session_id = caller.session(caller.agent(tools=[{"type": "agent_toolset_20260401"}, LOOK_UP]))["id"]
+    stage.message(session_id)
+    child = Child(stage, session_id)
+    asked, theirs = child.reply(call(), call("look_up", n=1))
+    session = good(caller.get(f"/v1/sessions/{session_id}"))
+    assert session["status"] == "running"
+    waiting = {one["tool_use_id"]: one["session_thread_id"] for one in session["waiting_on"]}
+    assert waiting == {asked.id: child.id, theirs.id: child.id}
 
 
 def test_a_call_waits_for_its_client(caller: Caller, stage: Stage) -> None:

@@ -8,7 +8,9 @@ import pytest
 from anthropic import Anthropic
 from doors.served import MODEL, message
 from rows.stage import QUOTE, Stage, call, say
+from rows.threads import Child
 
+from models.flow.begin.sessions import archive_thread
 from models.flow.run import folds
 from models.flow.run.folds import Folding
 from models.flow.run.results import lose_call
@@ -171,7 +173,26 @@ def compact(stage: Stage, session_id: str) -> None:
     finish(stage, session_id)
 
 
+def delegate(stage: Stage, session_id: str) -> None:
+    """Two sub-agents: one asks, fails in passing, and reports; the other one refuses, and is archived."""
+    one, two = Child(stage, session_id, "One"), Child(stage, session_id, "Two")
+    [asked, theirs] = one.reply(call(), call("look_up", n=1))
+    stage.confirm(session_id, asked.id)
+    stage.run_call(asked)
+    stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": theirs.id, "content": [say("42")]})
+    stage.fail(one.begin(), retryable=True)
+    stage.locked(session_id, lambda locked: _due(locked.db, one.row.turn_id))
+    one.reply(say("Done."))
+    stage.reply(session_id, say("No."), turn=two.begin(), stop_reason="refusal")
+    stage.locked(session_id, lambda locked: archive_thread(locked.on(locked.threads[2])))
+    finish(stage, session_id)
+    types = {event.type for event in stage.events(session_id)}
+    statuses = {f"session.thread_status_{status}" for status in ("running", "idle", "rescheduled", "terminated")}
+    assert types >= {"session.thread_created", "agent.thread_message_sent", "agent.thread_message_received", *statuses}
+
+
 PLAYS: list[Play] = [
+    delegate,
     compact,
     finish,
     think,
@@ -210,5 +231,8 @@ def test_a_run_is_listed_and_streamed_alike(sdk: Anthropic, stage: Stage, play: 
         assert not reader.is_alive()
     listed = list(sdk.beta.sessions.events.list(session_id, limit=1000))
     assert [e.id for e in streamed] == [e.id for e in listed]
-    assert [e.type for e in listed][-2:] == ["session.updated", "session.status_terminated"]
+    assert listed[-1].type == "session.status_terminated"
+    assert "session.updated" in [e.type for e in listed]
+    for thread in sdk.beta.sessions.threads.list(session_id):
+        assert list(sdk.beta.sessions.threads.events.list(thread.id, session_id=session_id)), "in the strict mode"
     stage.check(session_id)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from api.door.requests import Sha256
-from api.door.responses import ResponseModel, Time
+from api.door.responses import ResponseModel, ThreadId, Time
 from api.v1.approvals.requests import ApprovalKind
 from api.v1.approvals.responses import Standing
 from models.database.rows import Db
@@ -29,6 +29,8 @@ _WITH_CLIENT = f"WHERE status = 'with_client' AND turn_id = {PRESENT_TURNS_OF_EA
 class WaitingCall(ResponseModel):
     """A call that waits."""
 
+    session_thread_id: ThreadId
+    """The thread that waits: the session's own, or a sub-agent's."""
     tool: str = Field(examples=["bash"])
     input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
     """The input that would run, with secrets masked. An input of more than about 4000 characters is shortened: its long texts end
@@ -60,6 +62,7 @@ class WaitingForPerson(Standing, WaitingCall):
         shown, is_masked = (masked.arguments, bool(masked.paths)) if edited is None else (edited, bool(masked_paths(edited)))
         return cls.from_row(
             row,
+            session_thread_id=row.thread_id,
             approval_id=row.id,
             tool_use_id=row.tool_call_id,
             **_input(shown, is_masked=is_masked),
@@ -86,6 +89,7 @@ class WaitingForResult(WaitingCall):
         shown = call_input.input if masked is None else masked
         return cls.from_row(
             row,
+            session_thread_id=row.thread_id,
             waits_for="worker" if row.kind == "self_hosted" else "client",
             tool_use_id=row.id,
             tool=row.name,
