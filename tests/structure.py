@@ -29,7 +29,7 @@ BOUNDS = {
     "models.flow.judge": (6, 4, 0, 3),
     "models.flow.carry_on": (5, 4, 0, 3),
     "models.session": (11, 21, 0, 7),
-    "models.session.approval": (15, 27, 0, 7),
+    "models.session.approval": (16, 28, 0, 7),
     "models.session.approval.kinds": (5, 4, 0, 2),
     "models.session.tool_call": (10, 18, 0, 5),
     "models.session.turn": (5, 3, 0, 3),

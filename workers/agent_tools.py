@@ -30,15 +30,15 @@ class AgentTools:
 
     @classmethod
     def of(
-        cls, agent: dict[str, Any], policies: dict[str, Any], listings: Mapping[str, ToolListing], *, self_hosted: bool = False
+        cls, agent: dict[str, Any], policies: SessionPolicies, listings: Mapping[str, ToolListing], *, self_hosted: bool = False
     ) -> "AgentTools":
-        """Return the tools of a session's `agent`, with its workspace's `policies` and its servers' listings.
+        """Return the tools of a thread's `agent`, with the policies that apply to its calls, and its servers' listings.
 
         `self_hosted`: True if the client's own worker runs the built-in tools.
         """
         tools = {tool.name: tool for tool in effective_tools(agent, listings)}
         builtin = HOSTED_TOOLSET if self_hosted else AGENT_TOOLSET
-        return cls(tools, SessionPolicies.of(agent, policies, listings), builtin)
+        return cls(tools, policies, builtin)
 
     def for_model(self) -> list[dict[str, Any]]:
         """Return the tools for the model, in the Messages API's shape, without those that are always denied."""

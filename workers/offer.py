@@ -12,6 +12,7 @@ from models.flow.run.folds import Folding, fit
 from models.flow.run.history import joined
 from models.flow.run.turns import QueuedTurn
 from models.flow.spend.pricing import window_of
+from models.policy.session_policies import SessionPolicies
 from models.pure.folding import Part, tokens_of
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
@@ -44,6 +45,10 @@ class Offer:
     """An estimate of the request's input."""
     self_hosted: bool = False
     """True if the client's own worker runs the built-in tools."""
+    parent: SessionPolicies | None = None
+    """The policies of the thread that began this one."""
+    inline: bool = False
+    """True if the agent exists in its thread alone."""
 
     @staticmethod
     def reads(session_id: str, turn_id: str) -> "tuple[Query[ProviderKey] | Statement, ...]":
@@ -60,12 +65,28 @@ class Offer:
         tools, parts = listings_of(db, agent), history.parts(db, rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
         by_provider = {key.provider: key for key in keys}
-        offer = cls(agent, policies, tools, by_provider, joined(parts), charge, self_hosted=session.self_hosted)
+        offer = cls(
+            agent,
+            policies,
+            tools,
+            by_provider,
+            joined(parts),
+            charge,
+            self_hosted=session.self_hosted,
+            parent=session.policies_of_parent(db, locked.thread, policies),
+            inline=locked.thread.inline,
+        )
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(agent["model"], policies.get("model"), turn.kept)
             charge = charging.quote_for(locked, agent, offer.messages, order) or charge
             return _fitted(replace(offer, charge=charge), queued_turn, parts, order[0])
         return offer
+
+    def tools(self, listings: dict[str, ToolListing]) -> AgentTools:
+        """Return the agent's tools, by what its servers list now."""
+        policies = SessionPolicies.of(self.agent, self.policies, listings, self.parent)
+        of_thread = policies.in_session(git_written=False, inline=self.inline)
+        return AgentTools.of(self.agent, of_thread, listings, self_hosted=self.self_hosted)
 
     def request(self, tools: AgentTools) -> ModelRequest:
         """Return the request to the model."""

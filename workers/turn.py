@@ -115,7 +115,7 @@ def _work(attempt: _Attempt) -> Outcome:
     began = turn.started_at or datetime.now(UTC)
     try:
         listings = server_tools.current_listings(turn.workspace_id, offer.agent, offer.listings)
-        tools = AgentTools.of(offer.agent, offer.policies, listings, self_hosted=offer.self_hosted)
+        tools = offer.tools(listings)
         served_reply = _ask(attempt, offer.request(tools))
     except Unwanted as end:
         _correct(turn, charging.charges_without_reply(offer.charge, end.consumptions, began))

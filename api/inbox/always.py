@@ -20,6 +20,7 @@ from models.pure.offer import SCOPES, Offer
 from models.session.approval import sentences
 from models.session.approval.grant import is_exact, rule_for
 from models.session.approval.offers import offer_now
+from models.session.approval.reach import Reach
 from models.session.approval.row import Approval
 from models.session.row import Session
 
@@ -77,10 +78,11 @@ def _option(db: Db, approval: Approval, match: str, offer: Offer) -> dict[str, A
     rule = rule_for(approval, match)
     if why := offer.why_no_grant(approval.tool, offer.scopes[0], exact=is_exact(rule)):
         raise Forbidden(why)
+    thread = approval.thread(db)
     return {
         "match": match,
         "spelled": policy.rule_as_json(rule)["match"],
         "covers": policy.covers(rule),
-        "session": would_release(db, approval, rule, "session"),
-        "always": would_release(db, approval, rule, "always"),
+        "session": would_release(db, approval, rule, Reach.of(thread, "session")),
+        "always": would_release(db, approval, rule, Reach.of(thread, "always")),
     }

@@ -23,11 +23,13 @@ from models.session.approval.deadline import OVERDUE
 from models.session.approval.grant import Grant as GrantRow
 from models.session.approval.grant import is_exact, live_sql
 from models.session.approval.offers import offers_of
+from models.session.approval.reach import Reach
 from models.session.approval.row import Approval
 from models.session.event.fields import ApprovalId, GrantId
+from models.session.event.of_thread import ThreadId
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.workspace.row import Workspace
-from models.workspace.toolset import listings_of
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
@@ -54,14 +56,22 @@ class Grant(ResponseModel):
     type: Literal["grant"]
     scope: Literal["session", "always"]
     agent_id: AgentId
+    agent_version: int | None = Field(examples=[1])
+    """The version of the agent that asked. Null for grants of earlier releases."""
     session_id: SessionId | None
     """Null for the scope `always`, which covers every session of the agent."""
+    session_thread_id: ThreadId | None
+    """The thread that asked. Null for grants of earlier releases."""
     approval_id: ApprovalId
     """The approval whose decision created the grant."""
     tool: str = Field(examples=["bash"])
     match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
     covers: str = Field(examples=["every bash command that starts with `git push`"])
     """The covered calls, in words."""
+    reach: str = Field(examples=["calls of the agent Researcher, version 2, in this session"])
+    """The agents whose calls are covered, in words."""
+    include_sub_agents: bool = Field(examples=[False])
+    """Whether the grant covers the calls of every agent of its session."""
     given_by: str = Field(examples=[f"api_key:{IDS['api_key_id']}"])
     created_at: Time
     expires_at: Time | None
@@ -80,7 +90,9 @@ class Grant(ResponseModel):
     def of(cls, row: GrantRow, now: datetime, offer: Offer) -> Self:
         """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
         live = row.is_live(now)
-        return cls.from_row(row, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None)
+        return cls.from_row(
+            row, session_thread_id=row.thread_id, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None
+        )
 
 
 class GrantRevoked(ResponseModel):
@@ -141,28 +153,32 @@ def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, Grant
     return {row.approval_id: response for row, response in zip(rows, responses_of(db, rows), strict=True)}
 
 
-def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
+def would_release(db: Db, approval: Approval, rule: Rule, reach: Reach) -> int:
     """Return the number of other waiting calls that a grant with this `rule` would allow, where their tool offers such a grant.
 
     The rule is matched against inputs with masked secrets, since the caller could otherwise guess secrets by patterns. A rule about
     one exact input is matched against the real inputs, since hashes are not secrets.
     """
-    session = db.get_one(Session, approval.session_id)
-    reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
-    waiting = Selection(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
+    scope = "session" if reach.session_id else "always"
+    column = {"session_id": reach.session_id} if reach.session_id else {"agent_id": reach.agent_id}
+    waiting = Selection(Approval).equal(**column, tool=approval.tool, status="pending", kind="tool_call")
     waiting = waiting.where(f"id <> %(id)s AND NOT {OVERDUE}", id=approval.id)
     others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=MAX_PREVIEWED)
-    sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
-    policies = Workspace.policies(db)
-    agent = session.agent(db)
-    identity = SessionPolicies.of(agent, policies, listings_of(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
-    count = 0
-    for other_approval in others:
-        other = sessions[other_approval.session_id]
-        arguments = json.loads(other_approval.input) if rule.match.input_sha256 else other_approval.masked.arguments
-        agent = other.agent(db)
-        rules = SessionPolicies.of(agent, policies, listings_of(db, agent)).in_session(git_written=other.git_written)
-        is_offered = rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule))
-        if is_offered and rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
+    db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))
+    Thread.read_ahead(db, [approval, *others])
+    workspace = Workspace.policies(db)
+
+    def rules_of(row: Approval) -> tuple[SessionPolicies, str]:
+        session = db.get_one(Session, row.session_id)
+        rules = session.policies_of(db, row.thread(db), workspace)
+        return rules, rules.identity(approval.tool, self_hosted=session.self_hosted)
+
+    count, (_, identity) = 0, rules_of(approval)
+    for other in others:
+        if not reach.covers(other.thread(db)):
+            continue
+        arguments = json.loads(other.input) if rule.match.input_sha256 else other.masked.arguments
+        rules, other_identity = rules_of(other)
+        if other_identity == identity and rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule)):
             count += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"
     return count

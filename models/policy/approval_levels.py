@@ -22,3 +22,8 @@ def approval_levels(agent: Settings, workspace: Settings) -> Iterator[tuple[str,
         yield f"tools.{index}.default_config.approval", toolset
         for config in tool["configs"]:
             yield f"tools.{index}.configs.{config['name']}.approval", [*toolset, config.get("approval") or {}]
+
+
+def may_need_four_eyes(agent: Settings, workspace: Settings) -> bool:
+    """True if calls of some tool need four eyes, tools that are not listed yet included."""
+    return any(level.get("four_eyes") for _, levels in approval_levels(agent, workspace) for level in levels)

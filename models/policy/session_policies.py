@@ -26,7 +26,6 @@ from functools import lru_cache
 from typing import Any
 
 from models.policy import prompting
-from models.policy.approval_levels import approval_levels
 from models.policy.asking import Asking
 from models.policy.effective_tool import configured_tool, effective_tools
 from models.policy.ruled_tool import NO_PARENT, Levels, OfParent, read_policy, ruled_tool, rules_about
@@ -59,8 +58,6 @@ class SessionPolicies:
         approvals = (workspace.get("approval") or {}, agent.get("approval") or {})
         self._levels = Levels((of_agent, of_workspace), approvals, default)
         self._agent, self._parent = agent, parent
-        self.four_eyes = any(level.get("four_eyes") for _, levels in approval_levels(agent, workspace) for level in levels)
-        """True if calls of some tool need four eyes, tools that are not a listed yet included."""
         over = parent.of_parent if parent else lambda _tool: NO_PARENT
         self._tools = {tool.name: ruled_tool(tool, self._levels, over(tool.name)) for tool in effective_tools(agent, listings)}
         self.offer_of_agent = EVERYTHING

@@ -1,5 +1,6 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -14,12 +15,13 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.policy.effective_tool import with_toolset
+from models.policy.session_policies import SessionPolicies
 from models.pure.pricing.money import monetary
 from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.progress import Progress
 from models.session.thread.row import Thread, own_id
 from models.workspace.agent import AgentVersion
-from models.workspace.toolset import OF_SESSION
+from models.workspace.toolset import OF_SESSION, listings_of
 
 
 class Session(Progress, Base):
@@ -127,6 +129,20 @@ class Session(Progress, Base):
         else:
             agent = AgentVersion.of_session(db, thread.agent_id, thread.agent_version).snapshot()
         return self._equipped({**agent, "multiagent": None})
+
+    def policies_of(self, db: Db, thread: Thread, workspace: Mapping[str, Any]) -> SessionPolicies:
+        """Return the policies that apply to the calls of a thread now. `workspace`: `Workspace.policies`."""
+        agent, parent = self.agent_of(db, thread), self.policies_of_parent(db, thread, workspace)
+        policies = SessionPolicies.of(agent, workspace, listings_of(db, agent), parent)
+        return policies.in_session(git_written=self.git_written, inline=thread.inline)
+
+    def policies_of_parent(self, db: Db, thread: Thread, workspace: Mapping[str, Any]) -> SessionPolicies | None:
+        """Return the policies of the thread that began a thread; None for the session's own."""
+        if thread.parent_id is None:
+            return None
+        parent = db.get_one(Thread, self.id, thread.parent_id)
+        agent, above = self.agent_of(db, parent), self.policies_of_parent(db, parent, workspace)
+        return SessionPolicies.of(agent, workspace, listings_of(db, agent), above)
 
     def own_thread(self, name: str) -> Thread:
         """Return the new session's own thread. `name` is the agent's."""

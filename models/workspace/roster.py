@@ -63,6 +63,12 @@ def members(db: Db, agent: Mapping[str, Any]) -> list[Member]:
     return rows
 
 
+def bodies(db: Db, agent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the bodies of the other agents in the roster of a session's `agent`."""
+    others = [reference for reference in references(agent.get("multiagent")) if reference["type"] != SELF]
+    return [AgentVersion.of_session(db, reference["id"], reference["version"]).body for reference in others]
+
+
 def at_versions(version: AgentVersion) -> dict[str, Any] | None:
     """Return the field `multiagent` of an agent's version for the agent's readers, who see `self` as that version."""
     itself = {"type": "agent", "id": version.agent_id, "version": version.version}

@@ -120,7 +120,7 @@ class Tables:
             return page(db, waiting_list.waiting_for(db, person.person_id), waiting_list.OLDEST_DEADLINE, 20, None)
 
         return {
-            "grants": reading(self.busy, lambda db: Grant.to_use(db, self.granted, {"bash"})),
+            "grants": reading(self.busy, lambda db: Grant.to_use(db, self.busy.thread(self.granted), {"bash"})),
             "claim": self._claim,
             "session": reading(self.others, lambda db: _refused(visible.check_session, db, self.ben.principal, self.parked[1])),
             "count, anybody's": reading(self.anybody, lambda db: waiting_list.waiting_for(db, self.anna.person_id).count(db)),

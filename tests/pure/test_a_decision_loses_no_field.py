@@ -19,13 +19,23 @@ SENT: dict[str, Any] = {
     "match": "exact",
     "expires_in_seconds": 60,
     "max_uses": 3,
+    "include_sub_agents": True,
     "expected_input_sha256": "0" * 64,
     "answers": {"who": {"action": "accept", "content": {"name": None}}},
 }
 OF_UNKNOWN_OUTCOMES = {"outcome", "content"}
 OF_GRANTS = {"grant_id"}
 OF_LINKS = {"link_id"}
-NO_CHOICE = {"scope", "match", "expires_in_seconds", "max_uses", "expected_input_sha256", *OF_GRANTS, *OF_LINKS}
+NO_CHOICE = {
+    "scope",
+    "match",
+    "expires_in_seconds",
+    "max_uses",
+    "include_sub_agents",
+    "expected_input_sha256",
+    *OF_GRANTS,
+    *OF_LINKS,
+}
 """Fields in which votes that count together may differ: the grant, and which input was seen. An edited input has its own hash."""
 
 

@@ -16,6 +16,7 @@ from models.flow.begin import sessions
 from models.flow.begin.messages import receive
 from models.flow.decide import decisions
 from models.flow.decide.deadlines import expire_due
+from models.flow.judge.grants import session_policies
 from models.flow.lock import lock
 from models.flow.run import history, results
 from models.flow.run.claims import ClaimedCall, Worker, queued_call
@@ -295,8 +296,8 @@ class Stage:
 
     def tools(self, locked: Locked) -> AgentTools:
         """Return the agent's tools, by the listings that are stored."""
-        agent = locked.agent
-        return AgentTools.of(agent, locked.policies, toolset.listings_of(locked.db, agent), self_hosted=locked.session.self_hosted)
+        agent, policies = locked.agent, session_policies(locked)
+        return AgentTools.of(agent, policies, toolset.listings_of(locked.db, agent), self_hosted=locked.session.self_hosted)
 
     def claim_call(
         self,

@@ -13,6 +13,7 @@ from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.session.approval.grant import Grant, live_sql, stands_sql
+from models.session.thread.row import Thread, own_id
 
 MINUTES = st.none() | st.integers(-2, 2)
 SHAPES = st.fixed_dictionaries(
@@ -45,7 +46,7 @@ def test_a_grant_that_ended_is_not_live(stage: Stage, ended: dict[str, Any], sta
         grant, other = (_grant(db, session.id, session.agent_id, now, **shape | changes) for changes in (ended, {}))
         assert (grant.is_live(now), grant.stands(now)) == (False, stands)
         assert other.is_live(now)
-        assert [row.id for row in Grant.live(db, session, ["bash"])] == [other.id]
+        assert [row.id for row in Grant.live(db, db.get_one(Thread, session.id, own_id(session.id)), ["bash"])] == [other.id]
 
 
 def _grant(
@@ -57,7 +58,9 @@ def _grant(
         workspace_id=db.workspace_id,
         scope="session",
         agent_id=agent_id,
+        agent_version=1,
         session_id=session_id,
+        thread_id=own_id(session_id),
         approval_id="appr_of_nobody",
         tool="bash",
         identity="bash",

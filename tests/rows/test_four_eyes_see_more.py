@@ -69,11 +69,11 @@ def test_a_message_can_name_its_person(stage: Stage, anna: Somebody, ben: Somebo
 
 
 def test_a_session_or_message_must_name_its_person(stage: Stage, anna: Somebody) -> None:
-    with pytest.raises(Invalid, match="on_behalf_of: calls of this agent need four eyes"):
+    with pytest.raises(Invalid, match="on_behalf_of: calls of this agent or its sub-agents need four eyes"):
         stage.session(approval=FOUR_EYES)
     session = stage.session()
     stage.change_policies(approval=FOUR_EYES)
-    with pytest.raises(Invalid, match=r"events\.0\.on_behalf_of: calls of this agent need four eyes"):
+    with pytest.raises(Invalid, match=r"events\.0\.on_behalf_of: calls of this agent or its sub-agents need four eyes"):
         tell(stage, session, None)
     tell(stage, session, anna)
 

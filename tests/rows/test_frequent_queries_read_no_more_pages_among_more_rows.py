@@ -61,7 +61,8 @@ def test_the_grants_of_a_call_are_found_among_those_of_other_sessions(stage: Sta
     session = stage.session(bash="always_ask")
     stage.confirm(session, stage.propose(session).id, scope="session")
     fill = partial(crowd.grants_of_others, admin, session)
-    check(admin, fill, reading(stage, lambda db: Grant.to_use(db, session, {"bash"})))
+    thread = stage.thread(session)
+    check(admin, fill, reading(stage, lambda db: Grant.to_use(db, thread, {"bash"})))
 
 
 def test_an_approver_s_sessions_are_found_among_the_approvals_of_others(stage: Stage, admin: Admin) -> None:

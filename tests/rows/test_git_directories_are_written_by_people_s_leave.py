@@ -8,11 +8,12 @@ import pytest
 from rows.stage import Stage, call, rules
 
 from models.database.transactions import transaction
-from models.flow.judge.explanations import Example, explain
+from models.flow.judge.explanations import Example, explain_in
 from models.flow.run.claims import ClaimedCall
 from models.flow.run.rejudging import Files, Unresolved
 from models.session.locked import try_lock
 from models.session.row import Session
+from models.session.thread.row import Thread, own_id
 from models.session.tool_call.row import ToolCall
 from workers import tool as task
 from workers.tools.builtin import git_look
@@ -143,7 +144,8 @@ def test_explanations_give_the_same_verdicts(stage: Stage, session: str) -> None
             row = db.get_one(Session, session)
             row.git_written = git_written
             calls: list[tuple[str, dict[str, Any]]] = [("write", CONFIG), ("bash", {"command": "git status"})]
-            return [explain(db, row.agent(db), Example(tool, arguments), row).verdict.effect for tool, arguments in calls]
+            thread = db.get_one(Thread, session, own_id(session))
+            return [explain_in(db, row, thread, Example(tool, arguments)).verdict.effect for tool, arguments in calls]
 
     assert effects(git_written=False) == ["ask", "allow"]
     assert effects(git_written=True) == ["ask", "ask"]

@@ -71,6 +71,8 @@ class DecisionFields(Body):
     """The lifetime of the grant. An `always` grant lasts 30 days by default."""
     max_uses: int | None = Field(None, ge=1, le=MAX_USES)
     """The number of calls that the grant may allow."""
+    include_sub_agents: bool | None = None
+    """With `scope: session`: whether the grant covers the calls of all agents of the session, not of the one that asks alone."""
     expected_input_sha256: Sha256 | None = None
     """The hash of the input that the person saw. The response is a 409 if a different input would run."""
     answers: Answers | None = None

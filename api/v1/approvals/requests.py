@@ -133,3 +133,4 @@ class PreviewBody(Body):
 
     scope: GrantScope
     match: Match | None = None
+    include_sub_agents: bool | None = None

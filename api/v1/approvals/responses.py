@@ -19,10 +19,13 @@ from models.pure.json.canonical import canonical_text
 from models.pure.offer import Offer
 from models.pure.quorum import Escalation
 from models.session.approval import row as approval
-from models.session.approval.events import Requirements, Voting, requirements
+from models.session.approval.events import AskingAgent, Voting, asking_agent, requirements
 from models.session.approval.grant import rule_for
+from models.session.approval.reach import Reach
 from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId, EventId, GrantId
+from models.session.event.of_thread import ThreadId
+from models.session.thread.row import Thread
 
 
 class MadeDecision(ResponseModel):
@@ -40,6 +43,7 @@ class MadeDecision(ResponseModel):
     match: str | None = None
     expires_in_seconds: float | None = None
     max_uses: int | None = None
+    include_sub_agents: bool | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     content: list[Result] | None = None
     grant_id: GrantId | None = None
@@ -61,6 +65,29 @@ class Covers(ResponseModel):
             return None
         every = policy.covers(rule_for(row, "tool")) if offer.widest == "tool" else None
         return cls(tool=every, exact=policy.covers(rule_for(row, "exact")))
+
+
+class Reaches(ResponseModel):
+    """The agents whose calls a grant would cover, in words, by the fields of the decision. Null for what is not offered."""
+
+    session: str | None = Field(examples=["calls of the agent Researcher, version 2, in this session"])
+    """With `scope: session`."""
+    include_sub_agents: str | None = Field(examples=["calls of every agent in this session, with all sub-agents"])
+    """With `scope: session` and `include_sub_agents`."""
+    always: str | None = Field(examples=["calls of the agent Researcher in every session"])
+    """With `scope: always`."""
+
+    @classmethod
+    def of(cls, thread: Thread, offer: Offer) -> "Reaches | None":
+        """Return the reach of grants for a call of this thread. None if no grant is offered."""
+        if not offer.scopes:
+            return None
+        of_session, always = offer.has("session"), offer.has("always")
+        return cls(
+            session=Reach.of(thread, "session").in_words(thread.name) if of_session else None,
+            include_sub_agents=Reach.of(thread, "session", include_sub_agents=True).in_words(thread.name) if of_session else None,
+            always=Reach.of(thread, "always").in_words(thread.name) if always else None,
+        )
 
 
 class FormQuestion(ResponseModel):
@@ -96,6 +123,8 @@ class Question(ResponseModel):
     kind: ApprovalKind
     status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
     session_id: SessionId
+    session_thread_id: ThreadId
+    """The thread that waits."""
     agent_id: AgentId | None
     tool_use_id: EventId | None
     """The call that waits. Null for the kind `budget`, about which no call waits."""
@@ -120,6 +149,8 @@ class Question(ResponseModel):
     attempt: SerializeAsAny[UnknownAttempt | None]
     """For the kind `unknown_outcome`: the attempt whose outcome is unknown."""
     covers: Covers | None
+    reach: Reaches | None
+    """The agents whose calls a grant would cover. Null if no grant is offered."""
     created_at: Time
     expires_at: Time
     on_timeout: Literal["deny", "end_run", "escalate", "allow"]
@@ -159,6 +190,11 @@ class Standing(ResponseModel):
     """Who may decide, and the votes so far."""
 
 
+@with_fields_of(AskingAgent)
+class Asked(ResponseModel):
+    """The agent that waits."""
+
+
 @dataclass(frozen=True)
 class Beside:
     """What a response tells about an approval beside its row."""
@@ -174,7 +210,7 @@ class Beside:
 NOTHING_BESIDE = Beside()
 
 
-class Approval(Standing, Question):
+class Approval(Asked, Standing, Question):
     """One question about one call."""
 
     escalation: Escalated | None = Field(examples=[None])
@@ -206,15 +242,18 @@ class Approval(Standing, Question):
 
         The function reads nothing, and masks the approval's texts. `reveal` leaves secrets unmasked.
         """
-        return partial(cls._shown, row, requirements(db, row), beside, reveal=reveal)
+        more = {**requirements(db, row), **asking_agent(db, row)}
+        reach = Reaches.of(row.thread(db), row.offer) if row.traits.asks_to_run else None
+        return partial(cls._shown, row, more, beside, reach, reveal=reveal)
 
     @classmethod
-    def _shown(cls, row: approval.Approval, required: Requirements, beside: Beside, *, reveal: bool) -> Self:
+    def _shown(cls, row: approval.Approval, more: dict[str, Any], beside: Beside, reach: "Reaches | None", *, reveal: bool) -> Self:
         masked_input = row.masked
         is_hidden = masked_input.paths and not reveal
         return cls.from_row(
             row,
             tool_use_id=row.tool_call_id,
+            session_thread_id=row.thread_id,
             input=masked_input.arguments if is_hidden else json.loads(row.input),
             input_canonical=canonical_text(masked_input.arguments) if is_hidden else row.input,
             masked=list(masked_input.paths) if is_hidden else [],
@@ -222,7 +261,8 @@ class Approval(Standing, Question):
             questions=row.questions if reveal else row.shown("questions"),
             attempt=row.attempt_told if reveal else row.shown("attempt_told"),
             covers=Covers.of(row, row.offer),
-            **required,
+            reach=reach,
+            **more,
             votes=[vote.summary for vote in beside.votes],
             escalation=Escalated.of(row),
             queue_position=beside.position,
@@ -255,5 +295,7 @@ class GrantPreview(ResponseModel):
     match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
     covers: str = Field(examples=["every bash command that starts with `git push`"])
     """The covered calls, in words."""
+    reach: str = Field(examples=["calls of the agent Researcher, version 2, in this session"])
+    """The agents whose calls are covered, in words."""
     waiting: int
     """The number of other waiting calls that the grant would release, up to a limit."""

@@ -20,9 +20,11 @@ from models.pure import policy
 from models.session.approval import deadline as approval_deadline
 from models.session.approval.grant import is_exact, rule_for
 from models.session.approval.offers import offer_now
+from models.session.approval.reach import Reach
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.row import Session
+from models.session.thread.row import Thread
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
 
@@ -129,12 +131,17 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
     rule = rule_for(approval, body.match or offer.widest)
     if why := offer.why_no_grant(approval.tool, body.scope, exact=is_exact(rule)):
         raise Forbidden(why)
+    if body.include_sub_agents and body.scope == "always":
+        raise Invalid("include_sub_agents", "is for one session: send scope session, or leave it out.")
+    thread = approval.thread(db)
+    reach = Reach.of(thread, body.scope, include_sub_agents=bool(body.include_sub_agents))
     return responses.GrantPreview(
         type="grant_preview",
         scope=body.scope,
         match=policy.rule_as_json(rule)["match"],
         covers=policy.covers(rule),
-        waiting=would_release(db, approval, rule, body.scope),
+        reach=reach.in_words(thread.name),
+        waiting=would_release(db, approval, rule, reach),
     )
 
 
@@ -153,6 +160,7 @@ def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Calla
 
     `first` is the first approval's place in a waiting list.
     """
+    Thread.read_ahead(db, rows)
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     positions = (None if first is None else first + number for number in range(len(rows)))
     beside = [responses.Beside(grants.get(row.id), votes[row.id], at) for row, at in zip(rows, positions, strict=True)]

@@ -217,7 +217,7 @@ def _bounded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class PolicyExplain(Body):
-    """A call of an agent or of a session. With a session, its grants count as well."""
+    """A call of an agent, or of a thread of a session. With a session, grants and the agents above the thread count as well."""
 
     model_config = examples(
         {"agent": IDS["agent_id"], "tool": "bash", "input": {"command": "git push origin main"}},
@@ -229,6 +229,9 @@ class PolicyExplain(Body):
         | None
     ) = None
     session_id: Id | None = None
+    session_thread_id: Id | None = Field(
+        None, description="The thread of the session that makes the call; the session's own by default."
+    )
     tool: _Text
     input: Annotated[dict[str, Any], AfterValidator(_bounded)]
     permission_policy: Policy | None = Field(None, description="A policy in the place of the tool's own.")

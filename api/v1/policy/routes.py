@@ -22,6 +22,7 @@ from models.flow.judge.simulations import Outcome, Trial
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.times import rfc3339
 from models.session.row import Session
+from models.session.thread.row import Thread, own_id
 from models.workspace.agent import Agent
 from models.workspace.row import Workspace
 
@@ -59,10 +60,13 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> responses.Pol
     """
     if (body.agent is None) == (body.session_id is None):
         raise Invalid("agent", "send either agent or session_id.")
-    session = _session(db, body.session_id) if body.session_id else None
-    agent = session.agent(db) if session else _agent(db, body)
+    if body.session_thread_id and body.session_id is None:
+        raise Invalid("session_thread_id", "is a thread of a session: send session_id as well.")
     example = explanations.Example(body.tool, body.input, body.permission_policy)
-    explanation = explanations.explain(db, agent, example, session)
+    if body.session_id is None:
+        return responses.PolicyExplanation.of(body.tool, explanations.explain(db, _agent(db, body), example))
+    session = _session(db, body.session_id)
+    explanation = explanations.explain_in(db, session, _thread(db, session, body.session_thread_id), example)
     return responses.PolicyExplanation.of(body.tool, explanation)
 
 
@@ -104,6 +108,13 @@ def _session(db: Db, session_id: str) -> Session:
     if session is None:
         raise Invalid("session_id", f"session {session_id!r} was not found in this workspace.")
     return session
+
+
+def _thread(db: Db, session: Session, thread_id: str | None) -> Thread:
+    thread = db.get(Thread, session.id, thread_id or own_id(session.id))
+    if thread is None:
+        raise Invalid("session_thread_id", f"session {session.id} has no thread {thread_id!r}; GET its threads, or leave it out.")
+    return thread
 
 
 def _agent(db: Db, body: PolicyExplain) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from collections.abc import Collection
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
-from models.flow.judge.grants import session_policies
 from models.people.member import Member
 from models.people.principal import PersonPrincipal
+from models.policy.approval_levels import may_need_four_eyes
 from models.session.locked import Locked
+from models.workspace import roster
 
 _PREFIX = "user:"
 
@@ -32,11 +33,18 @@ def speaker_id(db: Db, principal: Principal, on_behalf_of: str | None) -> str | 
 
 
 def check(locked: Locked, askers: Collection[str | None]) -> None:
-    """Raise Invalid if calls of the session may need four eyes and nobody is known who asks for them."""
-    if not any(askers) and session_policies(locked).four_eyes:
+    """Raise Invalid if calls of the session may need four eyes and nobody is known who asks for them.
+
+    Also those of sub-agents that have not begun yet.
+    """
+    if any(askers):
+        return
+    bodies = [each.agent for each in locked.each] + roster.bodies(locked.db, locked.agent)
+    if any(may_need_four_eyes(body, locked.policies) for body in bodies):
         raise Invalid(
             "on_behalf_of",
-            "calls of this agent need four eyes, so Assent must know who asks for them: name the person, such as user:user_...",
+            "calls of this agent or its sub-agents need four eyes, so Assent must know who asks for them: name the person, such as "
+            "user:user_...",
         )
 
 

@@ -9,7 +9,6 @@ from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid
 from models.flow.decide.decisions import decide
 from models.notices.link import Link
-from models.policy.session_policies import SessionPolicies
 from models.pure.quorum import Quorum
 from models.session.approval import decider
 from models.session.approval.decision import Decision
@@ -18,7 +17,6 @@ from models.session.locked import Locked
 from models.session.row import Session
 from models.workspace.halt import have_passed
 from models.workspace.row import Workspace
-from models.workspace.toolset import listings_of
 
 State = Literal["open", "sign_in", "changed", "over", "decided"]
 """`open`: the code decides. `sign_in`: only a signed-in person decides. `changed`: the input that would run is not the input of the
@@ -39,8 +37,8 @@ def state(db: Db, session: Session, approval: Approval, link: Link, now: datetim
 
 def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     """Return why a code is not enough to decide the approval, as a sentence; empty if a code is enough."""
-    agent = session.agent(db)
-    configured = SessionPolicies.of(agent, Workspace.policies(db), listings_of(db, agent)).quorum(approval.tool, approval.level)
+    policies = session.policies_of(db, approval.thread(db), Workspace.policies(db))
+    configured = policies.quorum(approval.tool, approval.level)
     return decider.why_sign_in(approval, Quorum.of(approval.quorum).and_also(configured))
 
 

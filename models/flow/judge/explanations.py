@@ -1,6 +1,6 @@
 """Explains how the policy would judge a call, and why. Reads only: uses no grant, asks nobody."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from models.pure.policy.inputs import Input
 from models.pure.policy.rules import COMMAND_PATHS
 from models.session.approval.grant import Grant
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.settings import settings
 from models.workspace.row import Workspace
 from models.workspace.toolset import listings_of
@@ -42,24 +43,35 @@ class Example:
     """A policy that replaces the tool's own."""
 
 
-def explain(db: Db, agent: Mapping[str, Any], example: Example, session: Session | None = None) -> Explanation:
-    """Return the verdict on a call. `agent` is an agent's body, or a session's.
+def explain(db: Db, agent: Mapping[str, Any], example: Example) -> Explanation:
+    """Return the verdict on a call of an agent in a new session. `agent` is the agent's body."""
+    return _explanation(example, _policies(db, agent, example))
 
-    The live grants of `session` count that the tool still offers.
-    """
+
+def explain_in(db: Db, session: Session, thread: Thread, example: Example) -> Explanation:
+    """Return the verdict on a call of a thread, by the policies of its path. Its live grants count that the tool still offers."""
+    parent: SessionPolicies | None = None
+    for above in Thread.path_of(db, session.id, thread.id)[:-1]:
+        parent = _policies(db, session.agent_of(db, above), Example(example.tool, {}), parent)
+    policies = _policies(db, session.agent_of(db, thread), example, parent)
+    of_thread = policies.in_session(git_written=session.git_written, inline=thread.inline)
+    return _explanation(example, of_thread, Grant.live(db, thread, {example.tool}))
+
+
+def _policies(db: Db, agent: Mapping[str, Any], example: Example, parent: SessionPolicies | None = None) -> SessionPolicies:
+    one = with_tool(agent, example.tool, example.own_policy)
+    return SessionPolicies(one, Workspace.policies(db), settings().default_permission, listings_of(db, one), parent)
+
+
+def _explanation(example: Example, policies: SessionPolicies, grants: Sequence[Grant] = ()) -> Explanation:
     tool = example.tool
-    policies = Workspace.policies(db)
-    one = with_tool(agent, tool, example.own_policy)
-    applied = SessionPolicies(one, policies, settings().default_permission, listings_of(db, one))
-    applied = applied.in_session(git_written=session is not None and session.git_written)
-    grants = Grant.live(db, session, {tool}) if session else []
     call = Input(tool, example.input, None)
     texts = [path for path in sorted(COMMAND_PATHS) if isinstance(call.at(path).value, str)]
     lines = {path: line for path in texts if (line := call.line(path))}
-    offer = applied.quorum(tool).offer
+    offer = policies.quorum(tool).offer
     rules = tuple(grant.rule for grant in grants if grant.is_offered(offer))
     live_grants = Granted(rules, mask(dict(example.input)).arguments) if rules else None
-    return Explanation(applied.judge(tool, example.input, live_grants), lines, grants, offer)
+    return Explanation(policies.judge(tool, example.input, live_grants), lines, list(grants), offer)
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, own_policy: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -30,14 +30,11 @@ from models.session.tool_call.proposal import Proposal
 from models.session.tool_call.result import Result
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
-from models.workspace.toolset import listings_of
 
 
 def session_policies(locked: Locked) -> SessionPolicies:
     """Return the policies that apply to the thread's calls now."""
-    agent = locked.agent
-    policies = SessionPolicies.of(agent, locked.policies, listings_of(locked.db, agent))
-    return policies.in_session(git_written=locked.session.git_written)
+    return locked.session.policies_of(locked.db, locked.thread, locked.policies)
 
 
 def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdict]:
@@ -48,7 +45,7 @@ def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdi
     verdicts = [rules.judge(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
-    usable = Grant.to_use(locked.db, locked.session.id, {each.name for each in proposals})
+    usable = Grant.to_use(locked.db, locked.thread, {each.name for each in proposals})
     grants = counting(locked, rules, usable, locked.session.askers)
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
@@ -76,7 +73,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
 def _release_some(locked: Locked, waiting: Sequence[Approval], limit: int) -> int:
     """Allow the waiting calls of one thread that a grant covers now, at most `limit`. Returns how many."""
     rules = session_policies(locked)
-    usable = Grant.to_use(locked.db, locked.session.id, {each.tool for each in waiting})
+    usable = Grant.to_use(locked.db, locked.thread, {each.tool for each in waiting})
     grants = counting(locked, rules, usable, locked.session.askers)
     count = 0
     for approval in waiting if grants else ():
@@ -102,7 +99,7 @@ def granted_now(locked: Locked, rules: SessionPolicies, call: ToolCall) -> bool:
     call_input = CallInput.of(locked.db, call)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
-    grants = counting(locked, rules, Grant.to_use(locked.db, session.id, {call.name}), call_input.askers(locked))
+    grants = counting(locked, rules, Grant.to_use(locked.db, locked.thread, {call.name}), call_input.askers(locked))
     verdict = _granted(locked, rules, grants, call.name, call_input)
     if verdict.effect == "allow":
         call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]

@@ -27,15 +27,25 @@ CALLS = 100
 """Most calls in memory at once: an input can have a megabyte."""
 
 _SESSIONS = """
-    SELECT id, created_at, md5(concat(agent_id, agent_version, long_results, overrides::text)) FROM session
-    WHERE workspace_id = %(workspace)s AND updated_at >= %(since)s AND (%(agent)s::text IS NULL OR agent_id = %(agent)s)
+    SELECT id, created_at FROM session
+    WHERE workspace_id = %(workspace)s AND updated_at >= %(since)s
+    AND (%(agent)s::text IS NULL OR agent_id = %(agent)s
+        OR EXISTS (SELECT FROM thread WHERE session_id = session.id AND agent_id = %(agent)s))
     AND (%(last)s::text IS NULL OR (created_at, id) < (%(last_at)s, %(last)s)) ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 """
-"""Each session has a hash of the columns that decide its rules: sessions with the same hash (`look`) share their rules."""
+_THREADS = """
+    SELECT t.id, md5(concat(s.agent_id, s.agent_version, s.long_results, s.overrides::text, t.parent_id IS NULL, t.agent_id,
+        t.agent_version, CASE WHEN t.inline THEN t.id END))
+    FROM thread t JOIN session s ON s.id = t.session_id
+    WHERE t.session_id = ANY(%(sessions)s) AND (%(agent)s::text IS NULL OR %(agent)s IN (s.agent_id, t.agent_id))
+"""
+"""The threads whose calls the policy of an agent can decide: its own, and those that it began.
+
+Each has a hash of the columns that decide its rules: threads with the same hash (`look`) share their rules."""
 _CALLS = """
-    SELECT id, session_id, name, permission, rule, grants, created_at, coalesce(proposed_input, input), shown_input
+    SELECT id, session_id, thread_id, name, permission, rule, grants, created_at, coalesce(proposed_input, input), shown_input
     FROM tool_call JOIN call_input ON tool_call_id = id
-    WHERE turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = ANY(%(sessions)s)))
+    WHERE turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = ANY(%(sessions)s) AND thread_id = ANY(%(threads)s)))
     AND created_at >= %(since)s AND (%(tool)s::text IS NULL OR name = %(tool)s)
     AND (%(before)s::text IS NULL OR id < %(before)s) AND NOT (status = 'refused' AND permission = 'deny')
     AND NOT (proposed_input IS NOT NULL AND permission = 'allow') ORDER BY id DESC LIMIT %(limit)s
@@ -52,6 +62,7 @@ class PastCall(NamedTuple):
 
     id: str
     session_id: str
+    thread_id: str
     name: str
     permission: str
     rule: str
@@ -75,24 +86,25 @@ _ENDED: dict[str, Then] = {
 def pages(
     db: Db, workspace_id: str, since: datetime, *, agent_id: str | None = None, tool: str | None = None
 ) -> Iterator[tuple[dict[str, str], list[PastCall]]]:
-    """Yield the looks of at most SESSIONS sessions by id, and at most CALLS calls of these sessions."""
+    """Yield the looks of the threads of at most SESSIONS sessions by id, and at most CALLS calls of these threads."""
     which = {"workspace": workspace_id, "since": since, "agent": agent_id, "limit": SESSIONS}
     sessions = db.rows(_SESSIONS, **which, last=None, last_at=None)
     while sessions:
-        looks = {session_id: look for session_id, _, look in sessions}
-        calls = _calls(db, looks, since, tool)
+        session_ids = [session_id for session_id, _ in sessions]
+        looks: dict[str, str] = dict(db.rows(_THREADS, sessions=session_ids, agent=agent_id))
+        of_threads = {"sessions": session_ids, "threads": list(looks), "since": since, "tool": tool}
+        calls = _calls(db, of_threads)
         yield looks, calls
         while len(calls) == CALLS:
-            calls = _calls(db, looks, since, tool, before=calls[-1].id)
+            calls = _calls(db, of_threads, before=calls[-1].id)
             yield looks, calls
-        last, last_at, _ = sessions[-1]
+        last, last_at = sessions[-1]
         sessions = db.rows(_SESSIONS, **which, last=last, last_at=last_at)
 
 
-def _calls(db: Db, looks: Mapping[str, str], since: datetime, tool: str | None, before: str | None = None) -> list[PastCall]:
-    """Return the newest calls of these sessions that are older than the call `before`. Ids sort by time."""
-    rows = db.rows(_CALLS, sessions=list(looks), since=since, tool=tool, before=before, limit=CALLS)
-    return [PastCall(*row) for row in rows]
+def _calls(db: Db, of_threads: Mapping[str, Any], before: str | None = None) -> list[PastCall]:
+    """Return the newest calls of these threads that are older than the call `before`. Ids sort by time."""
+    return [PastCall(*row) for row in db.rows(_CALLS, **of_threads, before=before, limit=CALLS)]
 
 
 def grants_of(db: Db, calls: list[PastCall]) -> dict[str, Grant]:

@@ -22,6 +22,7 @@ from models.pure.json.canonical import canonical
 from models.pure.policy import Effect, Granted, Match, Verdict
 from models.pure.policy.rules import MAX_RULES
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.settings import settings
 from models.workspace.row import Workspace
 from models.workspace.toolset import listings_of
@@ -119,7 +120,7 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
                 # Not zero: gevent serves its sockets only during a real pause.
                 time.sleep(_PAUSE_AFTER / 10)
                 paused_at = time.monotonic()
-            look = looks[call.session_id]
+            look = looks[call.thread_id]
             policies = trials.of(look, call)
             offer = policies.quorum(call.name).offer
             call_grants = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
@@ -143,11 +144,11 @@ def _short_input(call: Any) -> dict[str, Any] | None:
 
 
 class _TrialPolicies:
-    """The sessions' policies with the proposal. Sessions with the same `look` share what is compiled for a tool."""
+    """The threads' policies with the proposal. Threads with the same `look` share what is compiled for a tool."""
 
     def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
         self._db, self._trial, self._policies = db, trial, policies
-        self._agents: dict[str, dict[str, Any]] = {}
+        self._paths: dict[str, list[_Agent]] = {}
         self._by_look: dict[tuple[str, str], SessionPolicies] = {}
 
     def of(self, look: str, call: Any) -> SessionPolicies:
@@ -156,29 +157,50 @@ class _TrialPolicies:
         if policies is None:
             if len(self._by_look) >= _KEPT:
                 self._by_look.clear()
-                self._agents.clear()
-            policies = self._by_look[look, call.name] = self._compile(self._agent(look, call), call.name)
+                self._paths.clear()
+            policies = self._by_look[look, call.name] = self._compile(self._path(look, call), call.name)
         return policies
 
-    def _agent(self, look: str, call: Any) -> dict[str, Any]:
-        if look not in self._agents:
+    def _path(self, look: str, call: Any) -> "list[_Agent]":
+        if look not in self._paths:
             session = self._db.get(Session, call.session_id)
             if session is None:
                 raise Busy(f"Session {call.session_id} was deleted meanwhile; try again.")
-            self._agents[look] = {"permission_policy": None} | session.agent(self._db)
-        return self._agents[look]
+            threads = Thread.path_of(self._db, session.id, call.thread_id)
+            bodies = [{"permission_policy": None} | session.agent_of(self._db, thread) for thread in threads]
+            agents = zip(threads, bodies, strict=True)
+            self._paths[look] = [_Agent(thread.agent_id, body, thread.inline) for thread, body in agents]
+        return self._paths[look]
 
-    def _compile(self, agent: dict[str, Any], tool: str) -> SessionPolicies:
+    def _compile(self, path: "list[_Agent]", tool: str) -> SessionPolicies:
+        policies: SessionPolicies | None = None
+        for agent in path:
+            policies = self._compile_one(agent, tool, policies)
+        assert policies, "a path has the call's own thread"
+        return policies.in_session(git_written=False, inline=path[-1].inline)
+
+    def _compile_one(self, agent: "_Agent", tool: str, parent: SessionPolicies | None) -> SessionPolicies:
         trial, workspace, fallback = self._trial, dict(self._policies), settings().default_permission
-        behind = listings_of(self._db, agent)
+        body, own_policy = agent.body, None
+        behind = listings_of(self._db, body)
+        concerns = trial.agent_id in {None, agent.id}
         if trial.policy and trial.tool:
-            return SessionPolicies(with_tool(agent, tool, trial.policy), workspace, fallback, behind)
-        if trial.agent_id:
+            own_policy = trial.policy if concerns else None
+        elif trial.agent_id and concerns:
             below = default_of(workspace["policy"], fallback)
-            agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
-        else:
+            body = body | {"permission_policy": trial.policy or added(trial.rule, body["permission_policy"], below)}
+        elif not trial.agent_id:
             workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], fallback)
-        return SessionPolicies(with_tool(agent, tool), workspace, fallback, behind)
+        return SessionPolicies(with_tool(body, tool, own_policy), workspace, fallback, behind, parent)
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """The agent of one thread."""
+
+    id: str
+    body: dict[str, Any]
+    inline: bool
 
 
 def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fallback: Effect) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class DecisionFacts(TypedDict, total=False):
     match: str
     expires_in_seconds: float
     max_uses: int
+    include_sub_agents: bool
     grant_id: GrantId
 
 

@@ -31,6 +31,8 @@ class Decision:
     """Lifetime of the grant."""
     max_uses: int | None = None
     """Most calls that the grant allows."""
+    include_sub_agents: bool = False
+    """With scope `session`: the grant covers the calls of every agent of the session."""
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     """For a call whose outcome is unknown, instead of `result`."""
     content: tuple[dict[str, Any], ...] = ()
@@ -58,15 +60,17 @@ class Decision:
 
     def _check_scope(self) -> None:
         if self.scope == "once":
-            if field := self._first_present("match", "expires_in_seconds", "max_uses"):
+            if field := self._first_present("match", "expires_in_seconds", "max_uses", "include_sub_agents"):
                 raise Invalid(field, "describes a grant: send it with scope session or always.")
         elif self.result != "allow":
             raise Invalid("scope", "reaches beyond this call only with allow: what is denied is asked again.")
         elif self._first_present("updated_input", "respond"):
             raise Invalid("scope", "reaches beyond this call only for the input as it was proposed: send once.")
+        elif self.scope == "always" and self.include_sub_agents:
+            raise Invalid("include_sub_agents", "is for one session: send scope session, or leave it out.")
 
     def _first_present(self, *fields: str) -> str | None:
-        return next((field for field in fields if getattr(self, field) not in (None, ())), None)
+        return next((field for field in fields if getattr(self, field) not in (None, (), False)), None)
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -107,7 +111,7 @@ def choice_of(decision: Mapping[str, Any]) -> dict[str, Any]:
 
 WRITTEN = frozenset({"deny_message", "match", "respond", "content"})
 """The fields in which a person may repeat a secret."""
-GRANT_FIELDS = ("scope", "match", "expires_in_seconds", "max_uses")
+GRANT_FIELDS = ("scope", "match", "expires_in_seconds", "max_uses", "include_sub_agents")
 """The fields that describe a grant. A decision whose voters differ in them creates none."""
 _NO_CHOICE = frozenset({*GRANT_FIELDS, "grant_id", "updated_input_sha256"})
 """What a vote may say differently: the grant, and an edit, which the hash of the input that would run already tells apart."""

@@ -16,6 +16,8 @@ from models.session.approval.columns import ApprovalColumns
 from models.session.approval.kinds import KINDS
 from models.session.approval.vote import CastVote, Vote
 from models.session.event.fields import ApprovalId, EventId, Sha256, Time, one_of
+from models.session.event.of_thread import ThreadId
+from models.session.thread.row import Thread
 
 
 class OfferedOptions(TypedDict):
@@ -60,12 +62,27 @@ class Voting(Requirements):
     """The votes that stand. An edit of the input voids the votes before it."""
 
 
+class PathStep(TypedDict):
+    """One thread of a path, with its agent."""
+
+    session_thread_id: ThreadId
+    agent_name: Annotated[str, Field(examples=["Researcher"])]
+
+
+class AskingAgent(TypedDict):
+    """The agent that waits."""
+
+    agent_name: Annotated[str, Field(examples=["Researcher"])]
+    path: list[PathStep]
+    """The threads from the session's own to the one that waits, which is the last."""
+
+
 class _Hints(TypedDict, total=False):
     annotations: dict[str, Any]
     """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
 
 
-class _Waiting(_Hints, Voting):
+class _Waiting(_Hints, AskingAgent, Voting):
     kind: Annotated[str, one_of(*KINDS)]
     expires_at: Time
     input_sha256: Sha256
@@ -198,6 +215,13 @@ def closed(db: Db, approval: ApprovalColumns, principal: Principal) -> ApprovalC
     }
 
 
+def asking_agent(db: Db, approval: ApprovalColumns) -> AskingAgent:
+    """Return the agent that waits, as events and responses have it."""
+    path = Thread.path_of(db, approval.session_id, approval.thread_id)
+    steps = [PathStep(session_thread_id=thread.id, agent_name=thread.name) for thread in path]
+    return {"agent_name": path[-1].name, "path": steps}
+
+
 def requirements(db: Db, approval: ApprovalColumns) -> Requirements:
     """Return who may decide, how many must agree, whether they are too few, and their options, as events and responses have it."""
     quorum = Quorum.of(approval.quorum)
@@ -249,6 +273,7 @@ def _waiting(db: Db, approval: ApprovalColumns) -> _Waiting:
         "input_sha256": approval.input_sha256,
         "prompt": approval.prompt,
         "rule": approval.rule,
+        **asking_agent(db, approval),
         **requirements(db, approval),
         "votes": [],
         **hints,

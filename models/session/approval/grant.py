@@ -22,10 +22,11 @@ from models.pure.offer import Offer
 from models.pure.policy import Rule
 from models.pure.times import rfc3339
 from models.session.approval.decision import Decision
+from models.session.approval.reach import COVERS_AGENT, COVERS_SESSION, Kind, Reach, values_of
 from models.session.approval.row import Approval
 from models.session.event.fields import ApprovalId, GrantId, Time, one_of
 from models.session.locked import Locked
-from models.session.row import Session
+from models.session.thread.row import Thread
 from models.settings import settings
 
 MAX_OF_SESSION = 1000
@@ -42,6 +43,9 @@ class GrantFacts(TypedDict):
     scope: Annotated[str, one_of("session", "always")]
     tool: str
     covers: str
+    reach: str
+    """The agents whose calls it covers, in words."""
+    include_sub_agents: bool
     expires_at: Time | None
     max_uses: int | None
 
@@ -63,8 +67,16 @@ class Grant(Base):
     scope: Mapped[str]
     """`session`: for the rest of one session. `always`: for every session of the agent."""
     agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    agent_version: Mapped[int | None]
+    """The version of the agent that asked."""
     session_id: Mapped[str | None]
     """Null for `always`."""
+    thread_id: Mapped[str | None]
+    """The thread that asked."""
+    reach_kind: Mapped[Kind] = mapped_column(sa.String, default="agent", server_default="agent")
+    """`Reach.kind`."""
+    reach: Mapped[str] = mapped_column(default="", server_default="")
+    """The agents whose calls it covers, in words for people."""
     approval_id: Mapped[str]
     """The approval whose decision created the grant."""
     tool: Mapped[str]
@@ -107,17 +119,24 @@ class Grant(Base):
         voters: list[list[Any]] | None = None,
     ) -> "Grant":
         """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
-        session = locked.session
+        session, thread = locked.session, locked.thread
         rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
+        reach = Reach.of(thread, decision.scope, include_sub_agents=decision.include_sub_agents)
+        if always and reach.kind != "agent":
+            raise Invalid("scope", "always is for agents with an id; this sub-agent exists in its thread alone: send session.")
         cls._check_limit(locked, always=always)
         seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
         grant = cls(
             id=ids.new("grnt"),
             workspace_id=session.workspace_id,
             scope=decision.scope,
-            agent_id=session.agent_id,
-            session_id=None if always else session.id,
+            agent_id=reach.agent_id,
+            agent_version=reach.agent_version,
+            session_id=reach.session_id,
+            thread_id=reach.thread_id,
+            reach_kind=reach.kind,
+            reach=reach.in_words(thread.name),
             approval_id=approval.id,
             tool=approval.tool,
             identity=identity,
@@ -132,7 +151,7 @@ class Grant(Base):
         )
         locked.db.insert(grant)
         locked.emit(GrantGiven({"type": "grant.given", "approval_id": approval.id, **grant.facts}))
-        locked.note("grant.given", grant.id, **{**grant.facts, "covers": Text(grant.covers)})
+        locked.note("grant.given", grant.id, **{**grant.facts, "covers": Text(grant.covers), "reach": Text(grant.reach)})
         outbox(locked.db).hints.append(grant.hint)
         return grant
 
@@ -145,14 +164,14 @@ class Grant(Base):
         return grant
 
     @classmethod
-    def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
-        """Return the live grants of the session and its agent for these tools."""
-        return db.find(cls, _OF_SESSION, session=session.id, tools=sorted(set(tools)))
+    def live(cls, db: Db, thread: Thread, tools: Iterable[str]) -> list["Grant"]:
+        """Return the live grants that cover the thread's calls of these tools."""
+        return db.find(cls, _OF_THREAD, **values_of(thread), tools=sorted(set(tools)))
 
     @classmethod
-    def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
+    def to_use(cls, db: Db, thread: Thread, tools: Iterable[str]) -> list["Grant"]:
         """Return the grants of `live`, locked in the order of their ids. For callers that will count uses."""
-        return db.find(cls, f"{_OF_SESSION} FOR NO KEY UPDATE", session=session_id, tools=sorted(set(tools)))
+        return db.find(cls, f"{_OF_THREAD} FOR NO KEY UPDATE", **values_of(thread), tools=sorted(set(tools)))
 
     @classmethod
     def spend(cls, locked: Locked, grant_ids: Iterable[str]) -> str | None:
@@ -204,6 +223,16 @@ class Grant(Base):
         return self.stands(now) and (self.max_uses is None or self.uses < self.max_uses)
 
     @property
+    def threads(self) -> Reach:
+        """The threads whose calls the grant covers."""
+        return Reach(self.reach_kind, self.session_id, self.agent_id, self.agent_version, self.thread_id)
+
+    @property
+    def include_sub_agents(self) -> bool:
+        """True if the grant covers the calls of every agent of its session."""
+        return self.reach_kind == "session"
+
+    @property
     def rule(self) -> Rule:
         """The grant as a rule of the policy."""
         rule = {"effect": "allow", "match": self.match}
@@ -230,6 +259,8 @@ class Grant(Base):
             "scope": self.scope,
             "tool": self.tool,
             "covers": self.covers,
+            "reach": self.reach,
+            "include_sub_agents": self.include_sub_agents,
             "expires_at": rfc3339(self.expires_at) if self.expires_at else None,
             "max_uses": self.max_uses,
         }
@@ -237,13 +268,13 @@ class Grant(Base):
     @staticmethod
     def _check_limit(locked: Locked, *, always: bool) -> None:
         """Raise Conflict if the agent (`always`) or the session has its maximum of live grants."""
-        session = locked.session
+        session, agent_id = locked.session, locked.thread.agent_id
         owner = f"{_OF_AGENTS} AND agent_id = %(agent)s AND expires_at > %(now)s" if always else "session_id = %(session)s"
-        where = {"agent": session.agent_id} if always else {"session": session.id}
+        where = {"agent": agent_id} if always else {"session": session.id}
         statement = f"SELECT count(*) FROM approval_grant WHERE {owner} AND {live_sql('%(now)s')}"  # noqa: S608 - names of our own
         count = locked.db.value(statement, now=locked.now, **where)
         if always and count >= MAX_OF_AGENT:
-            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
+            raise Conflict(f"Agent {agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
         if not always and count >= MAX_OF_SESSION:
             raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
 
@@ -259,12 +290,11 @@ def live_sql(now: str) -> str:
 
 
 _OF_TOOLS = f"tool = ANY(%(tools)s) AND {live_sql(clock.STARTED)}"
-_OF_SESSION = f"""
+_OF_THREAD = f"""
     WHERE id = ANY (ARRAY(
-        SELECT id FROM approval_grant WHERE session_id = %(session)s AND {_OF_TOOLS}
+        SELECT id FROM approval_grant WHERE {COVERS_SESSION} AND {_OF_TOOLS}
         UNION ALL SELECT id FROM approval_grant
-        WHERE {_OF_AGENTS} AND agent_id = (SELECT agent_id FROM session WHERE id = %(session)s)
-            AND expires_at > {clock.STARTED} AND {_OF_TOOLS}
+        WHERE {COVERS_AGENT} AND revoked_at IS NULL AND expires_at > {clock.STARTED} AND {_OF_TOOLS}
     )) AND {live_sql("assent_now()")} ORDER BY id
 """  # noqa: S608 - conditions of our own
 """Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""

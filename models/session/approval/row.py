@@ -150,6 +150,10 @@ class Approval(ApprovalColumns, Base):
         """Return the call that waits, of an approval that has one."""
         return db.get_one(ToolCall, self.tool_call_id)
 
+    def thread(self, db: Db) -> Thread:
+        """Return the thread that waits."""
+        return db.get_one(Thread, self.session_id, self.thread_id)
+
     def call_input(self, db: Db) -> CallInput | None:
         """Return the payload of the call that waits; None without a call."""
         return None if self.tool_call_id is None else db.get_one(CallInput, self.tool_call_id)

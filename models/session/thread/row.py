@@ -3,12 +3,15 @@
 The first thread of a session is the session's own, and is made with it. All threads of a session share its lock.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.query import Query, select
+from models.database.rows import Db
 from models.database.tables import Base
 from models.session.thread.progress import Progress
 
@@ -53,6 +56,22 @@ class Thread(Progress, Base):
         """Return the query of a session's threads, its own first."""
         return select(cls, "WHERE session_id = %(id)s ORDER BY parent_id IS NOT NULL, created_at, id", id=session_id)
 
+    @classmethod
+    def path_of(cls, db: Db, session_id: str, thread_id: str) -> "list[Thread]":
+        """Return a thread and those above it: the session's own first. Reads none that this transaction has."""
+        path = [db.get_one(cls, session_id, thread_id)]
+        while parent_id := path[0].parent_id:
+            path.insert(0, db.get_one(cls, session_id, parent_id))
+        return path
+
+    @classmethod
+    def read_ahead(cls, db: Db, rows: Iterable[Any]) -> None:
+        """Read the threads of many rows, each of a session and a thread, at once. `path_of` then reads none of them."""
+        pairs = {(row.session_id, thread_id) for row in rows for thread_id in (row.thread_id, own_id(row.session_id))}
+        if pairs:
+            session_ids, thread_ids = zip(*sorted(pairs), strict=True)
+            db.find(cls, _AMONG, sessions=list(session_ids), threads=list(thread_ids))
+
 
 def own_id(session_id: str) -> str:
     """Return the id of a session's own thread: the session's id with another prefix."""
@@ -65,3 +84,5 @@ PRESENT_TURNS = _OF.format("%(session)s")
 PRESENT_TURNS_OF_EACH = _OF.format("ANY (ARRAY(SELECT unnest(CAST(%(sessions)s AS text[]))))")
 """The same for several sessions. A plain `ANY(%(sessions)s)` would have Postgres plan each such statement anew, for a millisecond,
 because its estimate would depend on the number of sessions."""
+
+_AMONG = "WHERE (session_id, id) IN (SELECT * FROM unnest(%(sessions)s::text[], %(threads)s::text[]))"
