@@ -1,9 +1,14 @@
 """WHO MAY ASK: parse, authorise, one verb, one status code. `create_app` is what gunicorn serves."""
 
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flask import Blueprint, Flask
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""The methods with a value of their own in the metrics."""
 
 
 def create_app() -> "Flask":
@@ -24,6 +29,7 @@ def create_app() -> "Flask":
     app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
     app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST
     _number_requests(app)
+    _measure_requests(app)
     errors.install(app)
     limits.install(app)
     client.install(app)
@@ -51,6 +57,26 @@ def _number_requests(app: "Flask") -> None:
     @app.after_request
     def name(response: Response) -> Response:
         response.headers["request-id"] = g.request_id
+        return response
+
+
+def _measure_requests(app: "Flask") -> None:
+    """Measure how long each response takes until it begins, if durations are measured."""
+    from flask import Response, g, request
+
+    from models.operate.metrics import durations
+
+    @app.before_request
+    def begin() -> None:
+        if durations.is_on():
+            g.began = time.monotonic()
+
+    @app.after_request
+    def end(response: Response) -> Response:
+        if (began := g.pop("began", None)) is not None:
+            route = request.url_rule.rule if request.url_rule else "none"
+            method = request.method if request.method in _METHODS else "_OTHER"
+            durations.observe(durations.REQUESTS, time.monotonic() - began, method, route, str(response.status_code))
         return response
 
 

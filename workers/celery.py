@@ -20,6 +20,7 @@ from kombu.utils import functional
 
 from models.database.roles import check_start
 from models.operate import garbage_collection
+from models.operate.metrics import durations
 from models.settings import broker, settings
 from models.settings.variables import refuse_needless
 from workers import liveness, log_lines
@@ -93,6 +94,7 @@ def check_worker(instance: Any, **_: Any) -> None:
     processes = [name for name in QUEUES.values() if name in kinds]
     check_start(*processes)
     liveness.begin(*processes)
+    durations.begin()
 
 
 @beat_init.connect

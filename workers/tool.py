@@ -14,6 +14,7 @@ from models.flow.run.claims import ClaimedCall, Worker, queued_call
 from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
 from models.operate.failing import TaskRow, bounded
+from models.operate.metrics.durations import TOOLS, measure
 from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
 from models.pure.text import words
@@ -191,13 +192,17 @@ def _prepare(claimed_call: ClaimedCall, context: ToolContext) -> _Ready | Outcom
 
 def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
     """Run the tool. Raises OutcomeUnknown alone."""
-    try:
-        result = execution.execute(ready.tool, ready.context, call_input)
-    except OutcomeUnknown:
-        raise
-    except Exception as error:  # noqa: BLE001 - the tool has ended: its outcome is known, though not its result
-        log.error("call %s: its result could not be read (%s)", ready.context.call_id, type(error).__name__)
-        return _UNSTORED
+    name = ready.tool.name
+    with measure(TOOLS, name, "unknown") as watch:
+        try:
+            result = execution.execute(ready.tool, ready.context, call_input)
+        except OutcomeUnknown:
+            raise
+        except Exception as error:  # noqa: BLE001 - the tool has ended: its outcome is known, though not its result
+            log.error("call %s: its result could not be read (%s)", ready.context.call_id, type(error).__name__)
+            watch.labels = (name, "error")
+            return _UNSTORED
+        watch.labels = (name, "error" if result.is_error else "question" if result.question else "done")
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
 

@@ -20,6 +20,7 @@ from gunicorn.workers.ggevent import GeventWorker
 from models.database import ids
 from models.errors import Refusal
 from models.operate import garbage_collection, log_lines
+from models.operate.metrics import durations
 from models.people import issuer
 from models.settings import settings
 from models.settings.variables import refuse_needless
@@ -160,6 +161,7 @@ def on_starting(arbiter: Any) -> None:
         issuer.check()
     except issuer.IssuersMisconfigured as error:
         raise SystemExit(f"assent: {error}") from None
+    durations.begin()
 
 
 def use_log_lines(log: Any) -> None:

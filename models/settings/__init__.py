@@ -56,6 +56,8 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     """The folder in which workers, beat and Flower renew a file each while they are alive, for `assent-health`."""
 
     # Metrics
+    metrics_address: str = ""
+    """Host and port at which each process serves its durations, such as `0.0.0.0:9464`. Empty: nothing is measured."""
     metrics_seconds: float = Field(5, ge=0)
     """How long a web process repeats the metrics that it read."""
     metrics_workspaces: int = Field(100, ge=1, le=1000)

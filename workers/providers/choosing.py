@@ -14,6 +14,7 @@ from typing import Any
 
 from models.database.encryption import Undecryptable
 from models.flow.spend.pricing import window_of
+from models.operate.metrics.durations import MODEL_CALLS, measure
 from models.pure.folding import limit, longest_reply
 from models.pure.pricing.usage import NOTHING
 from models.session.turn.row import Served, Skip, Switch
@@ -151,7 +152,15 @@ def _ask(
     most = min(entry.limits.max_tokens or request.max_tokens, longest_reply(window))
     effort = request.effort if entry.abilities.effort else None
     own_request = replace(request, model=candidate.model, max_tokens=min(most, request.max_tokens), effort=effort)
-    return provider_for(entry, key_of(entry, keys)).ask(own_request, on_text)
+    provider = provider_for(entry, key_of(entry, keys))
+    with measure(MODEL_CALLS, "chat", *candidate.place, "_OTHER") as watch:
+        try:
+            reply = provider.ask(own_request, on_text)
+        except ModelError as error:
+            watch.labels = ("chat", *candidate.place, error.kind)
+            raise
+        watch.labels = ("chat", *candidate.place, "")
+    return reply
 
 
 def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
