@@ -97,7 +97,7 @@ class Wait:
     def _stored(self) -> Iterator[str]:
         try:
             with transaction(self.principal.workspace_id) as db:
-                page, more = following(db, self.place.session_id, self.reader.seq)
+                page, more = following(db, self.reader)
                 session = db.get(Session, self.place.session_id)
         except ERRORS as error:
             # The wait goes on without the database. The hub's next tick wakes it again.

@@ -23,7 +23,7 @@ from models.database.transactions import ERRORS, transaction
 from models.pure.times import rfc3339
 from models.session.event.fields import ShownFields
 from models.session.event.of_session import DeletedEvent
-from models.session.event.row import OF_ASSENT, Event
+from models.session.event.row import OF_ASSENT, Event, in_stream_of
 from models.session.stream_position import streamed
 from models.session.thread.row import own_id
 from models.settings import settings
@@ -98,7 +98,7 @@ class Stream:
     def _stored(self) -> Iterator[bytes]:
         try:
             with transaction(self.workspace_id) as db:
-                events, more = following(db, self.reader.session_id, self.reader.seq)
+                events, more = following(db, self.reader)
         except ERRORS as error:
             # The stream stays open without the database. The hub's next tick wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
@@ -173,24 +173,31 @@ def ended_by(thread_id: str, session_id: str) -> str:
 
 _COLUMNS = tuple(table_of(Event).columns)
 # Reads event by event, each by its key, until the page is full, so that no body beyond the page is read. (A running sum over all
-# events would read all bodies, for every page.)
-_PAGE = f"""
+# events would read all bodies, for every page.) Nor is the body of an event that is not in the thread's stream.
+_PAGE = """
     WITH RECURSIVE page AS (
-        SELECT event.*, octet_length(body::text) AS bytes, 1 AS rows FROM event
+        SELECT event.*, CASE WHEN {seen} THEN octet_length(body::text) ELSE 0 END AS bytes, 1 AS rows FROM event
         WHERE session_id = %(session)s AND seq = (SELECT min(seq) FROM event WHERE session_id = %(session)s AND seq > %(seq)s)
         UNION ALL
-        SELECT event.*, page.bytes + octet_length(event.body::text), page.rows + 1
+        SELECT event.*, page.bytes + CASE WHEN {seen} THEN octet_length(event.body::text) ELSE 0 END, page.rows + 1
         FROM page
         CROSS JOIN LATERAL (SELECT min(seq) AS seq FROM event WHERE session_id = %(session)s AND event.seq > page.seq) following
         JOIN event ON event.session_id = %(session)s AND event.seq = following.seq
-        WHERE page.bytes < {PAGE_BYTES} AND page.rows < {PAGE}
-    ) SELECT {table_of(Event).column_list}, bytes FROM page ORDER BY seq
-"""  # noqa: S608 - the inserted values are constants
+        WHERE page.bytes < {most_bytes} AND page.rows < {most_rows}
+    ) SELECT {columns}, bytes FROM page AS event ORDER BY seq
+"""
 
 
-def following(db: Db, session_id: str, seq: int) -> tuple[deque[Event], bool]:
-    """Return the next page of events after `seq`, and whether there may be more events."""
-    page = db.rows(_PAGE, session=session_id, seq=seq)
+def following(db: Db, reader: Reader) -> tuple[deque[Event], bool]:
+    """Return the next page of events after `reader.seq`, and whether there may be more events.
+
+    Events that are not in the stream of the reader's thread have an empty body.
+    """
+    seen = in_stream_of(reader.thread_id, reader.session_id)
+    body = f"CASE WHEN {seen} THEN body ELSE '{{}}' END"
+    columns = ", ".join(body if column == "body" else column for column in _COLUMNS)
+    statement = _PAGE.format(seen=seen, columns=columns, most_bytes=PAGE_BYTES, most_rows=PAGE)
+    page = db.rows(statement, session=reader.session_id, seq=reader.seq, thread=reader.thread_id)
     more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
     return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
 

@@ -9,6 +9,10 @@ from doors.stream_frames import delta, publish, start
 from rows.stage import Stage, say
 from rows.threads import Child
 
+from api.streams.reader import Reader
+from api.streams.stream import following
+from models.database.transactions import transaction
+
 
 @pytest.fixture
 def child(caller: Caller, stage: Stage) -> Child:
@@ -87,6 +91,17 @@ def test_deltas_reach_the_readers_of_their_own_thread(caller: Caller, stage: Sta
         rests = [theirs.until("session.thread_status_idle"), session.until("session.status_idle")]
     assert seen == [["Mine"], ["Theirs"]]
     assert not [frame for frames in rests for frame in frames if frame.event == "event_delta"]
+
+
+def test_a_stream_reads_no_body_of_another_thread_s_events(stage: Stage, child: Child) -> None:
+    asked = child.propose(command="x" * 1000)
+    stage.confirm(child.session_id, asked.id)
+    stage.run_call(asked, "y" * 1000)
+    with transaction(stage.workspace_id) as db:
+        events, _ = following(db, Reader(child.session_id, "key_test", thread_id=stage.thread(child.session_id).id))
+    bodies = {event.type: event.body for event in events if event.thread_id == child.id}
+    assert bodies["agent.tool_use"]["input"] == {"command": "x" * 1000}
+    assert bodies["agent.tool_result"] == {}
 
 
 def test_a_thread_s_stream_ends_with_the_thread(caller: Caller, child: Child) -> None:

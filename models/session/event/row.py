@@ -84,7 +84,8 @@ class Event(Base):
 
 def in_stream_of(thread_id: str, session_id: str) -> str:
     """Return the condition that `Event.is_in` is true of this thread, whose id is the value `thread`."""
-    return "(thread_id = %(thread)s OR cross_posted)" if thread_id == own_id(session_id) else "thread_id = %(thread)s"
+    of_thread = "event.thread_id = %(thread)s"
+    return f"({of_thread} OR event.cross_posted)" if thread_id == own_id(session_id) else of_thread
 
 
 def crosses(kind: str, body: dict[str, Any], *, self_hosted: bool) -> bool:
