@@ -14,7 +14,7 @@ Show = Callable[[Any, str], None]
 """Called with the SDK's event and the request's body; for a refused request, with None and the reason."""
 
 
-class Server(ThreadingHTTPServer):
+class ReceivingServer(ThreadingHTTPServer):
     """Listens on loopback. The port 0 selects a free one."""
 
     daemon_threads = True
@@ -43,11 +43,11 @@ class Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: ReceivingServer
     timeout = 20
 
     def do_POST(self) -> None:
-        """Pass a delivery to `Server.take`."""
+        """Pass a delivery to `ReceivingServer.take`."""
         length = self.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MOST_BYTES:
             self.send_error(413)

@@ -26,7 +26,7 @@ _SPECIAL = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88
 """Reserved networks. Some versions of `ipaddress` call parts of them global."""
 
 
-class Refused(httpx2.ConnectError):
+class UrlRefused(httpx2.ConnectError):
     """The destination is not allowed. Nothing was sent."""
 
 
@@ -61,17 +61,17 @@ def is_public(address: str) -> bool:
 
 
 def check_url(url: httpx2.URL | str, *, http: bool = False) -> None:
-    """Check a URL without resolving its host. `http`: allow http:// too. Raises Refused."""
+    """Check a URL without resolving its host. `http`: allow http:// too. Raises UrlRefused."""
     try:
         address = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError) as error:
-        raise Refused(f"not a URL: {error}") from None
+        raise UrlRefused(f"not a URL: {error}") from None
     if address.scheme not in ({"https", "http"} if http or settings().private_hosts.have(address.host) else {"https"}):
-        raise Refused("the URL must begin with https://")
+        raise UrlRefused("the URL must begin with https://")
     if not address.host:
-        raise Refused("the URL has no host")
+        raise UrlRefused("the URL has no host")
     if address.userinfo:
-        raise Refused("the URL must not hold a user or a password")
+        raise UrlRefused("the URL must not hold a user or a password")
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -90,11 +90,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request. Raises Refused, TooLong (while the body is read), httpx2.RequestError."""
+        """Send the request. Raises UrlRefused, TooLong (while the body is read), httpx2.RequestError."""
         check_url(request.url, http=self._private)
         self._host = self._host or request.url.host
         if request.url.host != self._host:
-            raise Refused("this connection is for another host")
+            raise UrlRefused("this connection is for another host")
         request.headers["accept-encoding"] = "identity"
         response = await self._send(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -122,9 +122,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     raise
 
     async def _resolve(self, name: str, port: int | None, seconds: float) -> list[str]:
-        """Return the addresses of a name. Raises Refused, ConnectError, ConnectTimeout.
+        """Return the addresses of a name. Raises UrlRefused, ConnectError, ConnectTimeout.
 
-        Refused if an address is not public, and, in the same words, without an address: the error says of no name in the
+        UrlRefused if an address is not public, and, in the same words, without an address: the error says of no name in the
         operator's network whether the name exists.
         """
         try:
@@ -137,7 +137,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in rows))
         is_allowed = all(is_public(each) or settings().private_hosts.have(name, each) for each in addresses)
         if not self._private and not (addresses and is_allowed):
-            raise Refused("the name does not resolve to a public address")
+            raise UrlRefused("the name does not resolve to a public address")
         if not addresses:
             raise httpx2.ConnectError("the name does not resolve")
         return addresses

@@ -10,7 +10,7 @@ from assent import ToolError
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.flow.begin import sessions
-from models.flow.run.claims import ClaimedCall, Worker, queued_call
+from models.flow.run.claims import ClaimedCall, ClaimingWorker, queued_call
 from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
 from models.operate.failing import TaskRow, bounded
@@ -118,9 +118,9 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> ClaimedCall | st
     return NOT_CLAIMED  # also if the rules changed while this worker looked: a later hint claims the call
 
 
-def _worker_for(call: ToolCall, storage_id: str) -> Worker:
+def _worker_for(call: ToolCall, storage_id: str) -> ClaimingWorker:
     """Return what this worker has for a call."""
-    return Worker(
+    return ClaimingWorker(
         name=leases.worker(),
         storage_id=storage_id,
         has_toolset=call.address is None or sources.has(call.address),

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from api.cli.client import Approval, Inbox, Refused
+from api.cli.client import Approval, Inbox, RefusedByApi
 from api.cli.forms import ask_all, declined
 from api.cli.showing import REACHES, describe, json_text, narrate
 from models.pure.text.visible import visible
@@ -83,7 +83,7 @@ def ask(inbox: Inbox, approval: Approval) -> bool:
         for event in inbox.follow(approval["session_id"]).until_idle():
             for line in narrate(event):
                 click.echo(line)
-    except Refused as refused:
+    except RefusedByApi as refused:
         click.echo(f"Not decided: {visible(refused.message)}")
     except KeyboardInterrupt:
         click.echo("Stopped watching. The session continues.")
@@ -122,7 +122,7 @@ def _choices(approval: Approval) -> Choices:
 
 
 def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
-    """Decide the approval that was shown. Yields lines about the effect. Raises Refused if the API refuses."""
+    """Decide the approval that was shown. Yields lines about the effect. Raises RefusedByApi if the API refuses."""
     decided_approval = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
     yield "Decided."
     if decided_approval["grant"]:
@@ -177,7 +177,7 @@ def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision 
     match = "exact" if approval["covers"]["tool"] is None else _match(approval, scope)
     try:
         preview = inbox.preview(approval["id"], scope, match)
-    except Refused as refused:
+    except RefusedByApi as refused:
         click.echo(visible(refused.message))
         return None
     click.echo(f"The grant covers {visible(preview['covers'])}, {REACHES[scope]}.")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from api.cli.asking import Later, choose, pick, settle
-from api.cli.client import ENDS, Absent, Inbox, Refused, with_inbox
+from api.cli.client import ENDS, Absent, Inbox, RefusedByApi, with_inbox
 from api.cli.showing import approvers, narrate
 from models.pure.text.visible import visible, visible_lines
 
@@ -158,7 +158,7 @@ class Talk:
                 self.known |= {stored["id"] for stored in self._events(1000)["data"] if stored["type"] == "user.message"}
             else:
                 self._send(event)
-        except Refused as refused:
+        except RefusedByApi as refused:
             click.echo(f"Not sent: {visible(refused.message)}")
 
     def _send(self, event: Event) -> None:
@@ -217,7 +217,7 @@ class Talk:
                 for text in patient(lambda: list(settle(self.inbox, approval, decision))):
                     click.echo(text)
                 self.decided.add(waiting["approval_id"])
-            except Refused as refused:
+            except RefusedByApi as refused:
                 click.echo(f"Not decided: {visible(refused.message)}")
         self.later.add(_key(waiting))
         return True
@@ -245,7 +245,7 @@ class Talk:
         if chosen == _STOP:
             try:
                 self._send({"type": "user.interrupt"})
-            except Refused as refused:
+            except RefusedByApi as refused:
                 click.echo(f"Not stopped: {visible(refused.message)}")
         return bool(chosen != _LEAVE)
 

@@ -59,14 +59,14 @@ class Inbox:
         return self.call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})
 
     def decide(self, approval_id: str, decision: dict[str, Any]) -> Approval:
-        """Decide. Raises Refused if another decision came first, or the input has changed."""
+        """Decide. Raises RefusedByApi if another decision came first, or the input has changed."""
         return self.call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)
 
     def preview(self, approval_id: str, scope: str, match: str) -> dict[str, Any]:
-        """Return the calls that a grant would cover. Raises Refused if `match` is invalid."""
+        """Return the calls that a grant would cover. Raises RefusedByApi if `match` is invalid."""
         return self.call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
 
-    def follow(self, session_id: str, *, previews: bool = False) -> "Stream":
+    def follow(self, session_id: str, *, previews: bool = False) -> "EventStream":
         """Return the stream of the session's events after the last event of this key. After a decision, these are its effects.
 
         The stream's position is fixed when this returns. `previews`: with the agent's text while the model writes it.
@@ -79,22 +79,22 @@ class Inbox:
             raise _absent(self.http, error) from error
         if not response.is_success:
             response.read()
-            raise Refused(_reason(response))
-        return Stream(response)
+            raise RefusedByApi(_reason(response))
+        return EventStream(response)
 
     def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        """Send a request. Returns the payload. Raises Refused."""
+        """Send a request. Returns the payload. Raises RefusedByApi."""
         try:
             response = self.http.request(method, path, **more)
         except httpx2.HTTPError as error:
             raise _absent(self.http, error) from error
         if not response.is_success:
-            raise Refused(_reason(response))
+            raise RefusedByApi(_reason(response))
         payload: dict[str, Any] = response.json()
         return payload
 
 
-class Refused(click.ClickException):
+class RefusedByApi(click.ClickException):
     """The API refuses, with its own message."""
 
 
@@ -102,7 +102,7 @@ class Absent(click.ClickException):
     """The API does not respond, or a stream broke off."""
 
 
-class Stream:
+class EventStream:
     """Server-sent events of a session."""
 
     def __init__(self, response: httpx2.Response) -> None:

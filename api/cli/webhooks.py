@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import click
 
-from api.cli.client import Inbox, Refused, with_inbox
+from api.cli.client import Inbox, RefusedByApi, with_inbox
 from api.cli.main import as_json, show
 from api.cli.showing import since, until
 from models.outbox.webhook_events import EVENTS
@@ -138,7 +138,7 @@ def _registered(inbox: Inbox, url: str, event_types: tuple[str, ...]) -> Iterato
     """Register an endpoint, yield it, and delete it after the block."""
     try:
         row = _create(inbox, url, event_types or EVENTS, name=LISTENER)
-    except Refused as refused:
+    except RefusedByApi as refused:
         if url.startswith("http://"):
             hint = "The server needs ASSENT_ALLOWED_PRIVATE_HOSTS=127.0.0.1, or name a tunnel by --public-url."
             raise click.ClickException(f"{refused.message} {hint}") from refused

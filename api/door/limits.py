@@ -187,7 +187,7 @@ def _neighbourhood(address: str | None) -> str:
     return f"guess {address}"
 
 
-class Connection:
+class ClientConnection:
     """A connection to a client. While it has shown no valid credential, it counts for one client address."""
 
     _open: ClassVar[Counter[str]] = Counter()
@@ -231,7 +231,7 @@ class Connection:
             self.uncount()
 
 
-_connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
+_connection: ContextVar[ClientConnection | None] = ContextVar("connection", default=None)
 
 
 def had_a_request() -> bool:
@@ -247,9 +247,9 @@ def request_ended() -> None:
 
 
 @contextmanager
-def connected(peer: str | None) -> Iterator[Connection]:
+def connected(peer: str | None) -> Iterator[ClientConnection]:
     """Count a connection from `peer` while the block runs. Raises TooMany."""
-    connection = Connection(peer)
+    connection = ClientConnection(peer)
     connection.count(peer)
     _connection.set(connection)
     try:

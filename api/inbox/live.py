@@ -23,7 +23,7 @@ from models.settings import settings
 
 
 @dataclass
-class Changes:
+class ChangesOfPage:
     """The stream of one open page. Iterate it for the bytes to send."""
 
     reader: Reader
@@ -51,6 +51,6 @@ def stream() -> Response:
         raise Denied(401, "You are signed out.")
     reader = Reader.of(person, person.workspace_id, mark=query_value("mark") or "")
     hub().register(reader)
-    response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=HEADERS)
+    response = Response(iter(ChangesOfPage(reader)), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar, Request
 
-from workers.guarded_http import GuardedTransport, Refused, check_url, is_public
+from workers.guarded_http import GuardedTransport, UrlRefused, check_url, is_public
 from workers.tools.mcp.calling import Unreachable
 from workers.tools.mcp.listing import listing
 from workers.tools.mcp.servers import Server
@@ -54,7 +54,7 @@ def test_any_other_address_is_not_public(address: str) -> None:
     "url", ["http://example.com", "ftp://example.com", "https://me:secret@example.com", "https://", "nonsense", "https://\u2028"]
 )
 def test_a_url_without_https_or_host_or_with_a_password_is_refused(url: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(UrlRefused):
         check_url(url)
 
 
@@ -92,7 +92,7 @@ def test_a_connection_is_for_one_host_only() -> None:
                 await client.get("http://127.0.0.1:1")
             await client.get("http://localhost:1")
 
-    with pytest.raises(Refused, match="for another host"):
+    with pytest.raises(UrlRefused, match="for another host"):
         asyncio.run(visit_two())
 
 

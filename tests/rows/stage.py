@@ -19,7 +19,7 @@ from models.flow.decide.deadlines import expire_due
 from models.flow.judge.grants import session_policies
 from models.flow.lock import lock
 from models.flow.run import history, results
-from models.flow.run.claims import ClaimedCall, Worker, queued_call
+from models.flow.run.claims import ClaimedCall, ClaimingWorker, queued_call
 from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, rescue_call
 from models.flow.run.turns import ReplyToStore, TurnFailure, checkpoint, fail_turn, queued_turn, rescue_turn
@@ -336,7 +336,7 @@ class Stage:
                 return None
             address, tool = queued.call.address, queued.call.tool or queued.call.name
             has_toolset = address is None or has(address)
-            return queued.claim(Worker("worker", storage_id, has_toolset, entry_of(address, tool)), files)
+            return queued.claim(ClaimingWorker("worker", storage_id, has_toolset, entry_of(address, tool)), files)
 
     def begin_call(self, tool_call: ToolCall) -> ToolCall:
         """Claim a tool call, which is free to claim."""

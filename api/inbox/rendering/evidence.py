@@ -18,7 +18,7 @@ _NO_DIRECTORY = "in the session's directory; no tools worker has said yet which 
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvidenceView:
     """The evidence of a call: `pieces` or `rows` with the other arguments as `rest`, or `rest` alone."""
 
     header: str = ""
@@ -33,7 +33,7 @@ class Evidence:
     """A limit of this evidence, for people."""
 
 
-def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool = True) -> Evidence:
+def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool = True) -> EvidenceView:
     """Return the evidence of a call. `arguments` have their secrets masked.
 
     `ours`: True for a built-in tool on a workdir that our own workers have.
@@ -44,37 +44,37 @@ def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool =
         return _edit(arguments, look, ours=ours)
     if tool == "write" and all(isinstance(arguments.get(name), str) for name in ("file_path", "content")):
         return _write(arguments, look, ours=ours)
-    return Evidence(rest=tree(dict(arguments)))
+    return EvidenceView(rest=tree(dict(arguments)))
 
 
-def _command(arguments: Arguments, look: Look, *, ours: bool) -> Evidence:
+def _command(arguments: Arguments, look: Look, *, ours: bool) -> EvidenceView:
     directory = arguments.get("working_directory")
     where = directory if isinstance(directory, str) else look.get("directory")
     header = f"in {visible_lines(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
     note = visible_lines(str(look["problem"])) if look.get("problem") else ""
-    return Evidence(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"), note=note)
+    return EvidenceView(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"), note=note)
 
 
-def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
+def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> EvidenceView:
     rest = _others(arguments, "file_path", "old_string", "new_string")
     path = visible_lines(arguments["file_path"])
     if look and "hunks" in look:
-        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
+        return EvidenceView(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
     result, _ = hunks(arguments["old_string"], arguments["new_string"])
     note = visible_lines(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
-    return Evidence(path, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
+    return EvidenceView(path, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
 
 
-def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
+def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> EvidenceView:
     rest = _others(arguments, "file_path", "content")
     path = visible_lines(arguments["file_path"])
     if look and "hunks" in look and not look.get("is_new"):
-        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
+        return EvidenceView(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
     problem = visible_lines(str(look["problem"])) if look and look.get("problem") else ""
     new = "This file does not exist yet." if look and look.get("is_new") else ""
     header = f"{path} (new file)" if new else path
     note = problem or new or (_NO_LOOK if ours else "")
-    return Evidence(header, highlight.code(arguments["content"], arguments["file_path"]), rest=rest, note=note)
+    return EvidenceView(header, highlight.code(arguments["content"], arguments["file_path"]), rest=rest, note=note)
 
 
 def _note(look: Look) -> str:

@@ -186,7 +186,7 @@ class Escalated(ResponseModel):
 
 
 @with_fields_of(Voting)
-class Standing(ResponseModel):
+class VotingState(ResponseModel):
     """Who may decide, and the votes so far."""
 
 
@@ -210,7 +210,7 @@ class Beside:
 NOTHING_BESIDE = Beside()
 
 
-class Approval(Asked, Standing, Question):
+class Approval(Asked, VotingState, Question):
     """One question about one call."""
 
     escalation: Escalated | None = Field(examples=[None])

@@ -8,7 +8,7 @@ from api.door.requests import without_defaults
 from api.door.responses import ResponseModel, SessionId, Time
 from models.flow.judge.explanations import Explanation
 from models.flow.judge.past_calls import Then
-from models.flow.judge.simulations import Example, Outcome, Side, Trial
+from models.flow.judge.simulations import Side, SimulatedExample, SimulatedOutcome, Trial
 from models.pure import policy
 from models.pure.offer import GrantScope, Offer, Option, Widest
 from models.pure.policy import Effect, Source, covers, rule_as_json
@@ -244,7 +244,7 @@ class SimulatedCall(ResponseModel):
     """The outcome of the call's approval at that time, whether or not the call ran afterwards."""
 
     @classmethod
-    def of(cls, example: Example) -> Self:
+    def of(cls, example: SimulatedExample) -> Self:
         """Return a past call, with the rule that would have decided."""
         call = example.call
         about = {"rule": example.rule, "rule_then": call.rule, "then": example.then}
@@ -283,7 +283,7 @@ class PolicySimulation(ResponseModel):
     deny: SimulatedSide
 
     @classmethod
-    def of(cls, trial: Trial, outcome: Outcome) -> Self:
+    def of(cls, trial: Trial, outcome: SimulatedOutcome) -> Self:
         """Return the outcome of a simulation."""
         sides = {effect: SimulatedSide.of(side) for effect, side in outcome.sides.items()}
         return cls.from_row(outcome, since=trial.since, **sides)

@@ -18,7 +18,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Busy, Invalid
 from models.flow.judge import explanations, simulations
-from models.flow.judge.simulations import Outcome, Trial
+from models.flow.judge.simulations import SimulatedOutcome, Trial
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.times import rfc3339
 from models.session.row import Session
@@ -96,7 +96,7 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> responses.Po
     return responses.PolicySimulation.of(trial, outcome)
 
 
-def _audit_details(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+def _audit_details(trial: Trial, outcome: SimulatedOutcome) -> dict[str, Any]:
     """Return the audit's details of a simulation over unmasked inputs."""
     policy = {"permission_policy_sha256": digest(trial.policy)} if trial.policy else {}
     about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": rfc3339(trial.since), "looked_at": outcome.looked_at}

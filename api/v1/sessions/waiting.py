@@ -8,7 +8,7 @@ from pydantic import Field
 from api.door.requests import Sha256
 from api.door.responses import ResponseModel, ThreadId, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.responses import Standing
+from api.v1.approvals.responses import VotingState
 from models.database.rows import Db
 from models.pure.json.shortening import shortened
 from models.pure.masking import masked_paths
@@ -43,7 +43,7 @@ class WaitingCall(ResponseModel):
     since: Time
 
 
-class WaitingForPerson(Standing, WaitingCall):
+class WaitingForPerson(VotingState, WaitingCall):
     """One approval that a session waits for."""
 
     waits_for: Literal["person"]

@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Example:
+class SimulatedExample:
     """One call, for people to see."""
 
     call: Any
@@ -69,18 +69,18 @@ class Side:
 
     calls: int = 0
     then: Counter[Then] = field(default_factory=Counter)
-    with_another_effect: list[Example] = field(default_factory=list)
+    with_another_effect: list[SimulatedExample] = field(default_factory=list)
     """Some calls that had another effect at the time."""
-    same: list[Example] = field(default_factory=list)
+    same: list[SimulatedExample] = field(default_factory=list)
 
     @property
-    def examples(self) -> list[Example]:
+    def examples(self) -> list[SimulatedExample]:
         """At most EXAMPLES calls; those with another verdict come first."""
         return (self.with_another_effect + self.same)[:EXAMPLES]
 
 
 @dataclass
-class Outcome:
+class SimulatedOutcome:
     """The result of a simulation."""
 
     sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
@@ -101,12 +101,12 @@ class Outcome:
         side.then[then] += 1
         examples = side.with_another_effect if has_another_effect else side.same
         if len(examples) < EXAMPLES:
-            examples.append(Example(call, _short_input(call), verdict.rule, then))
+            examples.append(SimulatedExample(call, _short_input(call), verdict.rule, then))
 
 
-def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
+def simulate(db: Db, workspace_id: str, trial: Trial) -> SimulatedOutcome:
     """Try the proposal on the workspace's calls, those of the newest sessions first."""
-    outcome = Outcome()
+    outcome = SimulatedOutcome()
     trials = _TrialPolicies(db, trial, Workspace.policies(db))
     until = time.monotonic() + trial.seconds
     paused_at = time.monotonic()

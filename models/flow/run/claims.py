@@ -37,7 +37,7 @@ from models.workspace.toolset import Entry, entry_of
 
 
 @dataclass(frozen=True)
-class Worker:
+class ClaimingWorker:
     """A worker, as one call sees it."""
 
     name: str
@@ -99,7 +99,7 @@ class QueuedCall:
     input: CallInput
     approvals: list[Approval]
 
-    def claim(self, worker: Worker, files: Files = UNSEEN) -> ClaimedCall | Unresolved | None:
+    def claim(self, worker: ClaimingWorker, files: Files = UNSEEN) -> ClaimedCall | Unresolved | None:
         """Claim the call, and insert the row of its attempt. `files` is what the worker saw of the session's files.
 
         Returns Unresolved if the worker must first look at the files. Returns None if this worker cannot run the call, or if the
@@ -133,7 +133,7 @@ class QueuedCall:
         self._note("tool_call.started", attempt=call.attempt, tool=call.name, worker=worker.name, **address)
         return ClaimedCall(call, self.input, entry, permission.by(call), files.places)
 
-    def _lacking(self, worker: Worker) -> str | None:
+    def _lacking(self, worker: ClaimingWorker) -> str | None:
         """Return why the worker cannot run the call, for operators; None if it can."""
         call, session = self.call, self.locked.session
         if call.address and call.address.startswith(OURS) and not worker.has_toolset:

@@ -6,7 +6,7 @@ from typing import Literal
 import httpx2
 
 from models.settings import settings
-from workers.guarded_http import Refused
+from workers.guarded_http import UrlRefused
 from workers.tools.mcp.links import Exchange
 from workers.tools.mcp.servers import Server
 
@@ -52,7 +52,7 @@ def _reason(server: Server, exchange: Exchange, error: Exception) -> str:
 
 def _known_reason(cause: BaseException) -> str | None:
     match cause:
-        case Refused():
+        case UrlRefused():
             return str(cause)
         case ssl.SSLCertVerificationError():
             return f"the certificate is not valid ({cause.verify_message})"

@@ -41,7 +41,7 @@ _ENDS = frozenset({"returned", "refused", "lapsed", "failed"})
 _LOOK_SECONDS = 0.05
 _FRAME_TIMEOUT = struct.pack("ll", 10, 0)
 """How long the rest of a frame may take, as the kernel's `struct timeval`."""
-_living: "weakref.WeakSet[Child]" = weakref.WeakSet()
+_living: "weakref.WeakSet[ToolsetProcess]" = weakref.WeakSet()
 
 Frame = dict[str, Any]
 
@@ -54,7 +54,7 @@ class NotBegun(Exception):
     """The call never began: nothing happened. The process is ended."""
 
 
-class Child:
+class ToolsetProcess:
     """One process of a toolset."""
 
     def __init__(self, place: ToolsetPlace) -> None:

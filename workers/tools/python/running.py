@@ -16,7 +16,7 @@ from workers import leash
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutcomeUnknown
 from workers.tools.python import checking, discovery
-from workers.tools.python.child import Child, NotBegun, UnusableToolset
+from workers.tools.python.child import NotBegun, ToolsetProcess, UnusableToolset
 from workers.tools.python.discovery import ToolsetPlace
 
 __all__ = ["describe", "end_idle", "toolset_tool"]
@@ -27,7 +27,7 @@ ReceivesTraceback = Callable[[str], None]
 
 _JUDGED_FIELDS = ("input_schema", "effect", "idempotent", "policy", "workdir")
 """Fields by which policies and people judge a tool. A call of a tool with another value is refused."""
-_idle: defaultdict[str, deque[Child]] = defaultdict(deque)
+_idle: defaultdict[str, deque[ToolsetProcess]] = defaultdict(deque)
 """By toolset, the processes that run no call. Threads take and return them without a lock, as both are atomic."""
 _places: dict[str, ToolsetPlace] = {}
 """By toolset, its place at the last `describe`."""
@@ -40,10 +40,10 @@ def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """
     places, problems = discovery.places()
     by_name: defaultdict[str, list[tuple[ToolsetPlace, list[dict[str, Any]]]]] = defaultdict(list)
-    children: list[tuple[ToolsetPlace, Child]] = []
+    children: list[tuple[ToolsetPlace, ToolsetProcess]] = []
     for place in places:
         try:
-            children.append((place, Child(place)))
+            children.append((place, ToolsetProcess(place)))
         except UnusableToolset as error:
             problems.append(f"{place}: {error}")
     for place, child in children:
@@ -75,7 +75,7 @@ def end_idle() -> None:
             children.pop().close()
 
 
-def _listing(child: Child) -> tuple[str, list[dict[str, Any]]]:
+def _listing(child: ToolsetProcess) -> tuple[str, list[dict[str, Any]]]:
     """Return the name and entries of a toolset. Ends the process. Raises UnusableToolset."""
     ready = child.hello()
     child.close()
@@ -126,7 +126,7 @@ def _call(toolset: str, entry: dict[str, Any], context: ToolContext, fields: dic
     raise AssertionError("unreachable")
 
 
-def _take(toolset: str, context: ToolContext) -> Child:
+def _take(toolset: str, context: ToolContext) -> ToolsetProcess:
     """Return a process that runs no other call. Raises ToolError, NotBegun."""
     if context.cancelled.is_set():
         raise NotBegun
@@ -144,7 +144,7 @@ def _take(toolset: str, context: ToolContext) -> Child:
     if toolset not in _places:
         raise ToolError(f"this worker has no toolset {toolset!r}")
     try:
-        child = Child(_places[toolset])
+        child = ToolsetProcess(_places[toolset])
         child.hello(context)
     except UnusableToolset as unusable:
         log.error("toolset %s: %s", _places[toolset], unusable)
@@ -152,7 +152,7 @@ def _take(toolset: str, context: ToolContext) -> Child:
     return child
 
 
-def _refuse_changed(toolset: str, entry: dict[str, Any], child: Child) -> None:
+def _refuse_changed(toolset: str, entry: dict[str, Any], child: ToolsetProcess) -> None:
     """Refuse a tool that changed after its listing: the policy and people judged the listed tool. Raises ToolError."""
     current = child.tools.get(entry["name"])
     if current is None or any(entry.get(key) != current[key] for key in _JUDGED_FIELDS):
