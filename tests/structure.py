@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("models", "api", "workers", "deploy")
 
 BOUNDS = {
-    "models": (14, 74, 0, 12),
+    "models": (14, 75, 0, 12),
     "models.flow": (8, 15, 0, 6),
     "models.flow.begin": (4, 2, 0, 2),
     "models.flow.run": (6, 2, 0, 2),
@@ -35,7 +35,7 @@ BOUNDS = {
     "models.session.turn": (5, 3, 0, 3),
     "models.session.spending": (4, 1, 0, 2),
     "models.notices": (12, 18, 0, 6),
-    "models.operate": (11, 3, 0, 3),
+    "models.operate": (12, 3, 0, 3),
     "models.pure": (17, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),

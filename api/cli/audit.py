@@ -50,7 +50,7 @@ def audit_verify(
 ) -> None:
     """Report acts that were changed, removed or cut off. Exit code 1 if there are any."""
     if file is None:
-        _use_with_key(data_dir)
+        use_with_key(data_dir)
     from models.audit import verifying
 
     keys = _keys(public_keys, own=file is None)
@@ -126,7 +126,7 @@ def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: 
 @as_json
 def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
     """Show the newest signed seal. Keep it out of reach of anybody who can write to the database."""
-    _use_with_key(data_dir)
+    use_with_key(data_dir)
     from models.audit import seal_key
     from models.audit.seals import SignedHead
     from models.database.transactions import transaction
@@ -173,7 +173,7 @@ def audit_adopt(reason: str, workspace: str | None, yes: bool, data_dir: Path) -
     For the first start with a key that `assent audit key` did not create, a lost file of signed heads, and a restored backup. Run
     it where the sealer runs, with its key, after `assent audit verify`.
     """
-    _use_with_key(data_dir)
+    use_with_key(data_dir)
     from models.audit import adoption, signed_heads
 
     key = _own_key()
@@ -212,7 +212,7 @@ def _time(text: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _use_with_key(folder: Path) -> None:
+def use_with_key(folder: Path) -> None:
     """Use the database of a running `assent up`, and the key in its folder."""
     use(folder)
     key_file = folder / "audit.key"

@@ -26,6 +26,7 @@ _HERE = (
     *(
         "approvals",
         "audit",
+        "backup",
         "channels",
         "chat",
         "database",
@@ -40,10 +41,11 @@ _HERE = (
         "people",
         "provider-keys",
     ),
-    *("policy", "secrets", "usage", "webhooks"),
+    *("policy", "secrets", "upgrade", "usage", "webhooks"),
 )
 ELSEWHERE = {name: f"api.cli.{name.replace('-', '_')}" for name in _HERE} | {
     **dict.fromkeys(("migrate", "roles", "workspaces"), "api.cli.database"),
+    "restore": "api.cli.backup",
     "models": "workers.providers.cli",  # imported by name, since the API must not import providers
     "tools": "workers.tools.cli",  # likewise tools
 }

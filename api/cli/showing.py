@@ -33,7 +33,9 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         )
     yield ""
     if approval["kind"] == "unknown_outcome":
-        yield click.style("The call began, and nobody knows whether it took effect. What was its outcome?", bold=True)
+        yield click.style("Nobody knows whether this call took effect. What was its outcome?", bold=True)
+    if backup_at := approval.get("may_have_been_decided_after"):
+        yield click.style(f"May have been decided after the backup of {backup_at}; the call may have run then.", bold=True)
     yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
     yield f"  tool      {visible(approval['tool'])}"
     yield f"  input     {visible(input_text)}"

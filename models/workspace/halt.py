@@ -19,6 +19,7 @@ from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
+from models.errors import Conflict
 
 _LOCK = "hashtextextended('halt ' || current_setting('assent.workspace'), 0)"
 _OPEN = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at IS NULL"
@@ -48,6 +49,12 @@ class Halt(Base):
     ended_by: Mapped[str | None]
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """The time at which the last deadline that the halt moves was moved."""
+    backup_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The time of the backup from which the installation was restored. Then only `assent restore --resume` ends the halt."""
+    doubts_calls: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True if calls that were not settled in the backup may have run after it."""
+    restored_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The time at which all these calls had become `unknown`, and the audit had the act `workspace.restored`."""
 
     __table_args__ = (
         sa.Index("halt_open", "workspace_id", unique=True, postgresql_where=sa.text("ended_at IS NULL")),
@@ -89,9 +96,14 @@ class Halt(Base):
 
     @classmethod
     def end(cls, db: Db, principal: Principal) -> "Halt | None":
-        """End the open halt, and hint the sweep that moves deadlines. Idempotent. Returns the newest halt; None without any."""
+        """End the open halt, and hint the sweep that moves deadlines. Idempotent. Returns the newest halt; None without any.
+
+        Raises Conflict for the halt of a restored installation.
+        """
         db.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
         if halt := cls.current(db):
+            if halt.backup_at:
+                raise Conflict("The installation was restored from a backup: `assent restore --resume` ends its halts.")
             halt.ended_at, halt.ended_by = clock.now(db), str(principal)
             acts.record(db, principal, "workspace.resumed", halt.id, {"seconds": halt.length.total_seconds()})
             outbox(db).hints.append(Hint("sweep.end_halts", ()))

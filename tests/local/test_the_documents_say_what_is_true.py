@@ -128,6 +128,7 @@ def test_each_route_in_a_sentence_exists() -> None:
 NOT_SETTINGS = {
     "ASSENT_URL",
     "ASSENT_API_KEY",
+    "ASSENT_BACKUP_RECIPIENTS",
     "ASSENT_WEBHOOK_KEY",
     "ASSENT_FUZZ_SEED",
     "ASSENT_FUZZ_SECONDS",

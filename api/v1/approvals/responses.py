@@ -219,6 +219,9 @@ class Approval(Asked, VotingState, Question):
     remind_at: Time | None
     """The time of the reminder. Null if it was sent, or none is planned."""
     reminded_at: Time | None
+    may_have_been_decided_after: Time | None = Field(examples=[None])
+    """The time of the backup from which the installation was restored while this approval was pending. A decision after that time,
+    and what followed, is not known here. Null for every other approval."""
     decision: SerializeAsAny[MadeDecision | None]
     decided_input: dict[str, Any] | None
     """The input that a person sent to run instead of `input`, with secrets masked."""
@@ -269,6 +272,7 @@ class Approval(Asked, VotingState, Question):
             decision=row.decision if reveal else row.shown("decision"),
             decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
             grant=beside.grant,
+            may_have_been_decided_after=row.backup_at,
         )
 
 

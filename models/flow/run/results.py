@@ -74,11 +74,26 @@ def lose_call(locked: Locked, call: ToolCall, why: str = "its worker died, or wa
     if call.cancel_requested_at is not None:
         call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
     elif not call.idempotent:
-        _ask_what_became(locked, call, why)
+        began = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}."
+        _ask_what_became(locked, call, began)
     elif call.attempt < settings().crash_attempts:
         call.release(locked)
     else:
         call.settle(locked, "done", Result.error(words.lost(call.attempt)))
+    carry_on(locked)
+
+
+def doubt_call(locked: Locked, call: ToolCall, why: str) -> None:
+    """Have a person settle a call that is not idempotent, and that may have run without a trace in the rows.
+
+    `why` is shown to the person.
+    """
+    locked = locked.at(call)
+    call.note(locked, "tool_call.doubted", attempt=call.attempt, status=call.status)
+    if call.cancel_requested_at is not None:
+        call.settle(locked, "cancelled", Result.error(words.outcome_unknown()))
+    else:
+        _ask_what_became(locked, call, why)
     carry_on(locked)
 
 
@@ -151,13 +166,12 @@ def _ask_back(locked: Locked, call: ToolCall, question: dict[str, Any]) -> None:
 
 
 def _ask_what_became(locked: Locked, call: ToolCall, why: str) -> None:
-    attempt = Attempt.summary(locked.db, call)
+    attempt = Attempt.summary(locked.db, call) if call.status == "running" else None
     call.become_unknown(locked)
     if locked.session.on_ask == "deny":
         call.settle(locked, "done", Result.error(words.outcome_unknown()))
         return
-    prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
-    asking = _asking(locked, call, prompt)
+    asking = _asking(locked, call, f"{why} What became of it?")
     approval = Approval.ask(locked, call, asking, kind="unknown_outcome", attempt_told=attempt)
     approval.put(locked)
 

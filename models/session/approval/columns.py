@@ -84,6 +84,8 @@ class ApprovalColumns:
     decided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     event_id: Mapped[str | None]
     """Id of the decision's event, a `user.tool_confirmation`."""
+    backup_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The time of the backup from which the approval was restored while it was pending: it may have been decided after that."""
 
     @property
     def traits(self) -> Kind:

@@ -168,8 +168,9 @@ class ToolCall(ToolCallColumns, Leased, Base):
         self.requeue(locked.db, locked.now, hinted_at=locked.now)
 
     def become_unknown(self, locked: Locked) -> None:
-        """Set the status `unknown`: the call began, and nobody knows how it ended."""
-        self.end_attempt(locked, "unknown")
+        """Set the status `unknown`: the call began, or may have begun after a backup, and nobody knows how it ended."""
+        if self.status == "running":
+            self.end_attempt(locked, "unknown")
         self.end_lease(locked.db, "unknown")
 
     def end_attempt(self, locked: Locked, outcome: str) -> None:

@@ -1,4 +1,4 @@
-"""What became of this call? It began, and its worker never reported the end."""
+"""What became of this call? It began, or may have after a restored backup, and nobody reported its end."""
 
 from models.errors import Invalid
 from models.pure.text import words
@@ -24,8 +24,8 @@ KIND = Kind(
     lets_run=lambda status, decision: status == "answered" and decision.get("outcome") == "rerun",
     silence=("done", lambda _seconds: words.outcome_unknown()),
     tag="outcome unknown",
-    warning="The call began. Its worker never reported the end.",
-    headline="{agent} ran {tool}, and nobody knows whether the call took effect",
+    warning="The call began, or may have begun. Nobody reported its end.",
+    headline="{agent} called {tool}, and nobody knows whether the call took effect",
     afterwards="If nobody decides, the call is given up.",
     why_no_click="Nobody knows whether the call took effect.",
 )

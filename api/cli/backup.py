@@ -1,0 +1,239 @@
+"""`assent backup` and `assent restore`. They need the database's owner and Postgres' own programs: see docs/backups.md."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from api.cli.audit import use_with_key
+from api.cli.database import caller, database_errors
+from api.cli.main import as_json, data_dir
+from models.pure.times import rfc3339
+
+if TYPE_CHECKING:
+    from deploy.backup import Manifest
+    from deploy.restore import Gap
+    from models.operate.restoration import State
+
+a_folder = click.Path(file_okay=False, path_type=Path)
+workdirs = click.option("--workdirs", type=a_folder, help="The sessions' files.  [default: ASSENT_WORKDIR_ROOT]")
+without_files = click.option("--without-files", is_flag=True, help="Leave out the sessions' files.")
+
+
+@click.group()
+def backup() -> None:
+    """Make encrypted backups of the database and of the sessions' files."""
+
+
+@backup.command("key")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup_key(file: Path) -> None:
+    """Write a new identity, which decrypts backups, to FILE, and print its recipient. Keep FILE away from the installation."""
+    from deploy.sealed_files import new_key
+
+    identity, recipient = new_key()
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as new:
+            new.write(f"# recipient: {recipient}\n{identity}\n")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    click.echo(recipient)
+
+
+@backup.command("make")
+@click.argument("folder", type=a_folder)
+@click.option(
+    "--recipient",
+    "recipients",
+    multiple=True,
+    required=True,
+    envvar="ASSENT_BACKUP_RECIPIENTS",
+    help="Whoever may decrypt: age1...",
+)
+@workdirs
+@without_files
+@data_dir
+@as_json
+def backup_make(folder: Path, recipients: tuple[str, ...], data_dir: Path, as_json: bool, **files: Any) -> None:
+    """Write an encrypted backup to the new folder FOLDER, while everything runs. Opens the database as its owner."""
+    use_with_key(data_dir)
+    from deploy.backup import make
+
+    with _errors():
+        manifest = make(folder, _owner_url(), recipients, _workdirs(data_dir, **files))
+    if as_json:
+        click.echo(json.dumps(asdict(manifest) | {"folder": str(folder)}, indent=1))
+        return
+    click.echo(f"{folder}: the backup of {manifest.taken_at}, {', '.join(manifest.sha256)}.")
+    click.echo("Not in it: keys and settings, and the audit's file of signed heads. Keep those elsewhere.", err=True)
+
+
+@click.command()
+@click.argument("folder", type=a_folder, required=False)
+@click.option("--identity", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The file of `assent backup key`.")
+@click.option("--reason", help="Why the backup is restored. The audit records it with your name.")
+@click.option("--workers-stopped-at", help="All workers were stopped then and have run nothing since, such as 2026-03-01T12:00Z.")
+@click.option("--replace", is_flag=True, help="Replace a database that has tables. Its rows are lost.")
+@workdirs
+@without_files
+@click.option("--resume", is_flag=True, help="End the halts, after a restore.")
+@click.option("--end-runs", is_flag=True, help="With --resume: end the runs whose model would be asked again.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_dir
+@as_json
+def restore(folder: Path | None, resume: bool, yes: bool, data_dir: Path, as_json: bool, **options: Any) -> None:
+    """Load a backup. Every workspace is halted until `assent restore --resume`. Stop all processes but the database before."""
+    use_with_key(data_dir)
+    with _errors():
+        if resume:
+            _resume(yes=yes, end_runs=options["end_runs"])
+        elif folder is None:
+            raise click.UsageError("name the folder of a backup, or pass --resume")
+        else:
+            _restore(folder, data_dir, yes=yes, as_json=as_json, options=options)
+
+
+def _restore(folder: Path, data_dir: Path, *, yes: bool, as_json: bool, options: dict[str, Any]) -> None:
+    from deploy import restore
+    from deploy.sealed_files import identities_in
+
+    identity, reason = options["identity"], options["reason"]
+    if not identity or not reason:
+        raise click.UsageError("--identity and --reason are needed: the key of the backup, and why it is restored")
+    identities, owner_url = identities_in(identity), _owner_url()
+    manifest = restore.check(folder, owner_url, replace=options["replace"])
+    stopped_at = _time(options["workers_stopped_at"])
+    doubts_calls = stopped_at is None or stopped_at > manifest.at
+    if options["replace"] and not yes:
+        click.confirm("All rows of the present database will be lost. Replace it?", abort=True)
+    root = _workdirs(data_dir, options["workdirs"], without_files=options["without_files"])
+    if root is not None:
+        restore.unpack(folder, root, identities)
+    restore.load(folder, manifest, owner_url, identities, doubts_calls=doubts_calls)
+    gaps, trouble = _compare(manifest, reason)
+    _settle(gaps, reason)
+    _tell(manifest, gaps, trouble, as_json=as_json)
+
+
+def _compare(manifest: "Manifest", reason: str) -> "tuple[list[Gap], str]":
+    """Return the gaps of the audit, and why they could not be signed, if so."""
+    from deploy.restore import compare_heads
+    from models.audit import signed_heads
+
+    try:
+        gaps = compare_heads(caller(""), manifest.at, reason)
+    except (signed_heads.NoHeads, signed_heads.InUse, OSError, ValueError) as error:
+        return [], str(error) or "a sealer is busy: stop the process `sweeps`"
+    return gaps, "" if all(gap.adopted for gap in gaps) else "the sealer's key is not here"
+
+
+def _settle(gaps: "list[Gap]", reason: str) -> None:
+    from models.operate import restoration
+
+    states = restoration.states()
+    if not states:
+        raise click.ClickException("DATABASE_URL does not lead to the restored database: nothing is settled")
+    for gap in gaps:
+        restoration.doubt_calls(gap.workspace_id)
+    for state in restoration.states():
+        restoration.settle(state, caller(state.workspace_id), reason)
+
+
+def _tell(manifest: "Manifest", gaps: "list[Gap]", trouble: str, *, as_json: bool) -> None:
+    """Print what was restored, and what the operator must confirm."""
+    from models.operate import restoration
+
+    states = restoration.states()
+    confirm = {state.workspace_id: restoration.to_confirm(state.workspace_id) for state in states}
+    at_work = {state.workspace_id: restoration.at_work(state.workspace_id) for state in states}
+    if as_json:
+        report = {"backup_at": rfc3339(manifest.at), "gaps": list(map(asdict, gaps)), "audit": trouble, "to_confirm": confirm}
+        click.echo(json.dumps(report | {"at_work": at_work}, default=str, indent=1))
+        return
+    click.echo(
+        f"Restored from the backup of {manifest.taken_at}. {len(states)} workspace(s) are halted, and all sign-ins have ended."
+    )
+    for gap in gaps:
+        missing = f"{gap.acts} act(s) are missing" if gap.acts else "the backup has another chain"
+        click.echo(f"audit of {gap.workspace_id}: {missing}, the gap is {'' if gap.adopted else 'not '}signed")
+    if trouble:
+        click.echo(f"The audit was not signed: {trouble}. Run `assent audit adopt --reason ...` where the sealer runs.")
+    for line in _lines(states):
+        click.echo(line)
+    click.echo("Then start `web`, decide what waits, and run `assent restore --resume`.")
+
+
+def _lines(states: "list[State]") -> Iterator[str]:
+    """Yield what holds again, for people."""
+    from models.operate import restoration
+
+    for state in states:
+        rows, session_ids = restoration.to_confirm(state.workspace_id), restoration.at_work(state.workspace_id)
+        yield f"{state.workspace_id}: confirm that these still hold, or revoke them:"
+        yield from (f"  {row['kind']:10}  {row['id']}  {row['what']}" for row in rows)
+        if session_ids:
+            yield f"  {len(session_ids)} session(s) ask their model again, which may propose anew what it did after the backup:"
+            yield f"  {', '.join(session_ids[:20])}{' ...' if len(session_ids) > 20 else ''}. `--resume --end-runs` ends them."
+
+
+def _resume(*, yes: bool, end_runs: bool) -> None:
+    """End the halts, once the operator has confirmed what holds."""
+    from models.operate import restoration
+
+    states = restoration.states()
+    if not states:
+        raise click.ClickException("nothing waits for a resume: no workspace is halted by a restore")
+    for state in states:
+        restoration.settle(state, caller(state.workspace_id), "the restore was interrupted, and is finished by the resume")
+    for line in _lines(states):
+        click.echo(line)
+    if not yes:
+        click.confirm("Have you confirmed all of this?", abort=True)
+    for state in states:
+        if end_runs:
+            restoration.end_runs(state.workspace_id, caller(state.workspace_id))
+        restoration.resume(state, caller(state.workspace_id))
+    click.echo(f"{len(states)} workspace(s) go on.")
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn the refusals of the steps into errors of one line."""
+    from deploy.folder import CannotStart
+
+    with database_errors():
+        try:
+            yield
+        except CannotStart as refused:
+            raise click.ClickException(str(refused)) from refused
+
+
+def _owner_url() -> str:
+    url = os.environ.get("DATABASE_OWNER_URL")
+    if not url:
+        raise click.ClickException("DATABASE_OWNER_URL is not set: set it to the URL of the role assent_owner")
+    return url
+
+
+def _workdirs(data_dir: Path, workdirs: Path | None, *, without_files: bool) -> Path | None:
+    """Return the folder of the sessions' files: that of the option or setting, or that of an `assent up`. None: without them."""
+    if without_files:
+        return None
+    variable = os.environ.get("ASSENT_WORKDIR_ROOT")
+    return workdirs or (Path(variable) if variable else data_dir / "workdirs")
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--workers-stopped-at: {text!r} is not a time: use 2026-03-01T12:00:00+00:00") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,161 @@
+"""`assent backup`: a folder with the database and the sessions' files, encrypted, and a manifest.
+
+    FOLDER/manifest.json     when, of which release and schema, and the SHA-256 of each file; no secret
+    FOLDER/database.age      Postgres' own dump as SQL, compressed
+    FOLDER/workdirs.age      the sessions' files as tar, compressed; left out if there are none
+
+The database is dumped first. So its rows are those of one moment, and files may be a little newer. A backup in the making has
+another name.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+
+from deploy import sealed_files
+from deploy.folder import CannotStart
+from deploy.migrate import check_current
+from deploy.postgres_tools import Address, program, server_version
+from models import DISTRIBUTION
+from models.database import revisions
+from models.database.revisions import Schema
+
+FORMAT = 1
+MANIFEST, DATABASE, WORKDIRS = "manifest.json", "database.age", "workdirs.age"
+SCHEMA = "public"
+"""The schema of all tables."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a backup is."""
+
+    taken_at: str
+    """The database's time before the dump. Whatever was committed later may be missing."""
+    release: str
+    revision: str
+    """The schema's revision."""
+    postgres: int
+    """The major version of the program that dumped."""
+    sha256: dict[str, str] = field(default_factory=dict)
+    """The hash of each encrypted file, by its name."""
+    assent_backup: int = FORMAT
+
+    @property
+    def at(self) -> datetime:
+        """`taken_at` as a time."""
+        return datetime.fromisoformat(self.taken_at)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """Return the manifest of a backup whose files are whole. Raises CannotStart."""
+        try:
+            content: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+            manifest = cls(**content)
+        except (OSError, ValueError, TypeError):
+            raise CannotStart(f"{folder} is no backup: {MANIFEST} is missing or cannot be read") from None
+        if manifest.assent_backup != FORMAT:
+            raise CannotStart(f"{folder} has the format {manifest.assent_backup}: restore it with the release {manifest.release}")
+        for name, digest in manifest.sha256.items():
+            try:
+                with (folder / name).open("rb") as file:
+                    actual = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise CannotStart(f"{folder / name} cannot be read: {error.strerror}") from None
+            if actual != digest:
+                raise CannotStart(f"{folder / name} was changed or cut: its SHA-256 is not that of the manifest")
+        return manifest
+
+
+def release() -> str:
+    """Return this release's version."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path | None) -> Manifest:
+    """Write a backup into a new folder. `workdirs`: the sessions' files; None: without them. Raises CannotStart, psycopg.Error."""
+    if folder.exists():
+        raise CannotStart(f"{folder} exists: name a folder that does not, such as one with the time in its name")
+    people = sealed_files.recipients_of(recipients)
+    fault = check_current(owner_url)
+    if fault:
+        raise CannotStart(fault)
+    dump = program("pg_dump", server_version(owner_url))
+    new = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700, parents=True)
+    with psycopg.connect(owner_url, connect_timeout=3) as db:
+        [(at,)] = db.execute("SELECT assent_now()").fetchall()
+        revision = Schema.of(db.execute(revisions.READ.encode()).fetchall()).revision
+    _dump(dump, owner_url, new / DATABASE, people)
+    if workdirs is not None and workdirs.is_dir():
+        _pack(workdirs, new / WORKDIRS, people)
+    manifest = Manifest(at.isoformat(), release(), revision, server_version(owner_url), _digests(new))
+    _write(new / MANIFEST, json.dumps(asdict(manifest), indent=1).encode())
+    new.rename(folder)
+    return manifest
+
+
+def _dump(dump: str, owner_url: str, target: Path, recipients: Sequence[Any]) -> None:
+    """Encrypt the SQL of the database. Raises CannotStart if the program fails."""
+    address = Address.of(owner_url)
+    words = [dump, *address.words, f"--schema={SCHEMA}", "--no-password", "--lock-wait-timeout=60s"]
+    with subprocess.Popen(words, env=address.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603
+        assert process.stdout, "a pipe"
+        assert process.stderr, "a pipe"
+        with (
+            _new(target) as file,
+            sealed_files.encrypting(file, recipients) as plain,
+            gzip.GzipFile(fileobj=plain, mode="wb") as zipped,
+        ):
+            shutil.copyfileobj(process.stdout, zipped, 1 << 20)
+        errors = process.stderr.read().decode(errors="replace").strip()
+    if process.returncode:
+        raise CannotStart(f"pg_dump failed: {errors.splitlines()[-1] if errors else process.returncode}")
+
+
+def _pack(workdirs: Path, target: Path, recipients: Sequence[Any]) -> None:
+    """Encrypt the sessions' files. A file that goes while it is read is left out."""
+    with _new(target) as file, sealed_files.encrypting(file, recipients) as plain, tarfile.open(fileobj=plain, mode="w|gz") as tar:
+        for folder, folders, names in os.walk(workdirs):
+            for name in (*folders, *names):
+                path = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    tar.add(path, str(path.relative_to(workdirs)), recursive=False)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    digests = {}
+    for name in (DATABASE, WORKDIRS):
+        if (folder / name).exists():
+            with (folder / name).open("rb") as file:
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
+
+
+def _new(path: Path) -> IO[bytes]:
+    """Open a new file that only this user can read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _write(path: Path, content: bytes) -> None:
+    with _new(path) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

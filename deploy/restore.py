@@ -1,0 +1,193 @@
+"""`assent restore`: loads a backup, so that nothing begins before an operator has looked at it. docs/backups.md has the steps."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import tarfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+
+from deploy import sealed_files
+from deploy.backup import DATABASE, SCHEMA, WORKDIRS, Manifest
+from deploy.folder import CannotStart
+from deploy.postgres_tools import Address, program
+from models.audit import adoption, seal_key, signed_heads
+from models.audit.principal import Principal
+from models.audit.signed_heads import SignedHeads
+from models.database import revisions
+from models.database.transactions import transaction
+from models.operate import restoration
+
+_TABLES = f"SELECT count(*) FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('r', 'p')"  # noqa: S608
+# The dump creates the schema. Functions of assent_definer need its right to create there, while they are loaded.
+_BEFORE = f"""
+BEGIN;
+DROP SCHEMA {SCHEMA} CASCADE;
+CREATE SCHEMA {SCHEMA};
+GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC;
+GRANT CREATE ON SCHEMA {SCHEMA} TO assent_definer;
+"""
+_AFTER = f"""
+;
+SET search_path = {SCHEMA};
+REVOKE CREATE ON SCHEMA {SCHEMA} FROM assent_definer;
+"""
+_CREATES_SCHEMA = (f"CREATE SCHEMA {SCHEMA};".encode(), b"ALTER SCHEMA public OWNER TO ", b"COMMENT ON SCHEMA public IS ")
+"""Beginnings of lines of the dump that repeat what `_BEFORE` does."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A workspace whose audit in the backup ends before the last head that was kept outside the database."""
+
+    workspace_id: str
+    former_head: tuple[int, str]
+    """The number and the hash of the last act that the sealer had signed."""
+    acts: int | None
+    """Acts that are missing. None: the backup's chain is another one."""
+    adopted: tuple[int, str] | None
+    """The head from which the sealer goes on. None without the sealer's key."""
+
+
+def check(folder: Path, owner_url: str, *, replace: bool) -> Manifest:
+    """Return the manifest of a backup that can be loaded into this database. Raises CannotStart, psycopg.Error."""
+    manifest = Manifest.read(folder)
+    newest = max(file.name[:4] for file in revisions.SCRIPTS.glob("versions/[0-9]*.py"))
+    if manifest.revision != newest:
+        raise CannotStart(
+            f"the backup has the schema {manifest.revision}, and this release {newest}: restore it with Assent {manifest.release}, "
+            "then upgrade"
+        )
+    with psycopg.connect(owner_url, connect_timeout=3) as db:
+        [(tables,)] = db.execute(_TABLES.encode()).fetchall()
+    if tables and not replace:
+        raise CannotStart(f"the database has {tables} tables: restore into a new one (`assent roles`), or pass --replace")
+    return manifest
+
+
+def load(folder: Path, manifest: Manifest, owner_url: str, identities: Sequence[Any], *, doubts_calls: bool) -> None:
+    """Replace the database by that of the backup, in one transaction at whose commit every workspace is halted.
+
+    `doubts_calls`: as for `restoration.after_load`. Raises CannotStart; then the database is as before.
+    """
+    address = Address.of(owner_url)
+    psql = program("psql", manifest.postgres)
+    words = [psql, "-X", "--quiet", "--no-password", "-v", "ON_ERROR_STOP=1", "-f", "-", *address.words]
+    with subprocess.Popen(  # noqa: S603 - no shell
+        words, env=address.env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin, "a pipe"
+        assert process.stderr, "a pipe"
+        messages = _Reader(process.stderr)
+        try:
+            process.stdin.write(_BEFORE.encode())
+            with sealed_files.decrypting(folder / DATABASE, identities) as plain, gzip.GzipFile(fileobj=plain) as dump:
+                _copy_dump(dump, process.stdin)
+            # Only a dump that was decrypted to its proven end gets a COMMIT.
+            last = _AFTER + restoration.after_load(manifest.at, doubts_calls=doubts_calls) + "COMMIT;\n"
+            process.stdin.write(last.encode())
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # psql ended: its message says why
+        except BaseException:
+            process.kill()
+            raise
+        process.wait()
+    if process.returncode:
+        lines = messages.text().strip().splitlines()
+        raise CannotStart(f"psql failed, and the database is as before: {lines[-1] if lines else process.returncode}")
+
+
+def _copy_dump(dump: gzip.GzipFile, target: IO[bytes]) -> None:
+    """Copy the dump without the statements that create the schema, which stand before its first table."""
+    for line in dump:
+        if not line.startswith(_CREATES_SCHEMA):
+            target.write(line)
+        if line.startswith(b"CREATE TABLE"):
+            break
+    shutil.copyfileobj(dump, target, 1 << 20)
+
+
+class _Reader:
+    """Reads a stream to its end beside the caller, so that its writer never waits."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._content = b""
+        self._stream = stream
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        self._content = self._stream.read()
+
+    def text(self) -> str:
+        """Return what was written, once the writer has ended."""
+        self._thread.join()
+        return self._content.decode(errors="replace")
+
+
+def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> bool:
+    """Write the sessions' files of a backup into an empty or missing folder. Returns False if the backup has none.
+
+    Raises CannotStart.
+    """
+    if not (folder / WORKDIRS).exists():
+        return False
+    if workdirs.exists() and any(workdirs.iterdir()):
+        raise CannotStart(f"{workdirs} is not empty: move it away, name another folder by --workdirs, or pass --without-files")
+    new = workdirs.with_name(f"{workdirs.name}.restored")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700, parents=True)
+    with sealed_files.decrypting(folder / WORKDIRS, identities) as plain, tarfile.open(fileobj=plain, mode="r|gz") as tar:
+        tar.extractall(new, filter=_inside)  # noqa: S202 - the filter refuses what would be written outside
+        plain.read()  # to the proven end
+    workdirs.mkdir(mode=0o700, exist_ok=True)
+    for path in new.iterdir():
+        path.rename(workdirs / path.name)
+    new.rmdir()
+    return True
+
+
+def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """Return the member. Raises an error if it would be written outside of the folder. Links may lead anywhere."""
+    return tarfile.tar_filter(member, os.fspath(folder))
+
+
+def compare_heads(principal: Principal, backup_at: datetime, reason: str) -> list[Gap]:
+    """Compare each workspace's audit with the file of signed heads, and sign each gap with its reason.
+
+    Without the sealer's key here, nothing is signed. Raises signed_heads.NoHeads, signed_heads.InUse, OSError, ValueError.
+    """
+    key = seal_key.own()
+    text = adoption.reason_text(f"restored from the backup of {backup_at.isoformat()}: {reason}")
+    gaps = []
+    with signed_heads.open_file(signed_heads.path(), seconds=10) as heads:
+        for workspace_id in adoption.workspaces():
+            gap = _gap(workspace_id, heads)
+            if gap is not None and key is not None:
+                by = Principal(principal.kind, principal.id, workspace_id)
+                gap = Gap(gap.workspace_id, gap.former_head, gap.acts, adoption.adopt(by, text, key, heads)[1])
+            gaps += [gap] if gap else []
+    return gaps
+
+
+def _gap(workspace_id: str, heads: SignedHeads) -> Gap | None:
+    head = heads.of(workspace_id)
+    if head is None:
+        return None
+    with transaction(workspace_id) as db:
+        rows = db.rows(_ACT, workspace=workspace_id, seq=head[0])
+        last = db.value("SELECT max(seq) FROM audit WHERE chain = %(workspace)s", workspace=workspace_id) or 0
+    if rows and rows[0][0] == head[1]:
+        return None
+    return Gap(workspace_id, head, head[0] - last if head[0] > last else None, None)
+
+
+_ACT = "SELECT encode(hash, 'hex') FROM audit WHERE chain = %(workspace)s AND seq = %(seq)s"

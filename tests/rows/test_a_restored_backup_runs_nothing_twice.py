@@ -1,0 +1,321 @@
+"""A restored backup starts halted. What may have run after it is settled by people, so nothing runs twice."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner, Result
+from own_database import DatabaseUrls, make_url
+from psycopg import sql
+from rows.stage import Stage, call, say
+
+from api.cli.main import main
+from models.audit import seal_key, signed_heads
+from models.audit.acts import Audit
+from models.audit.seal_sweep import SealSweep
+from models.database import transactions
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.operate import restoration
+from models.operate.doctor import sessions
+from models.people.invitation import Invitation, Invitee
+from models.session.approval.row import Approval
+from models.session.event.row import Event
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+from models.settings import settings
+from models.workspace.halt import Halt
+
+
+@dataclass
+class Place:
+    """An installation whose database is replaced by that of a backup."""
+
+    stage: Stage
+    urls: DatabaseUrls
+    """Of the new, empty database."""
+    folder: Path
+    patch: pytest.MonkeyPatch
+
+    @property
+    def backup(self) -> Path:
+        return self.folder / "backup"
+
+    def make(self, *options: str) -> Result:
+        """Make a backup, with a new identity."""
+        identity = run("backup", "key", str(self.folder / "identity"))
+        assert identity.exit_code == 0, identity.output
+        return run("backup", "make", str(self.backup), "--recipient", identity.stdout.strip(), *options)
+
+    def restore(self, *options: str) -> Result:
+        """Restore it into the other database, which is ours from now on."""
+        for name, role in (("DATABASE_URL", "app"), ("DATABASE_SYSTEM_URL", "system"), ("DATABASE_OWNER_URL", "owner")):
+            self.patch.setenv(name, getattr(self.urls, role))
+        settings.cache_clear()
+        transactions.dispose()
+        words = ["restore", str(self.backup), "--identity", str(self.folder / "identity"), "--reason", "The disk died."]
+        return run(*words, *options)
+
+
+def run(*words: str) -> Result:
+    """Call a command of `assent`."""
+    return CliRunner().invoke(main, list(words))
+
+
+@pytest.fixture
+def place(
+    stage: Stage, database_urls: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, private_key: str
+) -> Iterator[Place]:
+    """An installation with sessions' files, a sealer with its file of heads, and an empty database beside."""
+    name = f"assent_restored_{os.getpid()}"
+    files = tmp_path / "workdirs"
+    (files / "sesn_1").mkdir(parents=True)
+    (files / "sesn_1" / "notes").write_text("kept")
+    (files / "sesn_1" / "link").symlink_to("/etc/passwd")
+    key = tmp_path / "audit.key"
+    key.write_text(private_key)
+    signed_heads.make(signed_heads.beside(key))
+    monkeypatch.setenv("ASSENT_WORKDIR_ROOT", str(files))
+    monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(key))
+    settings.cache_clear()
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        db.execute(sql.SQL("CREATE DATABASE {} OWNER assent_owner TEMPLATE template0").format(sql.Identifier(name)))
+        urls = DatabaseUrls(*(make_url(url, name) for url in vars(database_urls).values()))
+        yield Place(stage, urls, tmp_path, monkeypatch)
+        monkeypatch.undo()
+        settings.cache_clear()
+        transactions.dispose()
+        db.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def allowed(stage: Stage) -> ToolCall:
+    """A call that a person allowed, and that no worker has claimed."""
+    tool_call = stage.propose(stage.session())
+    stage.confirm(tool_call.session_id, tool_call.id)
+    return stage.get(ToolCall, tool_call.id)
+
+
+def test_what_ran_after_the_backup_does_not_run_again(place: Place) -> None:
+    stage = place.stage
+    waits = stage.propose(stage.session())
+    queued, running = allowed(stage), stage.begin_call(allowed(stage))
+    with_client = stage.propose(stage.session(custom=("lookup",)), call("lookup", n=1))
+    idempotent = stage.propose(stage.session(read="always_allow"), call("read", file_path="a"))
+    assert (with_client.status, idempotent.idempotent) == ("with_client", True)
+    assert place.make().exit_code == 0
+    stage.confirm(waits.session_id, waits.id)
+    for tool_call in (waits, queued):
+        stage.finish_call(stage.begin_call(tool_call), "paid")
+    stage.finish_call(running, "paid")
+
+    restored = place.restore("--without-files")
+    assert restored.exit_code == 0, restored.output
+    assert stage.claim_call(idempotent) is None, "halted"
+    resumed = run("restore", "--resume", "--yes")
+    assert resumed.exit_code == 0, resumed.output
+    for tool_call in (queued, running, with_client):
+        assert stage.get(ToolCall, tool_call.id).status == "unknown"
+        assert stage.claim_call(tool_call) is None
+    assert stage.get(ToolCall, waits.id).status == "asked", "a person decides it again, and knows more"
+    assert stage.claim_call(waits) is None
+    assert stage.claim_call(idempotent), "it runs again under the same key"
+    with transaction(stage.workspace_id) as db:
+        ids = [session.id for session in db.find(Session)]
+    assert sessions.faults(ids) == []
+
+
+def test_people_settle_what_may_have_run(place: Place) -> None:
+    stage = place.stage
+    happened, again, of_client = (
+        allowed(stage),
+        allowed(stage),
+        stage.propose(stage.session(custom=("lookup",)), call("lookup", n=1)),
+    )
+    place.make()
+    place.restore("--without-files")
+    for tool_call, outcome in (
+        (happened, {"outcome": "happened", "content": (say("It was paid."),)}),
+        (again, {"outcome": "rerun"}),
+    ):
+        [approval] = [row for row in stage.approvals(tool_call.session_id) if row.kind == "unknown_outcome"]
+        assert "may have run after it" in approval.prompt
+        stage.decide(approval, **outcome)
+    [approval] = [row for row in stage.approvals(of_client.session_id) if row.kind == "unknown_outcome"]
+    stage.decide(approval, outcome="rerun")
+    assert stage.get(ToolCall, happened.id).status == "done"
+    assert stage.get(ToolCall, of_client.id).status == "held", "the client gets it when the halt ends"
+    run("restore", "--resume", "--yes")
+    assert stage.claim_call(again)
+
+
+def test_pending_approvals_say_that_they_may_have_been_decided(place: Place) -> None:
+    stage = place.stage
+    waits = stage.propose(stage.session())
+    taken_at = json.loads(place.make("--json").stdout)["taken_at"]
+    place.restore("--without-files")
+    run("restore", "--resume", "--yes")
+    [approval] = stage.approvals(waits.session_id)
+    assert approval.status == "pending"
+    assert approval.backup_at is not None
+    assert approval.backup_at.isoformat() == taken_at
+    later = stage.propose(stage.session())
+    assert [row.backup_at for row in stage.approvals(later.session_id)] == [None]
+
+
+def test_with_workers_that_had_stopped_before_the_backup_calls_go_on(place: Place) -> None:
+    queued = allowed(place.stage)
+    taken_at = json.loads(place.make("--json").stdout)["taken_at"]
+    restored = place.restore("--without-files", "--workers-stopped-at", taken_at)
+    assert restored.exit_code == 0, restored.output
+    run("restore", "--resume", "--yes")
+    assert place.stage.claim_call(queued)
+
+
+def test_a_file_of_heads_that_knows_more_contradicts_who_says_so(place: Place) -> None:
+    queued = allowed(place.stage)
+    SealSweep().run()
+    taken_at = json.loads(place.make("--json").stdout)["taken_at"]
+    place.stage.message(place.stage.session())
+    SealSweep().run()
+    place.restore("--without-files", "--workers-stopped-at", taken_at)
+    assert place.stage.get(ToolCall, queued.id).status == "unknown"
+
+
+def test_the_gap_of_the_audit_is_signed_with_the_reason(place: Place, private_key: str) -> None:
+    stage = place.stage
+    allowed(stage)
+    SealSweep().run()
+    place.make()
+    for _ in range(3):
+        stage.message(stage.session())
+    SealSweep().run()
+    report = json.loads(place.restore("--without-files", "--json").stdout)
+    [gap] = report["gaps"]
+    assert gap["workspace_id"] == stage.workspace_id
+    assert gap["acts"] > 0
+    assert gap["adopted"]
+    public = seal_key.read_private(private_key).public.text
+    verified = run("audit", "verify", "--workspace", stage.workspace_id, "--public-key", public)
+    assert verified.exit_code == 0, verified.output
+    with transaction(stage.workspace_id) as db:
+        actions = [row.action for row in db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=stage.workspace_id)]
+    assert "audit.adopted" in actions
+    assert "workspace.restored" in actions
+
+
+def test_keys_and_people_are_listed_and_sign_ins_end(place: Place) -> None:
+    stage = place.stage
+    with transaction(stage.workspace_id) as db:
+        Invitation.create(db, Invitee("anna@example.com", "approver"), by=stage.principal)
+        for statement in SIGNED_IN:
+            db.write(statement, w=stage.workspace_id)
+    run("database", "key", "ci", "--workspace", stage.workspace_id)
+    place.make()
+    report = json.loads(place.restore("--without-files", "--json").stdout)
+    kinds = [row["kind"] for row in report["to_confirm"][stage.workspace_id]]
+    assert kinds == ["invitation", "key", "person"]
+    with transaction(stage.workspace_id) as db:
+        assert db.value("SELECT count(*) FROM sign_in WHERE ended_at IS NULL") == 0
+
+
+SIGNED_IN = (
+    "INSERT INTO person (id, workspace_id, email, name, created_at) VALUES ('user_1', %(w)s, 'b@example.com', 'Bo', now())",
+    "INSERT INTO member (workspace_id, person_id, role, created_at) VALUES (%(w)s, 'user_1', 'admin', now())",
+    """
+    INSERT INTO sign_in (id, workspace_id, person_id, secret_sha256, method, created_at, seen_at, idle_until, expires_at)
+    VALUES ('signin_1', %(w)s, 'user_1', 'x', 'password', now(), now(), now() + interval '1 day', now() + interval '1 day')
+    """,
+)
+"""A person who is an admin, in a browser."""
+
+
+def test_only_the_resume_ends_the_halt_and_one_from_before_stays(place: Place) -> None:
+    stage, other = place.stage, Stage()
+    with transaction(other.workspace_id) as db:
+        Halt.start(db, other.principal, "The refund tool pays twice.")
+    place.make()
+    place.restore("--without-files")
+    with transaction(stage.workspace_id) as db, pytest.raises(Conflict, match="assent restore --resume"):
+        Halt.end(db, stage.principal)
+    assert run("restore", "--resume").exit_code == 1, "it asks first"
+    assert run("restore", "--resume", "--yes").exit_code == 0
+    with transaction(stage.workspace_id) as db:
+        assert Halt.current(db) is None
+    with transaction(other.workspace_id) as db:
+        halt = Halt.current(db)
+        assert halt
+        assert halt.reason == "The refund tool pays twice."
+        Halt.end(db, other.principal)
+    assert run("restore", "--resume", "--yes").exit_code == 1, "nothing waits for it any more"
+
+
+def test_runs_under_way_are_named_and_can_be_ended(place: Place) -> None:
+    stage = place.stage
+    session_id = stage.session()
+    stage.message(session_id)
+    place.make()
+    report = json.loads(place.restore("--without-files", "--json").stdout)
+    assert report["at_work"] == {stage.workspace_id: [session_id]}
+    run("restore", "--resume", "--yes", "--end-runs")
+    assert stage.thread(session_id).status == "idle"
+    assert stage.claim(session_id) is None
+
+
+def test_a_restore_that_was_interrupted_goes_on(place: Place) -> None:
+    queued = allowed(place.stage)
+    place.make()
+    place.restore("--without-files")
+    with transaction(place.stage.workspace_id) as db:  # as after a crash behind the load
+        db.write("UPDATE halt SET restored_at = NULL")
+        [state] = [restoration.State(h.workspace_id, h.backup_at, False, True) for h in db.find(Halt) if h.backup_at]
+    with pytest.raises(Conflict):
+        restoration.resume(state, place.stage.principal)
+    assert run("restore", "--resume", "--yes").exit_code == 0
+    [approval] = [row for row in place.stage.approvals(queued.session_id) if row.status == "pending"]
+    assert approval.kind == "unknown_outcome", "asked once"
+
+
+def test_all_rows_and_files_come_back(place: Place) -> None:
+    stage = place.stage
+    allowed(stage)
+    with transaction(stage.workspace_id) as db:
+        before = {table: db.value(f"SELECT count(*) FROM {table.__tablename__}") for table in (Event, Approval, ToolCall, Audit)}
+    assert place.make().exit_code == 0
+    restored = place.restore("--workers-stopped-at", "2026-01-01", "--workdirs", str(place.folder / "other"))
+    assert restored.exit_code == 0, restored.output
+    with transaction(stage.workspace_id) as db:
+        after = {table: db.value(f"SELECT count(*) FROM {table.__tablename__}") for table in before}
+    assert after == before | {Audit: before[Audit] + 1}
+    assert (place.folder / "other" / "sesn_1" / "notes").read_text() == "kept"
+    assert (place.folder / "other" / "sesn_1" / "link").is_symlink()
+
+
+def test_a_backup_that_was_changed_or_is_for_others_changes_nothing(place: Place) -> None:
+    place.make()
+    run("backup", "key", str(place.folder / "foreign"))
+    (place.folder / "identity").rename(place.folder / "own")
+    (place.folder / "foreign").rename(place.folder / "identity")
+    foreign = place.restore("--without-files")
+    assert foreign.exit_code == 1
+    assert "cannot be decrypted" in foreign.output
+    (place.folder / "own").rename(place.folder / "identity")
+    file = place.backup / "database.age"
+    file.write_bytes(file.read_bytes()[:-1])
+    cut = place.restore("--without-files")
+    assert "was changed or cut" in cut.output
+    with psycopg.connect(place.urls.owner) as db:
+        assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+
+
+def test_a_database_with_rows_is_replaced_only_on_request(place: Place) -> None:
+    place.make()
+    assert place.restore("--without-files").exit_code == 0
+    refused = place.restore("--without-files")
+    assert refused.exit_code == 1
+    assert "--replace" in refused.output
+    assert place.restore("--without-files", "--replace", "--yes").exit_code == 0
+    assert len(restoration.states()) == 1
