@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
-serves = ("0007", "0006", "0005", "0004", "0003", "0002", "0001")
+serves = ("0008", "0007", "0006", "0005", "0004", "0003", "0002", "0001")
 """Revisions of earlier releases that work with the schema after this migration."""
 
 
