@@ -246,11 +246,9 @@ class Db:
 def _changes(state: _RowState) -> dict[str, Any]:
     """Return the columns of a row that differ from the database."""
     now = vars(state.row)
-    return {name: now[name] for name, was in state.database_values.items() if not _same(now[name], was)}
+    return {name: now[name] for name, was in state.database_values.items() if now[name] is not was and not _equal(now[name], was)}
 
 
-def _same(value: Any, database_value: Any) -> bool:
+def _equal(value: Any, database_value: Any) -> bool:
     """True if nothing has to be written. Another JSON object always counts as changed, since 1 and True are equal in Python."""
-    return value is database_value or (
-        isinstance(value, str | int | float | datetime) and type(value) is type(database_value) and value == database_value
-    )
+    return isinstance(value, str | int | float | datetime) and type(value) is type(database_value) and value == database_value

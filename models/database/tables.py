@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import registry
 
 from models.pure.json.codec import encode
 
@@ -16,13 +16,34 @@ class Hex(sa.LargeBinary):
     """Bytes that the rows hold as hexadecimal digits, such as a SHA-256. As a text, they would take twice the space."""
 
 
-class Base(DeclarativeBase):
-    """The base class of every table. Its instances are the rows of `models.database.rows.Db`, without SQLAlchemy's Session."""
+class Base:
+    """The base class of every table. Its instances are the rows of `models.database.rows.Db`: plain objects.
+
+    SQLAlchemy reads the declaration, and then gives the class back. Its own instances would cost a call for each read or change of
+    a column. On the class, a column's name gives the column.
+    """
+
+    metadata = sa.MetaData()
+    __tablename__: str
+    __table__: sa.Table
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__tablename__" in vars(cls):
+            declaring = registry(metadata=Base.metadata)
+            declaring.mapped(cls)
+            _tables[cls], table = Table(cls), cls.__table__
+            declaring.dispose()
+            cls.__table__ = table
+            for name, column in _tables[cls].columns.items():
+                setattr(cls, name, column)
 
     def __init__(self, **values: Any) -> None:
-        """Make a row with these values, by column. Raises TypeError for a name that is not a column."""
-        if unknown := values.keys() - table_of(type(self)).columns:
+        """Make a row with these values, by column; any other column has its default. Raises TypeError for an unknown name."""
+        table = table_of(type(self))
+        if unknown := values.keys() - table.columns:
             raise TypeError(f"{type(self).__name__} has no column {', '.join(sorted(unknown))}")
+        vars(self).update(table.defaults)
         vars(self).update(values)
 
 
@@ -30,10 +51,11 @@ class Table:
     """The SQL of one table. Columns have the names of their attributes."""
 
     def __init__(self, declared: type[Base]) -> None:
-        self._mapper = sa.inspect(declared)
+        mapper = sa.inspect(declared)
+        self.declared = declared
         self.name = declared.__tablename__
-        self.columns = {attribute.key: attribute.columns[0] for attribute in self._mapper.column_attrs}
-        self.primary_key = tuple(self._mapper.get_property_by_column(column).key for column in self._mapper.primary_key)
+        self.columns = {attribute.key: attribute.columns[0] for attribute in mapper.column_attrs}
+        self.primary_key = tuple(mapper.get_property_by_column(column).key for column in mapper.primary_key)
         self.defaults: dict[str, Any] = dict.fromkeys(self.columns) | {
             name: column.default.arg
             for name, column in self.columns.items()
@@ -89,7 +111,7 @@ class Table:
 
     def key_of(self, values: dict[str, Any]) -> tuple[Any, ...]:
         """Return the primary key among these values."""
-        return tuple(values[name] for name in self.primary_key)
+        return tuple(map(values.__getitem__, self.primary_key))
 
     def adapted(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values in the types that psycopg needs for their columns."""
@@ -109,16 +131,14 @@ class Table:
         values = dict(zip(self.columns, record, strict=True))
         for name in self._hex:
             values[name] = None if values[name] is None else values[name].hex()
-        row = self._mapper.class_manager.new_instance()
+        row = self.declared.__new__(self.declared)
         vars(row).update(values)
         return row, values
 
 
-_tables: dict[int, Table] = {}
+_tables: dict[type[Any], Table] = {}
 
 
 def table_of(declared: type[Any]) -> Table:
-    """Return the SQL of a declared table. Built once."""
-    if id(declared) not in _tables:
-        _tables[id(declared)] = Table(declared)
-    return _tables[id(declared)]
+    """Return the SQL of a declared table."""
+    return _tables[declared]
