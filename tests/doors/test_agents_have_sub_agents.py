@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 from doors.served import MODEL, Caller, bad, good
+from own_database import Clock
+from rows.crew import Crew, send
+from rows.stage import Stage
 
 OFF, ON, SELF = {"type": "disabled"}, {"type": "enabled"}, {"type": "self"}
 NEW_FORM = "multiagent_20261001"
@@ -108,3 +111,17 @@ def test_a_session_shows_its_agents_whole(caller: Caller) -> None:
     assert "multiagent" not in first
     tool = {"type": "custom", "name": "list_agents", "description": "d", "input_schema": {"type": "object"}}
     bad(caller.post(f"/v1/sessions/{session['id']}", json={"agent": {"tools": [tool]}}), 400, "agent.tools.0.name")
+
+
+def test_the_time_of_threads_that_run_at_once_counts_once_or_for_each(caller: Caller, stage: Stage, clock: Clock) -> None:
+    """A session's usage has the time in which it ran, and its stats have the sum of its threads' times."""
+    crew = Crew.begin(stage)
+    crew.lead_replies(send("Reader"), send("Writer"))
+    clock.advance(100)
+    session = good(caller.get(f"/v1/sessions/{crew.session_id}"))
+    assert session["usage"]["active_seconds"] == pytest.approx(100, abs=10)
+    assert session["stats"]["active_seconds"] == pytest.approx(300, abs=20)
+    [listed] = good(caller.get("/v1/sessions"))["data"]
+    assert listed["stats"]["active_seconds"] == pytest.approx(300, abs=20)
+    threads = good(caller.get(f"/v1/sessions/{crew.session_id}/threads"))["data"]
+    assert [thread["stats"]["active_seconds"] for thread in threads] == [pytest.approx(100, abs=10)] * 3

@@ -23,6 +23,7 @@ def create_agent(stage: Stage, name: str, *, bash: str = "always_ask", **more: A
     toolset["default_config"] = {"enabled": True, "permission_policy": policy}
     body = {"name": name, "description": f"The {name}.", "model": {"id": "stand-in"}, "system": None, "tools": [toolset]}
     body |= {"metadata": {}, "mcp_servers": [], "permission_policy": None, "approval": None, "multiagent": None, "max_turns": None}
+    body |= {"skills": [], "execution_identity": {"type": "service_account"}}
     with transaction(stage.workspace_id) as db:
         return Agent.create(db, stage.principal, body | more)[0].id
 

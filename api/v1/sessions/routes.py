@@ -15,6 +15,7 @@ from api.v1.policy.approvers import check_agent_approvers
 from api.v1.sessions import responses
 from api.v1.sessions.requests import ResourceList, SessionCreate, SessionList, SessionUpdate
 from api.v1.sessions.waiting import waiting_on
+from api.v1.spending.amounts import load_active_sums
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
@@ -77,6 +78,7 @@ def index(db: Db, _principal: Principal, query: SessionList) -> responses.Sessio
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
     rows, after, before = both_ways(db, selected(query), order, query.limit, query.page)
     waiting = waiting_on(db, rows)
+    load_active_sums(db, rows)
     data = [responses.Session.of(db, row, waiting[row.id]) for row in rows]
     return responses.SessionPage(data=data, next_page=after, prev_page=before)
 

@@ -1,5 +1,6 @@
 """The consumption of sessions and turns, and its cost."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 
@@ -78,7 +79,7 @@ class ActiveUsage(Usage):
     """What a session consumed so far."""
 
     active_seconds: float = Field(examples=[12.5])
-    """The time during which the session was running."""
+    """The time during which the session was running. Threads that run at the same time count once."""
 
     @classmethod
     def of(cls, db: Db, row: Session, of: Session | Thread) -> Self:
@@ -90,7 +91,7 @@ class Stats(ResponseModel):
     """The times of a session."""
 
     active_seconds: float = Field(examples=[12.5])
-    """The time during which the session was running."""
+    """The time during which its threads were running, each counted by itself."""
     duration_seconds: float = Field(examples=[3600.0])
     """The age of the session; for an archived session, its age when it was archived."""
 
@@ -99,13 +100,29 @@ class Stats(ResponseModel):
         """Return the times of a session, or of the thread `of` it, up to now."""
         now = _now(db, row)
         age = ((of.archived_at or now) - of.created_at).total_seconds()
-        return cls.stored(active_seconds=of.active_for(now), duration_seconds=max(age, 0.0), **more)
+        active = _active_sum(db, row, now) if of is row else of.active_for(now)
+        return cls.stored(active_seconds=round(active, 6), duration_seconds=max(age, 0.0), **more)
 
 
 class ThreadStats(Stats):
     """The times of a thread."""
 
     startup_seconds: float
+
+
+def load_active_sums(db: Db, rows: Sequence[Session]) -> None:
+    """Read the active times of these sessions' threads at once, for their `Stats`."""
+    if rows:
+        db.info[_SUMS] = Thread.active_sums(db, [row.id for row in rows], _now(db, rows[0]))
+
+
+def _active_sum(db: Db, row: Session, now: datetime) -> float:
+    """Return the active time of the session's threads together, in seconds."""
+    sums: dict[str, float] = db.info.get(_SUMS) or {}
+    return sums[row.id] if row.id in sums else Thread.active_sums(db, [row.id], now).get(row.id, 0.0)
+
+
+_SUMS = "active sums"
 
 
 def _now(db: Db, row: Session) -> datetime:

@@ -3,7 +3,7 @@
 The first thread of a session is the session's own, and is made with it. All threads of a session share its lock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -71,6 +71,17 @@ class Thread(Progress, Base):
         if pairs:
             session_ids, thread_ids = zip(*sorted(pairs), strict=True)
             db.find(cls, _AMONG, sessions=list(session_ids), threads=list(thread_ids))
+
+    @staticmethod
+    def active_sums(db: Db, session_ids: Sequence[str], at: datetime) -> dict[str, float]:
+        """Return the active time of all threads together, in seconds up to `at`, by session."""
+        return dict(db.rows(_ACTIVE_SUMS, sessions=list(session_ids), at=at))
+
+
+_ACTIVE_SUMS = """
+    SELECT session_id, sum(active_seconds + coalesce(greatest(extract(epoch FROM %(at)s - active_since), 0), 0))::float
+    FROM thread WHERE session_id = ANY(%(sessions)s) GROUP BY session_id
+"""
 
 
 def own_id(session_id: str) -> str:
