@@ -4,6 +4,7 @@ routes     the page for signing in, one-time links, signing out
 passkeys   passwords   oidc   proxy      the other ways in, each of which ends in `blueprint.enter`
 account    a person's own page
 connecting an account at an issuer becomes a known person's
+authenticator  the library of passkeys, which only passkeys load
 adding     what a sign-in needs to add a way to sign in
 slack      a person's Slack users
 """
