@@ -22,7 +22,7 @@ run: setup
 	@$(BIN)/assent up $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest -n 5 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup
 	@$(BIN)/ruff format --check .

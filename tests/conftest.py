@@ -22,6 +22,7 @@ import psutil
 import psycopg
 import pytest
 import redis
+import scheduling
 from environment import isolate
 from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
 
@@ -70,10 +71,17 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the slow tests, unless `-m` names them."""
+    """Begin with the longest parts. Skip the slow tests, unless `-m` names them."""
+    items.sort(key=scheduling.place)
     for item in items:
         if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
             item.add_marker(pytest.mark.skip(reason="slow: make test ARGS='-m slow'"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Return the scheduler of `make test`; None for that of another `--dist`."""
+    return scheduling.Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -150,13 +158,18 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
 
 
 @pytest.fixture(scope="session")
-def redis_url(servers: dict[str, str], worker_number: int) -> Iterator[str]:
+def redis_urls(servers: dict[str, str], worker_number: int) -> list[str]:
+    """The Redis databases of this test process: for most tests, for the worker that crashes, and for other workers of a test."""
+    return [f"{servers['redis'].rpartition('/')[0]}/{1 + 3 * worker_number + number}" for number in range(3)]
+
+
+@pytest.fixture(scope="session")
+def redis_url(redis_urls: list[str]) -> Iterator[str]:
     """The URL of this test process's Redis database. The environment and `settings()` point to it."""
-    url = servers["redis"].rpartition("/")[0] + f"/{1 + worker_number % 15}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REDIS_URL", url)
+        patch.setenv("REDIS_URL", redis_urls[0])
         _forget_settings()
-        yield url
+        yield redis_urls[0]
     _forget_settings()
 
 

@@ -45,6 +45,8 @@ def main() -> None:
 def start(supervisor: Supervisor, postgres: Postgres, redis: Redis, env: dict[str, str]) -> None:
     """Start both servers, wait until they are ready, and create the roles."""
     redis.prepare()
+    with (redis.data / "redis.conf").open("a") as configuration:
+        configuration.write("databases 64\n")  # three for each test process
     supervisor.start(redis.child(env))
     postgres.prepare()
     supervisor.start(postgres.child(env))

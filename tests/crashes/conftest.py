@@ -112,20 +112,15 @@ def worker_env(
 
 
 @pytest.fixture(scope="session")
-def crash_redis(servers: dict[str, str], worker_number: int) -> str:
+def crash_redis(redis_urls: list[str]) -> str:
     """The shared worker's Redis database."""
-    return redis_database(servers, 15 - 2 * (worker_number % 5))
+    return redis_urls[1]
 
 
 @pytest.fixture(scope="session")
-def private_redis(servers: dict[str, str], worker_number: int) -> str:
+def private_redis(redis_urls: list[str]) -> str:
     """The Redis database for tests that start and kill workers of their own."""
-    return redis_database(servers, 14 - 2 * (worker_number % 5))
-
-
-def redis_database(servers: dict[str, str], number: int) -> str:
-    """The URL of a Redis database. The numbers here count from the top, those of tests/conftest.py from the bottom."""
-    return servers["redis"].rpartition("/")[0] + f"/{number}"
+    return redis_urls[2]
 
 
 @pytest.fixture(scope="session")

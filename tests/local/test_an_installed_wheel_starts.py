@@ -158,6 +158,7 @@ def test_a_call_is_asked_about_allowed_and_run(up: dict[str, Any], program: Path
 
 
 @pytest.mark.slow
+@pytest.mark.installation
 @pytest.mark.timeout(900)
 def test_all_that_compose_starts_runs_for_an_unknown_user_who_can_write_nowhere_else(
     program: Path, database_urls: DatabaseUrls, clean_redis: str, tmp_path: Path

@@ -223,6 +223,7 @@ def test_the_sign_in_link_opens_the_inbox_and_a_call_allowed_there_runs(up: Up, 
 
 
 @pytest.mark.slow
+@pytest.mark.installation
 def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, client: Anthropic) -> None:
     first, waited = up.content, pending(up)
     decided = ask_a_person(client, "echo decided")

@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 from anthropic import Anthropic
-from crashes.conftest import redis_database
 from crashes.processes import MCP_SERVER, READY, TOOLS, TURNS, mcp_server, running, stand_in, wait_for
 from doors.served import key, served
 from own_database import Cleaner, DatabaseUrls
@@ -48,9 +47,7 @@ def mcp_url(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def house(
-    folder: Path, mcp_url: str, database_urls: DatabaseUrls, cleaner: Cleaner, servers: dict[str, str], worker_number: int
-) -> Iterator[House]:
+def house(folder: Path, mcp_url: str, database_urls: DatabaseUrls, cleaner: Cleaner, redis_urls: list[str]) -> Iterator[House]:
     """Everything, with a toolset in Python and an operator's MCP server over stdio."""
     cleaner.clean()
     config = folder / "mcp.json"
@@ -62,7 +59,7 @@ def house(
         env = {
             "ASSENT_PROVIDERS": str(registry(folder, model)),
             "MODEL_KEY": "any-key-will-do",
-            "REDIS_URL": redis_database(servers, 14 - 2 * (worker_number % 5)),
+            "REDIS_URL": redis_urls[2],
             "ASSENT_SHELL": "bare",
             "ASSENT_ENVIRONMENT": "development",
             "ASSENT_WORKDIR_ROOT": str(folder / "workdirs"),

@@ -1,0 +1,42 @@
+"""Which test process runs which tests, and in which order.
+
+A file runs in one process, so that its fixtures start once. So does a folder whose tests share a whole installation. What takes
+longest begins first, so that no process is left alone with it at the end.
+"""
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+TOGETHER = ("tests/faults/", "tests/crashes/", "tests/whole/")
+"""Folders whose tests share workers and a stand-in model, which take seconds of CPU time to start."""
+LONGEST = (
+    "faults",
+    "crashes",
+    "local/test_an_installed_wheel_starts.py",
+    "local/test_assent_up_runs_everything.py",
+    "whole",
+    "doors/test_the_document_describes_every_answer.py",
+    "tools/test_a_toolset_runs_in_a_process_of_its_own.py",
+    "tools/test_a_branch_is_created.py",
+    "wire",
+    "inbox",
+    "mcp_servers",
+    "local",
+    "tools",
+    "doors",
+    "streams",
+    "outbox",
+)
+"""Files and folders in the order in which they begin. All others follow."""
+
+
+def place(item: pytest.Item) -> int:
+    """Return the place of a test in the order."""
+    return next((place for place, name in enumerate(LONGEST) if item.nodeid.startswith(f"tests/{name}")), len(LONGEST))
+
+
+class Scheduling(LoadFileScheduling):
+    """`--dist loadfile`, but for the folders that stay together. pytest-xdist has no other way to say so that keeps a test's id."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
