@@ -24,7 +24,6 @@ from models.flow.judge.grants import release_waiting
 from models.flow.lock import lock
 from models.notices import link
 from models.notices.link import Link
-from models.operate import gauges
 from models.session.approval import deadline as approval_deadline
 from models.session.approval.deadline import OVERDUE, DeadlinePassed, overdue
 from models.session.approval.decision import Decision
@@ -97,7 +96,6 @@ def test_a_deadline_stands_still_during_a_halt_for_every_door(stage: Stage, appr
         assert overdue(db, [row], now) == []
         assert db.value(f"SELECT count(*) FROM approval WHERE {OVERDUE}") == 0
         [sent] = db.find(Link)
-    assert gauges.gauges(stage.workspace_id).overdue_approvals == 0
     state = stage.locked(approval.session_id, lambda locked: links.state(locked.db, locked.session, row, sent, locked.now))
     assert state == "open"
     assert stage.expire(approval.session_id) == 0

@@ -31,7 +31,7 @@ def carry_out(locked: Locked, call: ToolCall) -> None:
         result = Result(text(_list(locked) if call.name == LIST_AGENTS else _send(locked, arguments)))
     except Invalid as refusal:
         result = Result.error(str(refusal))
-    locked.note("tool_call.finished", call.id, is_error=result.is_error)
+    call.note(locked, "tool_call.finished", is_error=result.is_error)
     call.settle(locked, "done", result)
 
 
