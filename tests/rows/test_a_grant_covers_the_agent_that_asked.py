@@ -122,10 +122,11 @@ def test_an_inline_agent_is_not_asked_again_in_its_thread(stage: Stage, crew: Cr
     assert not asks(crew, 0)
 
 
-def test_no_grant_of_a_coordinator_covers_an_agent_that_it_defined(stage: Stage, crew: Crew) -> None:
+@pytest.mark.parametrize("scope", ["session", "always"])
+def test_no_grant_of_a_coordinator_covers_an_agent_that_it_defined(stage: Stage, crew: Crew, scope: str) -> None:
     spawn(crew, SCOUT)
     [tool_call] = crew.lead_replies(call())
-    stage.confirm(crew.session_id, tool_call.id, scope="always")
+    stage.confirm(crew.session_id, tool_call.id, scope=scope)
     assert asks(crew, 0)
 
 
