@@ -21,7 +21,7 @@ BOUNDS = {
     "models": (14, 75, 0, 12),
     "models.flow": (8, 15, 0, 6),
     "models.flow.begin": (4, 2, 0, 2),
-    "models.flow.run": (6, 2, 0, 2),
+    "models.flow.run": (7, 4, 0, 2),
     "models.flow.decide": (8, 9, 0, 4),
     "models.flow.decide.kinds": (5, 3, 0, 2),
     "models.flow.sub_agents": (4, 3, 0, 2),

@@ -12,6 +12,7 @@ worker that claims locks the session by `queued_turn` or `queued_call`.
         history       the messages for the model; `folds` shortens them before they are too long
         claims        a worker's claim of a tool call
         rejudging     the verdict on a call when it is claimed, by where its paths lead
+        shared_files  calls of different threads write files one after the other
         results       the end of an attempt: a result, a question, or a lost worker
     decide/    what decisions cause, and what happens if nobody decides
         decisions     one decision per approval; `edits` checks and stores an edited input

@@ -17,6 +17,7 @@ from models.flow.judge import votes
 from models.flow.judge.grants import Change, ask_instead, asking_of, granted_now, refuse, session_policies
 from models.flow.lock import lock_and_read
 from models.flow.run.rejudging import UNSEEN, Files, Places, Rejudged, Unresolved, judge_again
+from models.flow.run.shared_files import awaits_writer
 from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure.json.canonical import is_digest
@@ -108,7 +109,7 @@ class QueuedCall:
         """
         locked, call = self.locked, self.call
         call.held_back = self._lacking(worker)
-        if call.held_back is not None:
+        if call.held_back is not None or awaits_writer(locked, call):
             return None
         git_line = self._git_line()
         if git_line and files.git_may_run:

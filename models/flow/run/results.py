@@ -9,6 +9,7 @@ from models.database.transactions import transaction
 from models.flow.carry_on import halts
 from models.flow.carry_on.next_step import carry_on, one_step
 from models.flow.judge.grants import asking_of, session_policies
+from models.flow.run.shared_files import release_writers
 from models.policy.asking import Asking
 from models.pure.json.canonical import digest
 from models.pure.text import words
@@ -49,6 +50,7 @@ def finish_call(locked: Locked, call: ToolCall, outcome: Outcome) -> None:
     _note_end(locked, call, "tool_call.finished", outcome)
     if outcome.whole is not None:
         StoredResult.keep(locked, call, outcome.whole)
+    release_writers(locked, call)
     carry_on(locked)
 
 
