@@ -32,6 +32,18 @@ def sessions_of_others(admin: Admin, session_id: str, count: int, first: int = 1
     copy(admin, "session", f"id = '{session_id}'", changed, count, first)
 
 
+def acts_of_long_ago(admin: Admin, workspace_id: str, count: int, first: int = 1) -> None:
+    """Add `count` acts of as many sessions, of ten days ago."""
+    admin.execute(_ACTS, (workspace_id, first, first + count - 1))
+
+
+_ACTS = """
+INSERT INTO audit (chain, seq, workspace_id, at, principal, action, subject_id, details, hash)
+SELECT 'sesn_' || g, 1, %s, assent_now() - interval '10 days', 'system:test', 'turn.started', 'turn_' || g, '{}', sha256('x')
+FROM generate_series(%s::int, %s::int) g
+"""
+
+
 _PREFIXES = {"id": "appr_", "session_id": "sesn_", "tool_call_id": "sevt_"}
 
 

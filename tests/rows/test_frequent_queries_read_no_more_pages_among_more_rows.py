@@ -21,12 +21,15 @@ from api.v1.sessions.routes import NEWEST, selected
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.operate import due
+from models.operate.doctor import sessions as doctor
 from models.operate.metrics import reading as metrics
 from models.session.approval.grant import Grant
 
 FEW, MANY = 100, 10_000
 HEIGHT = 10
 """Pages that a query may read in addition, since an index of more rows has one more level."""
+RANGES = 2 * 16
+"""Pages of the two ranges of acts that a time is in: their index knows the times of each 16 pages."""
 
 
 @pytest.fixture
@@ -36,15 +39,15 @@ def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
         yield db
 
 
-def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object]) -> None:
+def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object], height: int = HEIGHT) -> None:
     """Assert the promise for a query among the rows of `fill`."""
     fill(count=FEW)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage, session")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session")
     few = pages(query)
     fill(count=MANY - FEW, first=FEW + 1)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, daily_usage, session")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session")
     many = pages(query)
-    assert many <= 2 * few + HEIGHT, f"{few} pages among {FEW} rows, {many} among {MANY}"
+    assert many <= 2 * few + height, f"{few} pages among {FEW} rows, {many} among {MANY}"
 
 
 def reading(stage: Stage, verb: Callable[[Any], object]) -> Callable[[], None]:
@@ -55,6 +58,17 @@ def reading(stage: Stage, verb: Callable[[Any], object]) -> Callable[[], None]:
             verb(db)
 
     return read
+
+
+def test_the_sessions_that_acted_are_found_among_the_acts_of_long_ago(stage: Stage, admin: Admin) -> None:
+    session = stage.propose(stage.session()).session_id
+    since = doctor.now() - doctor.LOOK_BACK
+
+    def read() -> None:
+        assert list(doctor.acted(since)) == [[session]]
+        assert doctor.faults([session]) == []
+
+    check(admin, partial(crowd.acts_of_long_ago, admin, stage.workspace_id), read, height=HEIGHT + RANGES)
 
 
 def test_the_grants_of_a_call_are_found_among_those_of_other_sessions(stage: Stage, admin: Admin) -> None:
