@@ -4,6 +4,7 @@
 # make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade selects the newest version of each package
 # make screenshots   pictures of the inbox and of Flower, into docs/images
 # make sbom   dist/assent-server.cdx.json: the components of a release, in CycloneDX, from the lock file
+# make release VERSION=0.2.0   everything of a release but its tag and its upload, into dist/0.2.0 (docs/releasing.md)
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
 BIN := .venv/bin
@@ -14,7 +15,7 @@ CANDIDATES := $(PYTHON) python3.12 python3.11 python3.13 python3.14 python3 pyth
 
 LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 
-.PHONY: setup run test check format bench lock sbom screenshots
+.PHONY: setup run test check format bench lock sbom screenshots release
 
 setup: $(INSTALLED)
 
@@ -56,6 +57,10 @@ sbom: setup
 	@$(BIN)/uv venv --quiet --allow-existing $(SBOM)
 	@$(BIN)/uv pip sync --quiet --require-hashes --python $(SBOM)/bin/python requirements-sbom.lock
 	@$(SBOM)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --of JSON -o dist/assent-server.cdx.json
+
+# Wheels, the components, checksums and notes of a release. A version that the project does not have yet is set and committed first.
+release: setup
+	@$(BIN)/python .ci/release.py $(VERSION)
 
 # uv installs in a tenth of pip's time. Where it cannot (it does not read pip's configuration), pip does it, and says
 # what is wrong if it cannot either.
