@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from models.audit.principal import system
 from models.database.query import Query
-from models.database.rows import Stale
+from models.database.rows import Db, Stale
 from models.database.transactions import ERRORS, is_transient, transact
 from models.errors import NotFound
-from models.flow.lock import lock_and_read
+from models.flow.lock import lock_and_read, lock_with_calls
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -64,10 +64,9 @@ def commit_with_retry(
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds
-    actor = system(row.TASK, row.workspace_id)
     while not lease.lost.is_set() or (after_lease and time.monotonic() < until):
         try:
-            transact(row.workspace_id, lambda db: verb(lock_and_read(db, row.session_id, actor, *rows)[0]))
+            transact(row.workspace_id, lambda db: verb(_lock(db, row, *rows)))
         except (Stale, NotFound):
             return False
         except ERRORS as error:
@@ -79,3 +78,11 @@ def commit_with_retry(
         else:
             return True
     return False
+
+
+def _lock(db: Db, row: Turn | ToolCall, *queries: Query[Any]) -> Locked:
+    """Return the locked session of a row. The same round trip reads the row, and for a call the other calls of its turn."""
+    actor = system(row.TASK, row.workspace_id)
+    if isinstance(row, ToolCall):
+        return lock_with_calls(db, row.session_id, actor, *queries)[0]
+    return lock_and_read(db, row.session_id, actor, Turn.by_id(row.id), *queries)[0]

@@ -11,40 +11,34 @@ from models.session.locked import Changes, Locked
 from models.session.row import Session
 from models.session.thread.row import PRESENT_TURNS, Thread
 from models.session.tool_call.row import ToolCall
-from models.session.turn.row import Turn
 from models.workspace.row import POLICIES, as_policies
 
-_TURNS = f"WHERE id = {PRESENT_TURNS}"
 _CALLS = f"WHERE session_id = %(session)s AND turn_id = {PRESENT_TURNS} ORDER BY position"
 
 
 def lock(db: Db, session_id: str, actor: Principal) -> Locked:
     """Return the session, locked until the transaction ends. Raises NotFound.
 
-    The same round trip reads the time, the workspace's policies, the threads, their present turns, and the calls of these, as they
-    are under the lock. Then `Db.get` finds such a turn without another read.
+    The same round trip reads the time, the workspace's policies, the threads, and the calls of their present turns, as they are
+    under the lock.
     """
-    return lock_and_read(db, session_id, actor)[0]
+    return lock_with_calls(db, session_id, actor)[0]
 
 
-def lock_and_read(db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement) -> tuple[Locked, list[list[Any]]]:
+def lock_with_calls(db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement) -> tuple[Locked, list[list[Any]]]:
     """Return the session, as `lock` does, and the rows of each query, read in the same round trip under the lock.
 
     Raises NotFound.
     """
-    sessions, threads, policies, _, calls, *rows = db.read(
-        Session.locking(session_id),
-        Thread.of_session(session_id),
-        POLICIES,
-        select(Turn, _TURNS, session=session_id),
-        select(ToolCall, _CALLS, session=session_id),
-        *queries,
-    )
+    locked, (calls, *rows) = lock_and_read(db, session_id, actor, select(ToolCall, _CALLS, session=session_id), *queries)
+    locked.changes.calls = {thread.id: [call for call in calls if call.thread_id == thread.id] for thread in locked.threads}
+    return locked, rows
+
+
+def lock_and_read(db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement) -> tuple[Locked, list[list[Any]]]:
+    """Return the same for verbs that need no calls: `ToolCall.of_turn` then reads them by itself. Raises NotFound."""
+    sessions, threads, policies, *rows = db.read(Session.locking(session_id), Thread.of_session(session_id), POLICIES, *queries)
     if not sessions:
         raise NotFound("session", session_id)
     [(*_, watched, now)] = policies
-    by_thread: dict[str, list[ToolCall]] = {thread.id: [] for thread in threads}
-    for call in calls:
-        by_thread[call.thread_id].append(call)
-    changes = Changes(calls=by_thread, policies=as_policies(policies))
-    return Locked(db, sessions[0], actor, now, threads, watched, changes), rows
+    return Locked(db, sessions[0], actor, now, threads, watched, Changes(policies=as_policies(policies))), rows

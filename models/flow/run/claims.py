@@ -15,7 +15,7 @@ from models.database.rows import Db
 from models.flow.carry_on.next_step import carry_on
 from models.flow.judge import votes
 from models.flow.judge.grants import Change, ask_instead, asking_of, granted_now, refuse, session_policies
-from models.flow.lock import lock_and_read
+from models.flow.lock import lock_with_calls
 from models.flow.run.rejudging import UNSEEN, Files, Places, Rejudged, Unresolved, judge_again
 from models.flow.run.shared_files import awaits_writer
 from models.policy.asking import Asking
@@ -207,7 +207,7 @@ def queued_call(db: Db, session_id: str, call_id: str) -> QueuedCall | None:
     """
     reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
     actor = system(ToolCall.TASK, db.workspace_id)
-    locked, (_, halts, approvals, inputs) = lock_and_read(db, session_id, actor, *reads)
+    locked, (_, halts, approvals, inputs) = lock_with_calls(db, session_id, actor, *reads)
     call = db.get(ToolCall, call_id)
     if call is not None:
         hint_next(db, ToolCall.TASK, call.queue)  # in the place of this call, which leaves the queue now or left it before

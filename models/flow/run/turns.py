@@ -120,12 +120,12 @@ def queued_turn(db: Db, session_id: str, turn_id: str, *queries: Query[Any] | St
     The rows of `queries` are read in the same round trip. Returns None if the turn is claimed, cancelled, not due, gone or of
     another session, or if the workspace is halted. Raises NotFound if there is no such session.
     """
-    reads = (*OPEN_HALT, *spend_standing.applying(session_id, turn_id), *queries)
-    locked, (_, halts, _, spend_limits, *rows) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
-    turn = db.get(Turn, turn_id)
+    reads = (Turn.by_id(turn_id), *OPEN_HALT, *spend_standing.applying(session_id, turn_id), *queries)
+    locked, (turns, _, halts, _, spend_limits, *rows) = lock_and_read(db, session_id, system(Turn.TASK, db.workspace_id), *reads)
     hint_next(db, Turn.TASK)  # in the place of this turn, which leaves the queue now or left it before
-    if halts or turn is None or turn.session_id != session_id or turn.status != "queued" or turn.due_at > locked.now:
+    if halts or not turns or turns[0].session_id != session_id or turns[0].status != "queued" or turns[0].due_at > locked.now:
         return None
+    [turn] = turns
     locked = locked.at(turn)
     turn.read_queue(locked, turn.id)
     return QueuedTurn(locked, turn, spend_limits, rows)

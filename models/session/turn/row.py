@@ -14,6 +14,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import ids
 from models.database.leased import Leased
+from models.database.query import Query, select
 from models.database.tables import Base
 from models.database.transactions import Hint
 from models.pure.backoff import backoff
@@ -135,6 +136,11 @@ class Turn(Leased, Base):
         # Without the lease: else each renewal would write all indexes of the row anew.
         sa.Index("turn_running", "workspace_id", postgresql_where=sa.text("status = 'running'")),
     )
+
+    @classmethod
+    def by_id(cls, turn_id: str) -> "Query[Turn]":
+        """Return the query of a turn, to read it together with other rows."""
+        return select(cls, "WHERE id = %(id)s", id=turn_id)
 
     @classmethod
     def queue(cls, locked: Locked, count: int) -> "Turn":
