@@ -156,12 +156,14 @@ def test_an_interrupt_of_a_thread_names_it_in_both_streams(stage: Stage) -> None
     [sent] = stage.send(session_id, {"type": "user.interrupt", "session_thread_id": child.id})
     assert sent.shown(whole=True)["session_thread_id"] == child.id
     assert all(sent.id in [event.id for event in stream(stage, session_id, thread_id)] for thread_id in ("", child.id))
+    [sent] = stage.send(session_id, {"type": "user.interrupt", "session_thread_id": own_id(session_id)})
+    assert sent.shown(whole=True)["session_thread_id"] == own_id(session_id), "as the client sent it"
 
 
 def test_chat_words_decide_what_the_session_s_own_conversation_lists(stage: Stage) -> None:
     session_id, child = started(stage, chat_approvals=True)
+    stage.reply(session_id, say("I wait for my agent."))
     asked = child.propose()
-    stage.reply(session_id, say("Done."))
     listing = stage.events(session_id, "agent.message")[-1]
     assert (listing.thread_id, listing.body["assent"]["kind"]) == (own_id(session_id), "waiting")
     stage.send(session_id, {"type": "user.message", "content": [say("ok")], "seen": stage.events(session_id)[-1].id})

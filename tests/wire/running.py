@@ -51,6 +51,8 @@ class Runner:
     def __init__(self, api: str, stage: Stage, session_id: str, *tools: Any) -> None:
         self.dispatched: list[Any] = []
         self.failure: BaseException | None = None
+        self.primary_thread_id: str | None = None
+        """The thread that the runner takes for the session's own, once it has ended."""
         self._asked = (api, key(stage), session_id, tools)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -64,8 +66,10 @@ class Runner:
     async def _collect(self) -> None:
         api, secret, session_id, tools = self._asked
         async with AsyncAnthropic(api_key=secret, base_url=api) as client:
-            async for dispatched in client.beta.sessions.events.tool_runner(session_id, tools=tools, max_idle=0.2):
+            runner = client.beta.sessions.events.tool_runner(session_id, tools=tools, max_idle=0.2)
+            async for dispatched in runner:
                 self.dispatched.append(dispatched)
+            self.primary_thread_id = runner._primary_thread_id
 
     def join(self) -> list[Any]:
         """Wait for its end. Returns the dispatched calls."""

@@ -59,6 +59,7 @@ def test_the_runner_runs_the_calls_of_two_children(api: str, sdk: Anthropic, sta
     stage.reply(session_id, say("Done."))
     dispatched = {one.tool_use_id: one.event.session_thread_id for one in runner.join() if one.posted}
     assert dispatched == {calls[0].id: children[0].id, calls[1].id: children[1].id, own.id: None}
+    assert runner.primary_thread_id == stage.thread(session_id).id
     stage.check(session_id)
 
 
