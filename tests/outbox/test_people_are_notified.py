@@ -9,7 +9,8 @@ from outbox.notified import changes, channel, fan_out, mail_channel, notificatio
 from outbox.receiver import Receiver
 from own_database import Clock
 from people import group, member
-from rows.stage import Stage
+from rows.crew import Crew, send
+from rows.stage import Stage, call
 from rows.tasks import work
 from rows.voting import ask, escalating, leave, vote
 
@@ -17,7 +18,7 @@ from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.flow.begin import sessions
 from models.flow.decide.deadlines import remind_due
-from models.notices import delegating
+from models.notices import delegating, texts
 from models.notices import recipients as verbs
 from models.notices.channel import Channel, NewChannel
 from models.notices.notification import ATTEMPTS, Notification
@@ -56,6 +57,21 @@ def test_a_workspace_s_channel_gets_the_question_and_then_the_decision(stage: St
     name = anna.email.partition("@")[0]
     assert titles(ops)[1:] == [f"Allowed by {name}: Run shell command: ls -la"]
     assert statuses(stage) == ["done"], "one row per approval and channel"
+
+
+def test_a_sub_agent_s_question_names_it_and_the_agents_above_it(stage: Stage, ops: Receiver) -> None:
+    row = channel(stage)
+    crew = Crew.begin(stage)
+    crew.lead_replies(send("Reader"))
+    crew.replies(call(command="ls"))
+    notify(stage)
+    [request] = ops.requests
+    message = json.loads(request.body)["message"]
+    assert "Reader wants to run a shell command." in message
+    with transaction(stage.workspace_id) as db:
+        [approval] = stage.approvals(crew.session_id)
+        notice = texts.notice(db, notifications(stage)[0], row, approval, "requested")
+    assert (notice.agent, notice.path) == ("Reader", ("Lead", "Reader"))
 
 
 def test_a_workspace_without_channels_queues_nothing(stage: Stage) -> None:
