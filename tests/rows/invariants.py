@@ -20,6 +20,10 @@ from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 
+STATUS = "session.thread_status_"
+SAYS = {"waiting": "idle", "rescheduling": "rescheduled"}
+"""The end of the type of the event of a thread's status, where it is not the status."""
+
 
 @dataclass(frozen=True)
 class Invariants:
@@ -71,6 +75,7 @@ class Invariants:
             assert row.hash == head, f"audit row {row.seq} is chained"
         assert head == session.audit_head
         self.check_ends()
+        self.check_streams()
         assert not faults([session.id]), "the doctor finds nothing in a healthy session"
         if session.status in {"idle", "terminated"}:
             check_pairs(self.messages)
@@ -95,6 +100,21 @@ class Invariants:
             assert not queued, "an idle thread has read every message"
         else:
             assert active or unsettled or for_money, f"a thread that is {thread.status} has something to go on with"
+
+    def check_streams(self) -> None:
+        """Assert that threads say what they are, the session's own first, and that its stream has each call that is asked about."""
+        own = self.threads[0]
+        changes = [event for event in self.events if event.type.startswith(STATUS)]
+        assert bool(changes) == (len(self.threads) > 1), "a session of one thread says nothing of threads"
+        assert {event.thread_id for event in changes[:1]} <= {own.id}, "the session's own thread says its status first"
+        last = {event.thread_id: event for event in changes}
+        for thread in [each for each in self.threads if each.id in last and each.status != "stopping"]:
+            event, name = last[thread.id], SAYS.get(thread.status, thread.status)
+            assert event.type == STATUS + name, f"a thread that is {thread.status} says so"
+            assert name != "idle" or event.body["stop_reason"] == (thread.stop_reason or {"type": "end_turn"})
+        shown = {event.id for event in self.events if event.is_in(own.id)}
+        needing = {call.id for call in self.calls if call.status in {"asked", "unknown", "with_client"} and call.announced}
+        assert needing <= shown, "whoever reads the session's stream has seen the call"
 
     def check_ends(self) -> None:
         """Assert that ended rows say when, and that only running rows have a lease, an open attempt or an open span."""
