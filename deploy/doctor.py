@@ -45,8 +45,9 @@ def examine(*, every_session: bool = False, shell: bool = True) -> list[Finding]
     Raises psycopg.Error if a database that answered goes away.
     """
     probe = ShellProbe() if shell else None
-    unreachable = list(_roles())
-    findings = [*unreachable, *_schema(), *_environment()]
+    findings = [*_roles(), *_environment()]
+    if not any(finding.level == "critical" for finding in findings):
+        findings += _schema()
     if not any(finding.level == "critical" for finding in findings):
         findings += [*_database(), *work.findings(every_session=every_session), *_unsealed()]
     findings += [*_redis(), *_audit_keys(), *_secret_keys()]

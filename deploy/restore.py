@@ -103,6 +103,8 @@ def load(folder: Path, manifest: Manifest, owner_url: str, identities: Sequence[
     if process.returncode:
         lines = messages.text().strip().splitlines()
         raise CannotStart(f"psql failed, and the database is as before: {lines[-1] if lines else process.returncode}")
+    with psycopg.connect(owner_url, connect_timeout=3, autocommit=True) as db:
+        db.execute("ANALYZE")  # a dump has no statistics, without which Postgres chooses bad plans
 
 
 def _copy_dump(dump: gzip.GzipFile, target: IO[bytes]) -> None:
@@ -133,13 +135,13 @@ class _Reader:
         return self._content.decode(errors="replace")
 
 
-def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> bool:
-    """Write the sessions' files of a backup into an empty or missing folder. Returns False if the backup has none.
+def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> Path | None:
+    """Write the sessions' files of a backup into a folder beside an empty or missing one, and return it. None if there are none.
 
-    Raises CannotStart.
+    `place` moves them. Raises CannotStart.
     """
     if not (folder / WORKDIRS).exists():
-        return False
+        return None
     if workdirs.exists() and any(workdirs.iterdir()):
         raise CannotStart(f"{workdirs} is not empty: move it away, name another folder by --workdirs, or pass --without-files")
     new = workdirs.with_name(f"{workdirs.name}.restored")
@@ -148,11 +150,15 @@ def unpack(folder: Path, workdirs: Path, identities: Sequence[Any]) -> bool:
     with sealed_files.decrypting(folder / WORKDIRS, identities) as plain, tarfile.open(fileobj=plain, mode="r|gz") as tar:
         tar.extractall(new, filter=_inside)  # noqa: S202 - the filter refuses what would be written outside
         plain.read()  # to the proven end
+    return new
+
+
+def place(new: Path, workdirs: Path) -> None:
+    """Move the files of `unpack` to where they belong. The folder itself may be a mount, which cannot be renamed."""
     workdirs.mkdir(mode=0o700, exist_ok=True)
     for path in new.iterdir():
         path.rename(workdirs / path.name)
     new.rmdir()
-    return True
 
 
 def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:

@@ -113,9 +113,10 @@ def _restore(folder: Path, data_dir: Path, *, yes: bool, as_json: bool, options:
     if options["replace"] and not yes:
         click.confirm("All rows of the present database will be lost. Replace it?", abort=True)
     root = _workdirs(data_dir, options["workdirs"], without_files=options["without_files"])
-    if root is not None:
-        restore.unpack(folder, root, identities)
+    files = restore.unpack(folder, root, identities) if root else None
     restore.load(folder, manifest, owner_url, identities, doubts_calls=doubts_calls)
+    if root and files:
+        restore.place(files, root)
     gaps, trouble = _compare(manifest, reason)
     _settle(gaps, reason)
     _tell(manifest, gaps, trouble, as_json=as_json)

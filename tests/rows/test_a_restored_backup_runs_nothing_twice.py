@@ -294,6 +294,37 @@ def test_all_rows_and_files_come_back(place: Place) -> None:
     assert (place.folder / "other" / "sesn_1" / "link").is_symlink()
 
 
+OURS = "relnamespace = 'public'::regnamespace"
+CATALOGS = {
+    "rights of tables": f"SELECT relname, relkind, relacl::text, relrowsecurity, relowner FROM pg_class WHERE {OURS}",
+    "rights of columns": f"""
+        SELECT relname, attname, attacl::text, attnotnull FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE attnum > 0 AND NOT attisdropped AND {OURS}
+    """,
+    "functions": """
+        SELECT proname, proowner, proacl::text, prosecdef, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    """,
+    "policies": "SELECT tablename, policyname, roles::text, cmd, qual, with_check FROM pg_policies",
+    "triggers": f"SELECT relname, tgname, tgtype FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE {OURS}",
+    "the schema": """
+        SELECT obj_description('alembic_version'::regclass), has_schema_privilege('assent_app', 'public', 'USAGE'),
+            has_schema_privilege('assent_definer', 'public', 'CREATE'), has_schema_privilege('assent_app', 'public', 'CREATE')
+    """,
+}
+"""Queries of what a role may do."""
+
+
+def test_the_restored_database_has_the_same_rights(place: Place, database_urls: DatabaseUrls) -> None:
+    place.make()
+    place.restore("--without-files")
+    for name, query in CATALOGS.items():
+        rows = []
+        for url in (database_urls.owner, place.urls.owner):
+            with psycopg.connect(url) as db:
+                rows.append(sorted(map(str, db.execute(query).fetchall())))
+        assert rows[0] == rows[1], name
+
+
 def test_a_backup_that_was_changed_or_is_for_others_changes_nothing(place: Place) -> None:
     place.make()
     run("backup", "key", str(place.folder / "foreign"))

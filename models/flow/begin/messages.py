@@ -169,7 +169,8 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
         [row] = locked.db.find(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
         return row
-    reason = "it awaits approval" if call.status == "asked" else f"it is {call.status} already"
+    reasons = {"asked": "it awaits approval", "unknown": "its outcome is unknown, and a person settles it"}
+    reason = reasons.get(call.status, f"it is {call.status} already")
     raise Invalid(field, f"{call.id} takes no result now: {reason}.")
 
 

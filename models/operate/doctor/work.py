@@ -174,7 +174,18 @@ CHECKS = (
             "nothing begins, and no deadline passes",
             "`assent halt off` when the reason is gone",
         ),
-        _rows("halt", "ended_at IS NULL", "started_at", ids="'', workspace_id"),
+        _rows("halt", "ended_at IS NULL AND backup_at IS NULL", "started_at", ids="'', workspace_id"),
+    ),
+    Check(
+        Advice(
+            "restored",
+            "warning",
+            "workspaces that are halted since a restore",
+            "the installation was restored from a backup, and nobody has confirmed it yet",
+            "nothing begins, and no deadline passes",
+            "decide what waits, confirm keys, grants and people, then run `assent restore --resume`",
+        ),
+        _rows("halt", "ended_at IS NULL AND backup_at IS NOT NULL", "started_at", ids="'', workspace_id"),
     ),
     Check(
         Advice(
