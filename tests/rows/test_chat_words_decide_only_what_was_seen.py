@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from rows.crew import Crew, send
 from rows.stage import QUESTION, Stage, call, confirmation, say
 
 from models.audit.principal import Principal
@@ -14,6 +15,8 @@ from models.session.event.of_session import AgentMessage
 from models.session.event.row import Event
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
+
+LIMIT = " (beside a rule that denies or asks about commands: only programs that are known to run no others)"
 
 
 def waiting(stage: Stage, clock: Any, *commands: str) -> tuple[str, list[ToolCall]]:
@@ -121,6 +124,20 @@ def test_yes_to_several_calls_is_asked_back_and_approve_all_gives_grants(stage: 
     assert grant.body["scope"] == "session"
     assert grant.body["covers"].startswith("every call of bash (")
     assert "every call of bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
+
+
+def test_approve_all_says_whose_calls_it_allows(stage: Stage, clock: Any) -> None:
+    crew = Crew.begin(stage, chat_approvals=True)
+    crew.lead_replies(send("Reader"), send("Writer"), send("Reader"))
+    crew.lead_replies(say("I wait."))
+    calls = [crew.replies(call(command="ls"), number=number)[0] for number in range(3)]
+    clock.advance(2)
+    sentences = [f"every call of bash{LIMIT} by {name}" for name in ("Reader", "Writer")]
+    assert "; ".join(sentences) in text_of(listing(stage, crew.session_id))
+    tell(stage, crew.session_id, "approve all")
+    assert statuses(stage, calls) == ["queued"] * 3
+    grants = [event.body["reach"] for event in stage.events(crew.session_id, "grant.given")]
+    assert grants == [f"calls of the agent {name}, version 1, in this session" for name in ("Reader", "Writer")]
 
 
 def test_approve_all_decides_what_the_listing_names(stage: Stage, clock: Any) -> None:

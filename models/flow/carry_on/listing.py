@@ -71,7 +71,7 @@ def list_waiting(locked: Locked, before: str = "") -> None:
     first_ones = pending[:MOST_LISTED]
     parts = [before] if before else []
     if first_ones:
-        parts += [_heading(pending), *map(_entry, first_ones), _guide(pending, first_ones)]
+        parts += [_heading(pending), *map(_entry, first_ones), _guide(locked, pending, first_ones)]
     if parts:
         shown_inputs = {approval.id: approval.runs for approval in first_ones if allowed_by_words(approval)}
         ids = [approval.id for approval in first_ones]
@@ -113,15 +113,31 @@ def allowed_by_words(approval: Approval) -> bool:
     return by_words(approval) and approval.offer.has("once") and Face.of(approval, MESSAGE).is_whole
 
 
-def covered(approvals: list[Approval], pending: list[Approval]) -> dict[str, str]:
-    """Return what `approve all` for these approvals also allows from then on, in words, by tool.
+GrantKey = tuple[str, str, int]
+"""A tool, and the agent whose calls of it a grant for the session covers."""
 
-    A grant releases all pending calls of its tool. So a tool that offers grants gets one only if each of them is among `approvals`.
+
+def grant_key(locked: Locked, approval: Approval) -> GrantKey:
+    """Return what a grant for the session would cover that a decision about this approval gives."""
+    thread = locked.at(approval).thread
+    return (approval.tool, thread.id, 0) if thread.inline else (approval.tool, thread.agent_id, thread.agent_version)
+
+
+def covered(locked: Locked, approvals: list[Approval], pending: list[Approval]) -> dict[GrantKey, str]:
+    """Return what `approve all` for these approvals also allows from then on, in words, by tool and agent.
+
+    A grant releases all pending calls that it covers. So a tool that offers grants gets one only if each of these is among
+    `approvals`.
     """
     ids = {approval.id for approval in approvals}
-    held_back = {approval.tool for approval in pending if approval.id not in ids}
-    grantable = [a for a in approvals if a.tool not in held_back and a.offer.gives("session", exact=False)]
-    return {approval.tool: policy.covers(rule_for(approval, None)) for approval in grantable}
+    held_back = {grant_key(locked, approval) for approval in pending if approval.id not in ids and approval.traits.asks_to_run}
+    grantable = [a for a in approvals if a.offer.gives("session", exact=False) and grant_key(locked, a) not in held_back]
+    return {grant_key(locked, approval): _calls_covered(locked, approval) for approval in grantable}
+
+
+def _calls_covered(locked: Locked, approval: Approval) -> str:
+    calls = policy.covers(rule_for(approval, None))
+    return f"{calls} by {visible(locked.at(approval).thread.name)}" if locked.has_threads else calls
 
 
 def _heading(pending: list[Approval]) -> str:
@@ -147,7 +163,7 @@ def _why_not(approval: Approval) -> str:
     return "This may not be all that would run, so no word allows it. Read and decide it here:"
 
 
-def _guide(pending: list[Approval], first_ones: list[Approval]) -> str:
+def _guide(locked: Locked, pending: list[Approval], first_ones: list[Approval]) -> str:
     """Return which words decide what is listed, and the effect of other messages."""
     parts = []
     if len(pending) > len(first_ones):
@@ -155,7 +171,7 @@ def _guide(pending: list[Approval], first_ones: list[Approval]) -> str:
     by_one_word = [approval for approval in first_ones if allowed_by_words(approval)]
     if by_one_word:
         parts.append('Say "approve" or "reject".' if len(first_ones) == 1 else 'Say "approve all" or "reject".')
-        if later := "; ".join(covered(by_one_word, pending).values()):
+        if later := "; ".join(covered(locked, by_one_word, pending).values()):
             parts.append(f'"approve all" also allows, from then on in this session: {later}.')
     elif any(by_words(approval) for approval in first_ones):
         parts.append('Say "reject" to deny.')

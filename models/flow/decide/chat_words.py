@@ -1,12 +1,12 @@
 """Decisions by chat words, in sessions that turn them on. An uncertain word decides nothing: the session asks back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
 from models.errors import Invalid, Refusal
-from models.flow.carry_on.listing import Listed, allowed_by_words, by_words, covered, list_waiting, say
+from models.flow.carry_on.listing import GrantKey, Listed, allowed_by_words, by_words, covered, grant_key, list_waiting, say
 from models.flow.carry_on.next_step import one_step
 from models.flow.decide.decisions import check, decide
 from models.flow.decide.edits import check_runs
@@ -105,8 +105,8 @@ def _decide(locked: Locked, word: chat.Word, pending: list[Approval], about: _Ab
     chosen = _choice(locked, word, about.approvals)
     if isinstance(chosen, str):
         return chosen
-    granted = covered(chosen, pending) if word.all else {}
-    decisions = _decisions(word, chosen, granted, about.shown_inputs)
+    granted = covered(locked, chosen, pending) if word.all else {}
+    decisions = _decisions(word, [(a, grant_key(locked, a)) for a in chosen], granted, about.shown_inputs)
     try:
         for approval, decision in decisions:
             check(locked.at(approval), approval, decision)
@@ -114,7 +114,7 @@ def _decide(locked: Locked, word: chat.Word, pending: list[Approval], about: _Ab
                 check_runs(locked.at(approval), approval)
     except Refusal as refusal:
         return str(refusal)
-    _carry_out(locked, decisions, _grants(chosen, granted) if word.all else "")
+    _carry_out(locked, decisions, _grants(locked, chosen, granted) if word.all else "")
     return None
 
 
@@ -154,26 +154,27 @@ def _choice(locked: Locked, word: chat.Word, approvals: list[Approval]) -> list[
     return next(filter(None, reasons), "no word allows what is not wholly shown.")
 
 
-def _grants(chosen: list[Approval], granted: Mapping[str, str]) -> str:
+def _grants(locked: Locked, chosen: list[Approval], granted: Mapping[GrantKey, str]) -> str:
     """Return which later calls `approve all` allows too, in sentences."""
     words = f"Allowed, and from now on in this session: {'; '.join(granted.values())}." if granted else "Allowed once."
     single = ", ".join(sorted({a.tool for a in chosen if not a.offer.gives("session", exact=False)}))
     words += f" Every call of {single} is asked about: no grant for the session is offered." if single else ""
-    others = ", ".join(sorted({a.tool for a in chosen if a.offer.gives("session", exact=False)} - granted.keys()))
+    left_out = (a for a in chosen if a.offer.gives("session", exact=False) and grant_key(locked, a) not in granted)
+    others = ", ".join(sorted({a.tool for a in left_out}))
     return words + (f" Later calls of {others} are asked about, because other calls of it still wait." if others else "")
 
 
 def _decisions(
-    word: chat.Word, chosen: list[Approval], granted: Mapping[str, str], shown_inputs: Mapping[str, str]
+    word: chat.Word, chosen: list[tuple[Approval, GrantKey]], granted: Collection[GrantKey], shown_inputs: Mapping[str, str]
 ) -> list[tuple[Approval, Decision]]:
-    """Return the decision on each approval. The first one of each tool in `granted` gives the grant."""
-    decisions, tools = [], set(granted)
-    for approval in chosen:
+    """Return the decision on each approval. The first one of each key in `granted` gives the grant."""
+    decisions, keys = [], set(granted)
+    for approval, key in chosen:
         if word.result == "deny":
             decision = Decision("deny", deny_message=word.reason)
         else:
-            scope: Literal["session", "once"] = "session" if approval.tool in tools else "once"
+            scope: Literal["session", "once"] = "session" if key in keys else "once"
             decision = Decision("allow", scope=scope, expected_input_sha256=shown_inputs.get(approval.id))
-        tools.discard(approval.tool)
+        keys.discard(key)
         decisions.append((approval, decision))
     return decisions
