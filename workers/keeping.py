@@ -84,5 +84,5 @@ def _lock(db: Db, row: Turn | ToolCall, *queries: Query[Any]) -> Locked:
     """Return the locked session of a row. The same round trip reads the row, and for a call the other calls of its turn."""
     actor = system(row.TASK, row.workspace_id)
     if isinstance(row, ToolCall):
-        return lock_with_calls(db, row.session_id, actor, *queries)[0]
+        return lock_with_calls(db, row.session_id, actor, *queries, of=row.id)[0]
     return lock_and_read(db, row.session_id, actor, Turn.by_id(row.id), *queries)[0]

@@ -13,6 +13,9 @@ from models.session.thread.row import PRESENT_TURNS, Thread
 from models.session.tool_call.row import ToolCall
 from models.workspace.row import POLICIES, as_policies
 
+_CALLS_BESIDE = """
+    WHERE session_id = %(session)s AND turn_id = (SELECT turn_id FROM tool_call WHERE id = %(call)s) ORDER BY position
+"""
 _CALLS = f"WHERE session_id = %(session)s AND turn_id = {PRESENT_TURNS} ORDER BY position"
 
 
@@ -25,13 +28,20 @@ def lock(db: Db, session_id: str, actor: Principal) -> Locked:
     return lock_with_calls(db, session_id, actor)[0]
 
 
-def lock_with_calls(db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement) -> tuple[Locked, list[list[Any]]]:
+def lock_with_calls(
+    db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement, of: str | None = None
+) -> tuple[Locked, list[list[Any]]]:
     """Return the session, as `lock` does, and the rows of each query, read in the same round trip under the lock.
 
-    Raises NotFound.
+    `of`: the id of a call. Then only the calls of its turn are read, because a session may have many threads. Raises NotFound.
     """
-    locked, (calls, *rows) = lock_and_read(db, session_id, actor, select(ToolCall, _CALLS, session=session_id), *queries)
-    locked.changes.calls = {thread.id: [call for call in calls if call.thread_id == thread.id] for thread in locked.threads}
+    of_session = select(ToolCall, _CALLS, session=session_id)
+    about = select(ToolCall, _CALLS_BESIDE, session=session_id, call=of) if of else of_session
+    locked, (calls, *rows) = lock_and_read(db, session_id, actor, about, *queries)
+    for thread in locked.threads:
+        of_turn = [call for call in calls if call.turn_id == thread.turn_id]
+        if of_turn or not of:
+            locked.changes.calls[thread.id] = of_turn
     return locked, rows
 
 

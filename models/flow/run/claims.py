@@ -207,7 +207,7 @@ def queued_call(db: Db, session_id: str, call_id: str) -> QueuedCall | None:
     """
     reads = (*OPEN_HALT, Approval.about(call_id), CallInput.about(call_id))
     actor = system(ToolCall.TASK, db.workspace_id)
-    locked, (_, halts, approvals, inputs) = lock_with_calls(db, session_id, actor, *reads)
+    locked, (_, halts, approvals, inputs) = lock_with_calls(db, session_id, actor, *reads, of=call_id)
     call = db.get(ToolCall, call_id)
     if call is not None:
         hint_next(db, ToolCall.TASK, call.queue)  # in the place of this call, which leaves the queue now or left it before

@@ -6,6 +6,7 @@ So the second call is judged, and works, on what the first one left. Commands of
 from datetime import timedelta
 
 from models.session.locked import Locked
+from models.session.thread.row import PRESENT_TURNS
 from models.session.tool_call.row import ToolCall
 
 AGAIN_SECONDS = 2
@@ -31,9 +32,16 @@ def release_writers(locked: Locked, call: ToolCall) -> None:
 
 
 def _of_others(locked: Locked) -> list[ToolCall]:
-    """Return the calls of other threads that write files."""
-    others = [each for each in locked.each if each.thread is not locked.thread]
-    return [call for each in others for call in ToolCall.of_turn(each) if _writes(call)]
+    """Return the calls of other threads that write files, or wait to."""
+    if len(locked.threads) == 1:
+        return []
+    return locked.db.find(ToolCall, _WRITERS, session=locked.session.id, thread=locked.thread.id)
+
+
+_WRITERS = f"""
+    WHERE session_id = %(session)s AND turn_id = {PRESENT_TURNS} AND thread_id <> %(thread)s AND kind = 'builtin'
+    AND name IN ('write', 'edit') AND status IN ('queued', 'running')
+"""
 
 
 def _writes(call: ToolCall) -> bool:
