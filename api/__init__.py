@@ -45,14 +45,16 @@ def create_app() -> "Flask":
 
 
 def _number_requests(app: "Flask") -> None:
-    """Give each request an id, which its response names."""
-    from flask import Response, g
+    """Give each request an id, which its response names, and keep its trace for what it causes."""
+    from flask import Response, g, request
 
-    from models.database import ids
+    from models.database import ids, trace
 
     @app.before_request
     def number() -> None:
         g.request_id = ids.new("req")
+        traceparent = request.headers.get("traceparent")
+        trace.cause.set(trace.Place.of(traceparent) if traceparent else None)
 
     @app.after_request
     def name(response: Response) -> Response:

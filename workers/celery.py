@@ -12,6 +12,7 @@ from celery.signals import (
     celeryd_after_setup,
     celeryd_init,
     worker_process_init,
+    worker_process_shutdown,
     worker_ready,
 )
 from gevent.monkey import is_module_patched
@@ -20,7 +21,7 @@ from kombu.utils import functional
 
 from models.database.roles import check_start
 from models.operate import garbage_collection
-from models.operate.metrics import durations
+from models.operate.metrics import durations, spans
 from models.settings import broker, settings
 from models.settings.variables import refuse_needless
 from workers import liveness, log_lines
@@ -95,6 +96,7 @@ def check_worker(instance: Any, **_: Any) -> None:
     check_start(*processes)
     liveness.begin(*processes)
     durations.begin()
+    spans.check()
 
 
 @beat_init.connect
@@ -122,6 +124,12 @@ def pause_garbage_collection(**_: Any) -> None:
 
 after_setup_logger.connect(log_lines.use)
 after_setup_task_logger.connect(log_lines.use)
+
+
+@worker_process_shutdown.connect
+def send_spans(**_: Any) -> None:
+    """Send what a process of the pool has not sent yet."""
+    spans.flush()
 
 
 @worker_ready.connect

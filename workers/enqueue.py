@@ -17,6 +17,7 @@ from kombu.exceptions import OperationalError
 
 from models.database import transactions
 from models.database.transactions import Hint, Outbox
+from models.operate.metrics import spans
 from models.pure.json.codec import encode
 from models.settings import broker, settings
 from workers.celery import app
@@ -38,9 +39,10 @@ Notes = dict[str, dict[str, Any]]
 
 
 def send(box: Outbox) -> None:
-    """Publish a transaction's hints, the last seq for each session's readers, and a note for each workspace's open pages."""
+    """Publish a transaction's hints and spans, the last seq for each session's readers, a note for each workspace's open pages."""
     notes: Notes = {session_id: {"seq": seq} for session_id, seq in box.sessions.items()}
     publish(box.hints, notes | {workspace_id: {} for workspace_id in box.workspaces})
+    spans.export(box.spans)
 
 
 def publish(hints: list[Hint], notes: Notes) -> bool:

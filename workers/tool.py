@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 from assent import ToolError
 from models.database.rows import Db
+from models.database.trace import going_on
 from models.database.transactions import transact
 from models.flow.begin import sessions
 from models.flow.run.claims import ClaimedCall, ClaimingWorker, queued_call
 from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
 from models.operate.failing import TaskRow, bounded
+from models.operate.metrics import spans
 from models.operate.metrics.durations import TOOLS, measure
 from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
@@ -60,7 +62,7 @@ def _attempt(claimed_call: ClaimedCall) -> str:
     Returns the outcome.
     """
     call = claimed_call.call
-    with leases.hold(call) as lease:
+    with leases.hold(call) as lease, going_on(claimed_call.run):
         try:
             ready = _prepare(claimed_call, _context(claimed_call, lease))
         except Exception:
@@ -193,15 +195,17 @@ def _prepare(claimed_call: ClaimedCall, context: ToolContext) -> _Ready | Outcom
 def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
     """Run the tool. Raises OutcomeUnknown alone."""
     name = ready.tool.name
-    with measure(TOOLS, name, "unknown") as watch:
+    about = {"gen_ai.tool.name": name, "gen_ai.tool.call.id": ready.context.call_id, "gen_ai.tool.type": "function"}
+    with measure(TOOLS, name, "unknown") as watch, spans.record("execute_tool", name, about) as span:
         try:
             result = execution.execute(ready.tool, ready.context, call_input)
         except OutcomeUnknown:
             raise
         except Exception as error:  # noqa: BLE001 - the tool has ended: its outcome is known, though not its result
             log.error("call %s: its result could not be read (%s)", ready.context.call_id, type(error).__name__)
-            watch.labels = (name, "error")
+            watch.labels, span.error = (name, "error"), type(error).__name__
             return _UNSTORED
+        span.error = "tool_error" if result.is_error else ""
         watch.labels = (name, "error" if result.is_error else "question" if result.question else "done")
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)

@@ -9,6 +9,7 @@ from typing import Any
 from celery.signals import celeryd_after_setup
 
 from models.database import ids
+from models.database.trace import Run, going_on
 from models.database.transactions import transaction
 from models.flow.run import folds, turns
 from models.flow.run.folds import Folding, Summary
@@ -75,6 +76,8 @@ class _Claimed:
 
     turn: Turn
     offer: Offer
+    run: Run | None
+    """The turn's run, if it is traced."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def attempt(turn_id: str, session_id: str, workspace_id: str) -> Outcome:
     if not isinstance(claim, _Claimed):
         return claim
     turn, offer = claim.turn, claim.offer
-    with leases.hold(turn) as lease:
+    with leases.hold(turn) as lease, going_on(claim.run):
         ours = _Attempt(turn, offer, lease)
         if offer.folding and turn.folds >= MOST_FOLDS:
             failure = TurnFailure("compaction_limit_reached_error", words.folded_too_often(turn.folds), retryable=False)
@@ -139,7 +142,8 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outco
         if queued_row := queued_turn(db, session_id, turn_id, *Offer.reads(session_id, turn_id)):
             offer = Offer.of(queued_row)
             if turn := queued_row.claim(leases.worker(), offer.charge, task()):
-                claim = _Claimed(turn, offer)
+                thread = queued_row.locked.thread
+                claim = _Claimed(turn, offer, Run.of(thread.id, thread.trace))
     return claim
 
 

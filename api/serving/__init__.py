@@ -20,7 +20,7 @@ from gunicorn.workers.ggevent import GeventWorker
 from models.database import ids
 from models.errors import Refusal
 from models.operate import garbage_collection, log_lines
-from models.operate.metrics import durations
+from models.operate.metrics import durations, spans
 from models.people import issuer
 from models.settings import settings
 from models.settings.variables import refuse_needless
@@ -162,6 +162,7 @@ def on_starting(arbiter: Any) -> None:
     except issuer.IssuersMisconfigured as error:
         raise SystemExit(f"assent: {error}") from None
     durations.begin()
+    spans.check()
 
 
 def use_log_lines(log: Any) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from models.database.exchange import Connection
 from models.database.rows import Db
+from models.database.trace import Span
 from models.pure import ahead
 from models.settings import settings
 
@@ -63,6 +64,8 @@ class Outbox:
     """Last seq of each session with new events, for the readers of its stream."""
     workspaces: set[str] = field(default_factory=set)
     """Workspaces whose approvals changed, for the open pages of the inbox."""
+    spans: list[Span] = field(default_factory=list)
+    """Spans that the transaction ends."""
 
 
 _pools: dict[tuple[int, Role, bool], QueuePool] = {}

@@ -14,6 +14,7 @@ from models.audit.text import AuditText
 from models.database import ids
 from models.database.clock import NOW
 from models.database.rows import Db
+from models.database.trace import Run, cause
 from models.database.transactions import outbox
 from models.errors import NotFound
 from models.outbox.approval_change import ApprovalChange
@@ -221,6 +222,7 @@ class Locked:
         thread, before = self.thread, (self.thread.status, self.thread.stop_reason)
         if status != thread.status:
             states.check("thread", thread.status, status)
+            self._follow_run(status, stop_reason)
             thread.enter(status, self.now)
             thread.updated_at = self.now
             if status != "waiting":
@@ -230,6 +232,28 @@ class Locked:
         if self.has_threads and before != (thread.status, thread.stop_reason):
             self.say_status(stop_details)
         return self._follow()
+
+    def _follow_run(self, status: str, stop_reason: StopReason | None) -> None:
+        """Begin the run's trace when the thread leaves its rest, and end it when the thread rests again."""
+        thread = self.thread
+        if thread.status == "idle":
+            run = Run.begin(self.now) if status != "terminated" else None
+            if run != thread.trace:
+                thread.trace = run
+        elif status in {"idle", "terminated"} and (present := Run.of(thread.id, thread.trace)):
+            reason = (stop_reason or thread.stop_reason or {}).get("type", "")
+            about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.id": thread.agent_id, "gen_ai.agent.name": thread.name}
+            about |= {"gen_ai.conversation.id": self.session.id, "assent.stop_reason": reason}
+            error = reason if reason == "retries_exhausted" else ""
+            outbox(self.db).spans.append(present.whole(f"invoke_agent {thread.name}", self.now.timestamp(), about, error))
+
+    def trace(self, operation: str, target: str, start: datetime, about: dict[str, str]) -> None:
+        """Add a span of the thread's run that ends now. Links name the requests that caused the run and this transaction."""
+        if run := Run.of(self.thread.id, self.thread.trace):
+            links = tuple(dict.fromkeys(place for place in (run.parent, cause.get()) if place))
+            about = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": self.session.id, **about}
+            span = run.part(f"{operation} {target}", start.timestamp(), self.now.timestamp(), about, links=links)
+            outbox(self.db).spans.append(span)
 
     def _follow(self) -> bool:
         """Derive the session's progress. Only this method changes it. Returns True if its status or stop reason changed."""

@@ -77,6 +77,10 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     metrics_workspaces: int = Field(100, ge=1, le=1000)
     """The workspaces, in the order of their creation, that have samples of their own in the metrics. All others are summed up."""
 
+    # Traces
+    otlp_endpoint: str = Field("", validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    """The collector to which spans are sent, by OTLP over HTTP: see docs/tracing.md. Empty: nothing is traced."""
+
     # Database connections
     database_pool_size: int = 10
     """Connections per process. Transactions are short, so hundreds of turns share a few."""

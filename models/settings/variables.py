@@ -50,6 +50,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_TOOLSET_FOLDER": ("tools",),
     "ASSENT_TOOLSET_WORKSPACES": ("tools",),
     "FLOWER_*": ("flower",),
+    "OTEL_*": _ROWS,  # the headers for the collector may hold a token
     "*_PROXY": ("turns", "tools"),  # a proxy's URL may hold a password
     "*_proxy": ("turns", "tools"),
     "GUNICORN_CMD_ARGS": ("web",),

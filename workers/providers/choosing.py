@@ -14,6 +14,7 @@ from typing import Any
 
 from models.database.encryption import Undecryptable
 from models.flow.spend.pricing import window_of
+from models.operate.metrics import spans
 from models.operate.metrics.durations import MODEL_CALLS, measure
 from models.pure.folding import limit, longest_reply
 from models.pure.pricing.usage import NOTHING
@@ -153,13 +154,25 @@ def _ask(
     effort = request.effort if entry.abilities.effort else None
     own_request = replace(request, model=candidate.model, max_tokens=min(most, request.max_tokens), effort=effort)
     provider = provider_for(entry, key_of(entry, keys))
-    with measure(MODEL_CALLS, "chat", *candidate.place, "_OTHER") as watch:
+    about = {"gen_ai.provider.name": entry.name, "gen_ai.request.model": candidate.model}
+    with (
+        measure(MODEL_CALLS, "chat", *candidate.place, "_OTHER") as watch,
+        spans.record("chat", candidate.model, about, is_client=True) as span,
+    ):
         try:
             reply = provider.ask(own_request, on_text)
         except ModelError as error:
-            watch.labels = ("chat", *candidate.place, error.kind)
+            watch.labels, span.error = ("chat", *candidate.place, error.kind), error.kind
             raise
         watch.labels = ("chat", *candidate.place, "")
+        span.attributes |= {
+            "gen_ai.request.max_tokens": own_request.max_tokens,
+            "gen_ai.response.model": reply.model or candidate.model,
+            "gen_ai.response.finish_reasons": [str(reply.stop_reason)],
+            "gen_ai.usage.input_tokens": reply.usage.context_tokens,
+            "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": reply.usage.cache_read_input_tokens,
+        }
     return reply
 
 

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from models.audit.principal import system
 from models.database.rows import Db
+from models.database.trace import Run
 from models.flow.carry_on.next_step import carry_on
 from models.flow.judge import votes
 from models.flow.judge.grants import Change, ask_instead, asking_of, granted_now, refuse, session_policies
@@ -64,6 +65,8 @@ class ClaimedCall:
     """The principal who allowed the call, or `policy`."""
     places: Places
     """Where the paths in the input led when the call was judged."""
+    run: Run | None = None
+    """The run to which the call belongs, if it is traced."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,8 @@ class QueuedCall:
         call.claim(locked, worker.name, idempotent=idempotent, task=worker.task)
         address = {"address": call.address} if call.address else {}
         self._note("tool_call.started", attempt=call.attempt, tool=call.name, worker=worker.name, **address)
-        return ClaimedCall(call, self.input, entry, permission.by(call), files.places)
+        run = Run.of(locked.thread.id, locked.thread.trace)
+        return ClaimedCall(call, self.input, entry, permission.by(call), files.places, run)
 
     def _lacking(self, worker: ClaimingWorker) -> str | None:
         """Return why the worker cannot run the call, for operators; None if it can."""

@@ -239,7 +239,15 @@ class Approval(ApprovalColumns, Base):
         locked.emit(closed)
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
         locked.note(closed["type"], self.id, status=status, **hashes, **echoes.value(decision.noted))
+        self._trace_wait(locked.at(self), status)
         return event_id
+
+    def _trace_wait(self, locked: Locked, status: str) -> None:
+        """Add the span of the wait for a decision. Conventions have no word for it yet. Nobody is named."""
+        about = {"assent.approval.id": self.id, "assent.approval.kind": self.kind, "assent.approval.outcome": status}
+        about |= {"assent.approval.decided_by": locked.actor.kind, "gen_ai.tool.name": self.tool}
+        about |= {"gen_ai.tool.call.id": self.tool_call_id} if self.tool_call_id else {}
+        locked.trace("wait_for_approval", self.tool, self.created_at, about)
 
 
 _MARK = """

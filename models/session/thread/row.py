@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.query import Query, select
@@ -38,6 +39,8 @@ class Thread(Progress, Base):
     """The number of that turn, from 1 within the thread."""
     turn_count: Mapped[int] = mapped_column(default=0)
     """Turns since the last user message; `max_turns` limits it."""
+    trace: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The present or last run in a trace: `models.database.trace.Run`. None if nobody traces it."""
     cap_approval_id: Mapped[str | None]
     """The question about money for which the thread waited last. Threads that reach the same cap wait for one question."""
     unread: Mapped[int] = mapped_column(default=0)
