@@ -305,7 +305,7 @@ CATALOGS = {
         SELECT proname, proowner, proacl::text, prosecdef, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
     """,
     "policies": "SELECT tablename, policyname, roles::text, cmd, qual, with_check FROM pg_policies",
-    "triggers": f"SELECT relname, tgname, tgtype FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE {OURS}",
+    "triggers": "SELECT relname, tgname, tgtype FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal",
     "the schema": """
         SELECT obj_description('alembic_version'::regclass), has_schema_privilege('assent_app', 'public', 'USAGE'),
             has_schema_privilege('assent_definer', 'public', 'CREATE'), has_schema_privilege('assent_app', 'public', 'CREATE')
