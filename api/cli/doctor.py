@@ -1,6 +1,7 @@
 """`assent doctor`: what is stuck or misconfigured, for operators and monitors."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from api.cli.database import database_errors, use
-from api.cli.main import as_json, data_dir
+from api.cli.audit import use_with_key
+from api.cli.database import database_errors
+from api.cli.main import as_json, data_dir, running_up
+from api.cli.secrets import use_keys
 from models.pure.text.relative_time import ago
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ def doctor(every_session: bool, no_shell: bool, data_dir: Path, as_json: bool) -
 
     Exit code 0: nothing to do. 1: a warning. 2: something is stuck or wrong.
     """
-    use(data_dir)
+    _use(data_dir)
     from deploy.doctor import examine, versions
     from models.operate.doctor.finding import worst
 
@@ -45,6 +48,17 @@ def doctor(every_session: bool, no_shell: bool, data_dir: Path, as_json: bool) -
     raise SystemExit(EXIT[level])
 
 
+def _use(folder: Path) -> None:
+    """Use the servers and the keys of a running `assent up`, unless the environment names others."""
+    use_with_key(folder)
+    running = running_up(folder)
+    if running:
+        os.environ.setdefault("REDIS_URL", running["redis_url"])
+        os.environ.setdefault("ASSENT_ENVIRONMENT", "development")
+        for reader in ("deliver", "turns"):
+            use_keys(folder, reader)
+
+
 def _time(value: datetime) -> str:
     return value.isoformat()
 
@@ -53,9 +67,9 @@ def _lines(findings: "list[Finding]") -> Iterator[str]:
     """Yield the findings for people."""
     now = datetime.now(UTC)
     for finding in findings:
-        count = f"{finding.count} " if finding.subjects or finding.workspaces else ""
+        count = f": {finding.count}" if finding.subjects or finding.workspaces else ""
         since = f", since {ago(finding.since, now)}" if finding.since else ""
-        yield click.style(f"{finding.level}: {count}{finding.title}{since}", bold=True)
+        yield click.style(f"{finding.level}: {finding.title}{count}{since}", bold=True)
         yield f"  why        {finding.why}"
         yield f"  by itself  {finding.by_itself}"
         yield f"  to do      {finding.to_do}"

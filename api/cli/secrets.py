@@ -35,7 +35,7 @@ def secrets_rotate(reader: str, data_dir: Path) -> None:
     the keys are in its folder.
     """
     use(data_dir)
-    _use_keys(data_dir, reader)
+    use_keys(data_dir, reader)
     from models.operate.rotation import rotate
 
     with database_errors():
@@ -47,7 +47,7 @@ def secrets_rotate(reader: str, data_dir: Path) -> None:
         )
 
 
-def _use_keys(folder: Path, reader: str) -> None:
+def use_keys(folder: Path, reader: str) -> None:
     """Use the keys of an `assent up`, unless the environment names others."""
     from models.database.encryption import public_of
 
