@@ -23,6 +23,7 @@ import psycopg
 import pytest
 import redis
 import scheduling
+import warm
 from environment import isolate
 from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
 
@@ -51,9 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 
 
-def pytest_xdist_setupnodes(specs: "list[execnet.XSpec]") -> None:
-    """Start the workers of pytest-xdist as forks of a process that has imported what the tests import (tests/warm.py)."""
+def pytest_xdist_setupnodes(config: pytest.Config, specs: "list[execnet.XSpec]") -> None:
+    """Start the workers of pytest-xdist as forks of a process that has collected the tests (tests/warm.py)."""
+    start_servers()  # meanwhile
     if hasattr(os, "pidfd_open"):
+        os.environ[warm.PATHS] = json.dumps(config.args)
         for spec in specs:
             spec.python = f"{sys.executable} -I -S {Path(__file__).with_name('warm.py')}"
 
@@ -104,20 +107,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def servers() -> dict[str, str]:
     """Start the run's servers unless they run. Return the URLs `postgres` (superuser), `owner`, `app`, `system` and `redis`."""
-    folder, _, pytest_pid = os.environ[RUN].rpartition(":")
-    run = Path(folder)
-    with (run / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (run / "pid").exists():
-            log = (run / "log").open("wb")
-            command = [sys.executable, str(Path(__file__).with_name("servers.py")), folder, pytest_pid]
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-            log.close()
-            (run / "pid").write_text(str(process.pid))
-            _wait_for(run / "servers.json", process)
-            process.returncode = 0  # suppresses Popen's warning that the process still runs
-        if not (run / "servers.json").exists():
-            pytest.exit(f"the test servers did not start: see {run / 'log'}", returncode=3)
+    start_servers()
+    run = Path(os.environ[RUN].rpartition(":")[0])
+    _wait_for(run / "servers.json", int((run / "pid").read_text()))
     urls: dict[str, str] = json.loads((run / "servers.json").read_text())
     from workers.celery import app
 
@@ -126,11 +118,27 @@ def servers() -> dict[str, str]:
     return urls
 
 
-def _wait_for(file: Path, process: "subprocess.Popen[bytes]") -> None:
+def start_servers() -> None:
+    """Start the run's servers unless another process of the run has started them. Does not wait for them."""
+    folder, _, pytest_pid = os.environ[RUN].rpartition(":")
+    run = Path(folder)
+    with (run / "lock").open("w") as lock, (run / "log").open("ab") as log:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (run / "pid").exists():
+            command = [sys.executable, str(Path(__file__).with_name("servers.py")), folder, pytest_pid]
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            (run / "pid").write_text(str(process.pid))
+            process.returncode = 0  # suppresses Popen's warning that the process still runs
+
+
+def _wait_for(file: Path, pid: int) -> None:
+    from crashes.processes import lives
+
     deadline = time.monotonic() + 110  # below the time limit of a test
     while not file.exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            pytest.exit(f"the test servers did not start: {(file.parent / 'log').read_text()[-3000:]}", returncode=3)
+        if not lives(pid) or time.monotonic() > deadline:
+            log = file.with_name("log")
+            pytest.exit(f"the test servers did not start: see {log}: {log.read_text()[-3000:]}", returncode=3)
         time.sleep(0.02)
 
 

@@ -4,7 +4,8 @@
 same arguments, environment, folder and output, in a session of its own. One process per kind, `web`, `gevent` and `plain`, serves a
 whole test run. It has one thread and has read no setting: modules that read settings while they are imported are left to each fork.
 
-The workers of pytest-xdist are forks as well, of the kind `tests`: pytest-xdist starts this file instead of Python.
+The workers of pytest-xdist are forks as well, of the kind `tests`: pytest-xdist starts this file instead of Python. The process of
+that kind has collected the tests once, so that no fork has to import or rewrite a test's module.
 
 Tests of the commands themselves, such as those of the Procfile, do not start their processes here.
 """
@@ -42,6 +43,8 @@ PACKAGES = {
 }
 """What each kind of process imports. Packages of ours are imported whole, but for `UNUSED`."""
 UNUSED = ("api.cli", "models.migrations")
+PATHS = "ASSENT_TEST_PATHS"
+"""Environment variable: the paths of the tests that pytest was started with, as JSON."""
 
 
 class Forked:
@@ -223,6 +226,8 @@ def main() -> None:
     gc.disable()
     load(PACKAGES[kind])
     warnings.resetwarnings()
+    if kind == "tests":
+        collect(json.loads(os.environ[PATHS]))
     gc.freeze()
     gc.enable()
     Path(address).with_suffix(".ready").touch()
@@ -242,6 +247,18 @@ def load(packages: tuple[str, ...]) -> None:
                     with contextlib.suppress(ModuleNotFoundError):
                         importlib.import_module(module.name)
     assert models.settings.settings.cache_info().currsize == 0
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def collect(paths: list[str]) -> None:
+    """Import the modules of these tests as pytest does. A module that cannot be imported is left to the forks, which say why."""
+    import pytest
+
+    from models.settings import settings
+
+    with Path(os.devnull).open("w") as nothing, contextlib.redirect_stdout(nothing):
+        pytest.main(["-n", "0", "--collect-only", "--capture=no", "-p", "no:cacheprovider", *paths])
+    settings.cache_clear()
     assert threading.active_count() == 1, threading.enumerate()
 
 
