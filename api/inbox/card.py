@@ -12,7 +12,7 @@ from api.door.paging import Selection
 from api.inbox import waiting_list
 from api.inbox.blueprint import action, page
 from api.inbox.forms import Misfilled
-from api.inbox.list import agent_name, decision_notice
+from api.inbox.list import asking_agent, decision_notice
 from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
@@ -36,6 +36,7 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.row import Event
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.session.tool_call.row import ToolCall
 
 _STORY_ENTRIES = 12
@@ -117,11 +118,12 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     response = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
-    agent, offer = agent_name(db, session), offer_now(db, session, approval)
+    agent, offer = asking_agent(db, session, approval), offer_now(db, session, approval)
     return {
         "approval": approval,
         "offer": offer,
         "covers": policy.covers(rule_for(approval, offer.widest)) if approval.traits.asks_to_run else "",
+        "has_threads": Thread.are_several(db, session.id),
         "shown": response,
         "headline": sentences.headline(approval, agent),
         "agent": agent,

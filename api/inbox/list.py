@@ -24,6 +24,7 @@ from models.session.approval.face import ROW, Face
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.row import Session
+from models.session.thread.row import Thread
 from models.workspace.agent import AgentVersion
 
 TABS = ("mine", "all", "decided")
@@ -109,13 +110,14 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
     """Return the approvals as lines of a list."""
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
     votes = Vote.of(db, [row.id for row in rows])
+    Thread.read_ahead(db, rows)
     names = Names.of(db, [row.decided_by for row in rows])
     may = waiting_list.decidable(db, person, rows, votes)
     return [
         ListedApproval(
             row,
             face := Face.of(row, ROW),
-            agent=agent_name(db, sessions[row.session_id]),
+            agent=asking_agent(db, sessions[row.session_id], row),
             session=sessions[row.session_id].title or "",
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
             may_allow=face.is_whole and row.offer.has("once"),
@@ -129,6 +131,12 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
 def agent_name(db: Db, session: Session) -> str:
     """Return the name that the session's agent has in this session."""
     return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
+
+
+def asking_agent(db: Db, session: Session, approval: Approval) -> str:
+    """Return the name of the agent that asks, before those of the agents above it: `Researcher, for Lead`."""
+    _, *sub_agents = Thread.path_of(db, session.id, approval.thread_id)
+    return ", for ".join([*(thread.name for thread in reversed(sub_agents)), agent_name(db, session)])
 
 
 def decision_notice(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:

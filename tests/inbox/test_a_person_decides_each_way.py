@@ -8,6 +8,7 @@ from inbox.linked import decided_by
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back, status, unknown_outcome
 from playwright.sync_api import expect
+from rows.crew import Crew, send
 from rows.stage import Stage, call
 
 from models.session.approval.row import Approval
@@ -150,6 +151,26 @@ def test_a_grant_says_what_it_covers_and_how_many_calls_it_releases(admin: Visit
     admin.page.get_by_label("A pattern of your own").fill("no pattern(")
     admin.button("Show what it covers").click()
     expect(admin.page.get_by_role("alert")).to_contain_text("match")
+
+
+def test_a_grant_says_whose_calls_it_covers_before_and_after(admin: Visitor, stage: Stage) -> None:
+    crew = Crew.begin(stage)
+    crew.lead_replies(send("Reader"), send("Writer"))
+    for number in (0, 1):
+        crew.replies(call(command="ls"), number=number)
+    approval = stage.approvals(crew.session_id)[0]
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.get_by_role("main")).to_contain_text("Reader, for Lead wants to run a shell command")
+    expect(admin.page.get_by_role("main")).to_contain_text("calls of the agent Reader, version 1, in this session")
+    admin.page.get_by_role("link", name="Always allow…").click()
+    expect(admin.page.locator("label").filter(has_text="every call of bash")).to_contain_text(
+        "Releases 1 other call of this session"
+    )
+    admin.page.get_by_label("In this session, for all its agents: calls of every agent in this session").check()
+    admin.button("Allow this call, and always those").click()
+    expect(admin.page.locator("#decided")).to_contain_text("Allowed")
+    admin.open("/inbox/grants")
+    expect(admin.page.get_by_role("main")).to_contain_text("Calls of every agent in this session, with all sub-agents")
 
 
 def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:

@@ -80,6 +80,11 @@ class Thread(Progress, Base):
         """Return the active time of all threads together, in seconds up to `at`, by session."""
         return dict(db.rows(_ACTIVE_SUMS, sessions=list(session_ids), at=at))
 
+    @staticmethod
+    def are_several(db: Db, session_id: str) -> bool:
+        """True if the session has threads beside its own."""
+        return bool(db.value(_OTHERS, session=session_id))
+
 
 _ACTIVE_SUMS = """
     SELECT session_id, sum(active_seconds + coalesce(greatest(extract(epoch FROM %(at)s - active_since), 0), 0))::float
@@ -100,3 +105,4 @@ PRESENT_TURNS_OF_EACH = _OF.format("ANY (ARRAY(SELECT unnest(CAST(%(sessions)s A
 because its estimate would depend on the number of sessions."""
 
 _AMONG = "WHERE (session_id, id) IN (SELECT * FROM unnest(%(sessions)s::text[], %(threads)s::text[]))"
+_OTHERS = "SELECT EXISTS (SELECT FROM thread WHERE session_id = %(session)s AND parent_id IS NOT NULL)"
