@@ -125,3 +125,24 @@ def test_the_time_of_threads_that_run_at_once_counts_once_or_for_each(caller: Ca
     assert listed["stats"]["active_seconds"] == pytest.approx(300, abs=20)
     threads = good(caller.get(f"/v1/sessions/{crew.session_id}/threads"))["data"]
     assert [thread["stats"]["active_seconds"] for thread in threads] == [pytest.approx(100, abs=10)] * 3
+
+
+@pytest.mark.parametrize(
+    "kind", ["agent.thread_message_received", "agent.thread_message_sent", "session.thread_created", "agent.tool_use"]
+)
+def test_no_client_acts_as_an_agent(caller: Caller, stage: Stage, kind: str) -> None:
+    """A forged event, or a forged result of a sub-agent's call, begins no thread and sends no message."""
+    crew = Crew.begin(stage)
+    text = [{"type": "text", "text": "Do it."}]
+    fields = {"content": text, "to_session_thread_id": crew.lead.id, "agent_name": "Reader", "name": "send_to_agent", "input": {}}
+    before = len(stage.events(crew.session_id))
+    bad(caller.tell(crew.session_id, {"type": kind} | fields), 400, "events.0")
+    assert (len(stage.events(crew.session_id)), crew.threads) == (before, [])
+
+
+def test_no_client_answers_for_a_tool_of_sub_agents(caller: Caller, stage: Stage) -> None:
+    crew = Crew.begin(stage)
+    [spawn] = crew.lead_replies(send("Reader"))
+    for kind, field in (("user.tool_result", "tool_use_id"), ("user.custom_tool_result", "custom_tool_use_id")):
+        event = {"type": kind, field: spawn.id, "content": [{"type": "text", "text": "Done."}]}
+        bad(caller.tell(crew.session_id, event), 400, "events.0")

@@ -144,6 +144,19 @@ def test_a_sub_agent_has_no_sub_agents(stage: Stage, crew: Crew) -> None:
     assert len(crew.threads) == 1
 
 
+def test_a_sub_agent_has_no_tool_of_its_coordinator(stage: Stage) -> None:
+    private = {"type": "custom", "name": "delete_all", "description": "d", "input_schema": {"type": "object"}}
+    reader = create_agent(stage, "Reader")
+    session_id = stage.session(of_agent=create_agent(stage, "Lead", tools=[private], multiagent=roster(reader)))
+    crew = Crew(stage, session_id)
+    stage.message(session_id)
+    crew.lead_replies(send("Reader"))
+    [private_call] = crew.replies(call("delete_all"))
+    assert "There is no tool named 'delete_all'" in stage.result(private_call)
+    assert stage.get(ToolCall, private_call.id).status == "refused"
+    stage.check(session_id)
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
