@@ -30,12 +30,15 @@ STARTER = "system:restore"
 """The principal of a halt that the restore started. One that was open in the backup stays open after the resume."""
 BATCH = 200
 """Sessions that are read at once."""
+# The halt begins with the backup, so that no deadline passes because of the time between backup and restore. And no deadline allows
+# a call that may have run.
 _LOADED = """
     UPDATE halt SET backup_at = {at}, doubts_calls = {doubts}, restored_at = NULL WHERE ended_at IS NULL;
     INSERT INTO halt (id, workspace_id, reason, started_at, started_by, backup_at, doubts_calls)
-    SELECT 'halt_' || upper(left(md5(id || clock_timestamp()), 26)), id, {reason}, assent_now(), {starter}, {at}, {doubts}
+    SELECT 'halt_' || upper(left(md5(id || clock_timestamp()), 26)), id, {reason}, {at}, {starter}, {at}, {doubts}
     FROM workspace WHERE NOT EXISTS (SELECT FROM halt WHERE workspace_id = workspace.id AND ended_at IS NULL);
-    UPDATE approval SET backup_at = {at} WHERE status = 'pending';
+    UPDATE approval SET backup_at = {at}, on_timeout = CASE on_timeout WHEN 'allow' THEN 'deny' ELSE on_timeout END
+    WHERE status = 'pending';
     UPDATE sign_in SET ended_at = assent_now() WHERE ended_at IS NULL;
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
-from own_database import DatabaseUrls, make_url
+from own_database import Clock, DatabaseUrls, make_url
 from psycopg import sql
 from rows.stage import Stage, call, say
 
@@ -29,6 +29,7 @@ from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.halt import Halt
+from workers import sweeps
 
 
 @dataclass
@@ -164,6 +165,28 @@ def test_pending_approvals_say_that_they_may_have_been_decided(place: Place) -> 
     assert approval.backup_at.isoformat() == taken_at
     later = stage.propose(stage.session())
     assert [row.backup_at for row in stage.approvals(later.session_id)] == [None]
+
+
+def test_no_time_passed_and_neither_a_deadline_nor_a_new_grant_allows_it(place: Place) -> None:
+    stage = place.stage
+    hurried = stage.propose(stage.session(approval={"on_timeout": "allow", "timeout_seconds": 60}))
+    stage.message(session_id := stage.session())
+    first, second = stage.reply(session_id, call(command="one"), call(command="two"))
+    place.make()
+    place.restore("--without-files")
+    with psycopg.connect(place.urls.owner, autocommit=True) as db:
+        clock = Clock(db)
+        clock.advance(86_500)
+        run("restore", "--resume", "--yes")
+        sweeps.end_halts()
+        sweeps.expire_approvals()
+        assert stage.get(ToolCall, hurried.id).status == "asked", "its clock stood still since the backup"
+        stage.confirm(session_id, first.id, scope="session", match="tool")
+        sweeps.release_granted()
+        assert stage.get(ToolCall, second.id).status == "asked", "a person looks at each"
+        clock.advance(120)
+        sweeps.expire_approvals()
+    assert stage.get(ToolCall, hurried.id).status == "expired", "and not allowed"
 
 
 def test_with_workers_that_had_stopped_before_the_backup_calls_go_on(place: Place) -> None:

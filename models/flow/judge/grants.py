@@ -54,12 +54,15 @@ def judge_proposals(locked: Locked, proposals: Sequence[Proposal]) -> list[Verdi
 
 
 def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int | None:
-    """Allow the waiting calls of one session that a grant covers now. Returns how many; None if the session is locked."""
+    """Allow the waiting calls of one session that a grant covers now. Returns how many; None if the session is locked.
+
+    A call that may have been decided after a restored backup waits for a person who looks at it.
+    """
     with transaction(workspace_id) as db:
         locked = try_lock(db, session_id, system("sweep.release_granted", workspace_id))
         if locked is None:
             return None
-        pending = [approval for approval in Approval.pending(db, session_id) if approval.traits.asks_to_run]
+        pending = [each for each in Approval.pending(db, session_id) if each.traits.asks_to_run and each.backup_at is None]
         late = overdue(db, pending, locked.now)
         waiting = [approval for approval in pending if approval not in late]
         released = 0
