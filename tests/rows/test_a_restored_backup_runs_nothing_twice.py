@@ -14,6 +14,8 @@ from psycopg import sql
 from rows.stage import Stage, call, say
 
 from api.cli.main import main
+from deploy.folder import CannotStart
+from deploy.postgres_tools import program
 from models.audit import seal_key, signed_heads
 from models.audit.acts import Audit
 from models.audit.seal_sweep import SealSweep
@@ -158,6 +160,10 @@ def test_pending_approvals_say_that_they_may_have_been_decided(place: Place) -> 
     waits = stage.propose(stage.session())
     taken_at = json.loads(place.make("--json").stdout)["taken_at"]
     place.restore("--without-files")
+    with transaction(stage.workspace_id) as db:
+        halt = Halt.current(db)
+    assert halt
+    assert halt.started_at.isoformat() == taken_at, "so that the time until the restore counts for no deadline"
     run("restore", "--resume", "--yes")
     [approval] = stage.approvals(waits.session_id)
     assert approval.status == "pending"
@@ -363,6 +369,19 @@ def test_a_backup_that_was_changed_or_is_for_others_changes_nothing(place: Place
     assert "was changed or cut" in cut.output
     with psycopg.connect(place.urls.owner) as db:
         assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+
+
+def test_a_backup_that_cannot_be_whole_is_none(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_OWNER_URL", os.environ["DATABASE_URL"])  # the app's role sees one workspace at a time
+    refused = place.make()
+    assert refused.exit_code == 1
+    assert "pg_dump failed" in refused.output
+    assert not place.backup.exists()
+
+
+def test_programs_of_an_older_postgres_are_refused() -> None:
+    with pytest.raises(CannotStart, match="pg_dump of PostgreSQL 99 or newer is needed"):
+        program("pg_dump", 99)
 
 
 def test_a_database_with_rows_is_replaced_only_on_request(place: Place) -> None:

@@ -126,7 +126,8 @@ def test_it_is_told_until_it_is_repaired(stage: Stage, statement: Callable[..., 
 
 
 def test_all_sessions_can_be_looked_at(stage: Stage, statement: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "BATCH", 2)
+    monkeypatch.setattr(sessions, "BATCH", 1)
+    monkeypatch.setattr(sessions, "IDS", 2)
     ids = [resting(stage).session_id for _ in range(3)]
     statement("UPDATE session SET status = 'running' WHERE id = %s", ids[-1])
     faults = [fault for batch in sessions.every_session() for fault in sessions.faults(batch)]

@@ -22,6 +22,8 @@ TASK = "check_sessions"
 """The name under which faults are stored as failures."""
 BATCH = 1000
 """Sessions that one statement looks at."""
+IDS = 20_000
+"""Ids that one statement finds: each reads all recent acts."""
 LOOK_BACK = timedelta(hours=1)
 """How far the first look of a process goes back."""
 LATE = timedelta(seconds=60)
@@ -61,19 +63,13 @@ def faults(session_ids: Sequence[str]) -> list[Fault]:
 
 
 def every_session() -> Iterator[list[str]]:
-    """Yield the ids of all sessions, in batches."""
-    after = ""
-    while ids := _ids(_EVERY, after=after):
-        yield ids
-        after = ids[-1]
+    """Return the ids of all sessions, in batches."""
+    return _in_batches(_EVERY)
 
 
 def acted(since: datetime) -> Iterator[list[str]]:
-    """Yield the ids of the sessions with acts of the audit after `since`, in batches."""
-    after = ""
-    while ids := _ids(_ACTED, after=after, since=since):
-        yield ids
-        after = ids[-1]
+    """Return the ids of the sessions with acts of the audit after `since`, in batches."""
+    return _in_batches(_ACTED, since=since)
 
 
 def ids_of_failures() -> list[str]:
@@ -121,9 +117,17 @@ def store(broken: list[Fault]) -> set[str]:
     return {fault.session_id for fault in broken}
 
 
+def _in_batches(statement: str, **values: object) -> Iterator[list[str]]:
+    """Yield the ids that a statement finds behind each other, BATCH at a time."""
+    after = ""
+    while ids := _ids(statement, after=after, **values):
+        yield from (ids[first : first + BATCH] for first in range(0, len(ids), BATCH))
+        after = ids[-1]
+
+
 def _ids(statement: str, **values: object) -> list[str]:
     with transaction(role="system") as db:
-        return [session_id for (session_id,) in db.rows(statement, limit=BATCH, **values)]
+        return [session_id for (session_id,) in db.rows(statement, limit=IDS, **values)]
 
 
 _EVERY = "SELECT id FROM session WHERE id > %(after)s ORDER BY id LIMIT %(limit)s"
