@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from doors.served import MODEL, Caller, bad, good
 from own_database import Clock
+from people import group, member
 from rows.crew import Crew, send
 from rows.stage import Stage
 
@@ -99,6 +100,27 @@ def test_a_roster_that_cannot_be_is_refused(caller: Caller) -> None:
     refused(coordinator(reader["id"]), "tools.0.name", "send_to_agent", tools=[tool])
     bad(caller.post(f"/v1/agents/{lead['id']}", json={"multiagent": coordinator(lead["id"], SELF)}), 400, "multiagent.agents.0")
     bad(caller.post(f"/v1/agents/{lead['id']}", json={"name": "Lead", "tools": [tool]}), 400, "tools.0.name")
+
+
+def test_a_roster_whose_calls_nobody_could_allow_is_refused(caller: Caller, stage: Stage) -> None:
+    leads, readers = group(stage, "leads"), group(stage, "readers")
+    member(stage, groups=[leads])
+    member(stage, groups=[readers])
+    by_readers = caller.agent(name="Reader", approval={"approvers": [f"group:{readers}"]})
+    by_edits = caller.agent(name="Writer", approval={"options": ["edit"]})
+    lead = {"name": "Lead", "model": MODEL, "multiagent": coordinator(by_readers["id"], by_edits["id"])}
+    for approval, why in (
+        ({"approvers": [f"group:{leads}"]}, "multiagent: sub-agent Reader, approval: 0 people are in"),
+        (
+            {"options": ["once"]},
+            "multiagent: sub-agent Writer, approval: its settings and those of this agent together leave nothing",
+        ),
+    ):
+        bad(caller.post("/v1/agents", json=lead | {"approval": approval}), 400, why)
+    member(stage, groups=[leads, readers])
+    good(caller.post("/v1/agents", json=lead | {"approval": {"approvers": [f"group:{leads}"]}}))
+    plain = caller.agent(name="Lead", multiagent=coordinator(by_edits["id"]))
+    bad(caller.post(f"/v1/agents/{plain['id']}", json={"approval": {"options": ["once"]}}), 400, "sub-agent Writer")
 
 
 def test_a_session_shows_its_agents_whole(caller: Caller) -> None:

@@ -12,6 +12,7 @@ from models.flow.lock import lock
 from models.flow.run.history import history
 from models.operate.doctor.sessions import faults
 from models.pure.states import SETTLED
+from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.row import Session
@@ -38,6 +39,8 @@ class Invariants:
     events: list[Event]
     audit: list[Audit]
     messages: list[dict[str, Any]]
+    grants: dict[str, Grant]
+    """The grants that allowed calls of the session, by id."""
 
     @classmethod
     def read(cls, workspace_id: str, session_id: str) -> "Invariants":
@@ -48,16 +51,19 @@ class Invariants:
             def rows(table: Any, by: str) -> list[Any]:
                 return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
 
+            calls = rows(ToolCall, "created_at")
+            grants = db.find(Grant, "WHERE id = ANY(%(ids)s)", ids=[grant for call in calls for grant in call.grants or ()])
             return cls(
                 locked.session,
                 locked.threads,
                 rows(Turn, "number"),
-                rows(ToolCall, "created_at"),
+                calls,
                 rows(Attempt, "started_at"),
                 rows(Approval, "created_at"),
                 rows(Event, "seq"),
                 db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
                 history(db, locked.thread),
+                {grant.id: grant for grant in grants},
             )
 
     def check(self) -> None:
@@ -76,9 +82,17 @@ class Invariants:
         assert head == session.audit_head
         self.check_ends()
         self.check_streams()
+        self.check_grants()
         assert not faults([session.id]), "the doctor finds nothing in a healthy session"
         if session.status in {"idle", "terminated"}:
             check_pairs(self.messages)
+
+    def check_grants(self) -> None:
+        """Assert that each grant covers the threads whose calls it allowed."""
+        threads = {thread.id: thread for thread in self.threads}
+        for call in self.calls:
+            for grant_id in call.grants or ():
+                assert self.grants[grant_id].threads.covers(threads[call.thread_id])
 
     def check_thread(self, thread: Thread) -> None:
         """Assert the invariants of one thread."""

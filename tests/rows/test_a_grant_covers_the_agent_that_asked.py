@@ -56,6 +56,7 @@ def test_the_agent_is_not_asked_again_in_any_of_its_threads(crew: Crew) -> None:
     grant = grant_for(crew, 0)
     assert not asks(crew, 1)
     assert grant.reach == "calls of the agent Reader, version 1, in this session"
+    crew.stage.check(crew.session_id)
 
 
 def test_other_agents_are_asked_the_coordinator_too(crew: Crew) -> None:
@@ -96,6 +97,7 @@ def test_with_sub_agents_a_grant_covers_every_thread(stage: Stage, crew: Crew) -
     [event] = stage.events(crew.session_id, "grant.given")
     assert (event.body["include_sub_agents"], event.body["reach"]) == (True, grant.reach)
     assert stage.events(crew.session_id, "user.tool_confirmation")[0].body["include_sub_agents"] is True
+    stage.check(crew.session_id)
 
 
 @pytest.mark.parametrize("decision", [{"scope": "always"}, {}], ids=["always", "once"])

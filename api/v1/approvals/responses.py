@@ -126,6 +126,7 @@ class Question(ResponseModel):
     session_thread_id: ThreadId
     """The thread that waits."""
     agent_id: AgentId | None
+    """The agent that waits; for one that a coordinator defined, the coordinator's."""
     tool_use_id: EventId | None
     """The call that waits. Null for the kind `budget`, about which no call waits."""
     tool: str = Field(examples=["bash"])

@@ -8,6 +8,7 @@ from models.errors import Invalid
 from models.people.deciders import count, unknown
 from models.policy.approval_levels import approval_levels
 from models.pure.quorum import Quorum, combined
+from models.workspace import roster
 
 
 def check_agent_approvers(
@@ -20,6 +21,22 @@ def check_agent_approvers(
     for path, levels in approval_levels(agent, workspace):
         is_given = path.partition(".")[0] in fields
         _check(db, levels, at + path, own=levels[-1] if is_given else {})
+    if "multiagent" in fields or "approval" in fields:
+        _check_sub_agents(db, agent, workspace, at)
+
+
+def _check_sub_agents(db: Db, agent: Mapping[str, Any], workspace: Mapping[str, Any], at: str) -> None:
+    """Raise Invalid if the agent's own settings leave a sub-agent of its roster without approvers, or without an option."""
+    of_agent = agent.get("approval") or {}
+    for member in roster.bodies(db, agent) if of_agent else ():
+        for path, (of_workspace, *levels) in approval_levels(member, workspace):
+            quorum, escalation = combined([of_workspace, of_agent, *levels], 1)
+            where = f"{at}multiagent", f"sub-agent {member['name']}, {path}"
+            if not quorum.offer.options:
+                raise Invalid(where[0], f"{where[1]}: its settings and those of this agent together leave nothing but deny.")
+            for step in (quorum, *(escalation.quorums if escalation else ())):
+                if step.needs_people:
+                    _check_number(db, step, *where)
 
 
 def check_workspace_approvers(db: Db, approval: Mapping[str, Any] | None) -> None:
@@ -59,10 +76,13 @@ def _check_names(db: Db, own: Mapping[str, Any], path: str) -> None:
             )
 
 
-def _check_number(db: Db, quorum: Quorum, path: str) -> None:
+def _check_number(db: Db, quorum: Quorum, path: str, about: str = "") -> None:
     people = count(db, quorum)
     if people >= quorum.required_people:
         return
     sets = " and in ".join("{" + ", ".join(names) + "}" for names in quorum.approvers)
     who = f"are in {sets}, the sets of all levels together" if sets else "have a role that decides"
-    raise Invalid(path, f"{people} people {who}, and {quorum.required_people} must approve: name more people, or require fewer.")
+    about = f"{about}: " if about else ""
+    raise Invalid(
+        path, f"{about}{people} people {who}, and {quorum.required_people} must approve: name more people, or require fewer."
+    )
