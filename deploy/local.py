@@ -20,7 +20,7 @@ from deploy.embedded_postgres import Postgres
 from deploy.embedded_redis import Redis
 from deploy.folder import MARK, CannotStart, Folder, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, responds
-from deploy.procfile import PROCFILE, ROOT, lines, with_absolute_paths, with_own_interpreter
+from deploy.procfile import PROCFILE, ROOT, lines, with_absolute_paths, with_own_interpreter, with_own_port
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
 from models.database import encryption
@@ -216,8 +216,9 @@ class Local:
             raise CannotStart(f"the audit's keys (ASSENT_AUDIT_KEY, _KEY_FILE, _PUBLIC_KEYS) cannot be read: {error}") from None
 
     def _start_processes(self) -> None:
-        for name, line in lines(self.procfile).items():
-            self.supervisor.start(Child(name, with_own_interpreter(line), environment_of(name, self.env)))
+        for number, (name, line) in enumerate(lines(self.procfile).items()):
+            env = with_own_port(environment_of(name, self.env), number)
+            self.supervisor.start(Child(name, with_own_interpreter(line), env))
 
     def _write_up(self) -> None:
         """Write URLs, keys and pids to `up.json`, for programs: once everything is ready, and after each restart of a child."""

@@ -44,6 +44,13 @@ def with_own_interpreter(line: str) -> str:
     return re.sub(r"^python(?= )", lambda _: shlex.quote(sys.executable), line)
 
 
+def with_own_port(variables: Mapping[str, str], number: int) -> dict[str, str]:
+    """Return the variables with the port of ASSENT_METRICS_ADDRESS raised by `number`: on one machine each process needs one."""
+    host, colon, port = variables.get("ASSENT_METRICS_ADDRESS", "").rpartition(":")
+    own = {"ASSENT_METRICS_ADDRESS": f"{host}:{int(port) + number}"} if colon and port.isdecimal() else {}
+    return {**variables, **own}
+
+
 def with_absolute_paths(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return the variables with each path of a setting absolute: people mean paths from the folder where they start Assent."""
     paths = [variable for name, variable in names_of_settings().items() if Settings.model_fields[name].annotation in _PATHS]

@@ -15,6 +15,7 @@ from rows.stage import Stage, call
 from rows.tasks import work
 
 from deploy.folder import free_port
+from deploy.procfile import with_own_port
 from models.operate.metrics import durations
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
@@ -139,6 +140,12 @@ def test_nothing_is_loaded_or_measured_without_an_address() -> None:
         assert not durations.is_on() and "prometheus_client" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", "\n".join(map(str.strip, program.splitlines())).replace("pass", "    pass")], check=True)
+
+
+def test_processes_on_one_machine_have_a_port_each() -> None:
+    variables = {"ASSENT_METRICS_ADDRESS": "127.0.0.1:9464"}
+    assert [with_own_port(variables, number)["ASSENT_METRICS_ADDRESS"] for number in (0, 2)] == ["127.0.0.1:9464", "127.0.0.1:9466"]
+    assert with_own_port({"PORT": "1"}, 2) == {"PORT": "1"}
 
 
 def test_an_address_that_cannot_be_used_ends_the_start(port: int, monkeypatch: pytest.MonkeyPatch, setting: Any) -> None:

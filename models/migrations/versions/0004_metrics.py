@@ -75,6 +75,7 @@ READ = f"""
         moment timestamptz := assent_now();
         own text[];
         last text;
+        share integer;
         halted text[];
     BEGIN
         IF NOT EXISTS (
@@ -85,6 +86,7 @@ READ = f"""
         END IF;
         own := ARRAY(SELECT id::text FROM workspace ORDER BY id LIMIT most_workspaces);
         last := own[cardinality(own)];
+        share := least(most_rows, 10 * most_rows / greatest(cardinality(own), 1));
         halted := ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL);
 
         RETURN QUERY SELECT name::text, labels, value FROM metric;
@@ -93,7 +95,7 @@ READ = f"""
 
         RETURN QUERY WITH waiting AS MATERIALIZED (
             SELECT named.id AS workspace, first.* FROM unnest(own) AS named (id)
-            CROSS JOIN LATERAL ({WAITING} = named.id ORDER BY expires_at LIMIT most_rows) first
+            CROSS JOIN LATERAL ({WAITING} = named.id ORDER BY expires_at LIMIT share) first
             UNION ALL
             SELECT 'others', rest.* FROM ({WAITING} > last ORDER BY workspace_id, expires_at LIMIT most_rows) rest
         )
@@ -173,6 +175,7 @@ READ = f"""
 
 FUNCTIONS_OF_THE_APP = {
     # The sums, and what waits now, for a key of the scope `metrics`. Each workspace beyond `most_workspaces` counts as 'others'.
+    # Counts at most `most_rows` of a queue or of a workspace's approvals, and ten times as many approvals of all workspaces.
     "assent_read_metrics(secret_digest text, most_workspaces integer, most_rows integer)": READ,
     # A sweep of the beat's schedule succeeded now.
     "assent_sweep_succeeded(sweep text)": """

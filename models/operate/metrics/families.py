@@ -27,7 +27,9 @@ SEALED = "assent_audit_sealed_timestamp_seconds"
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 
 FAMILIES: dict[str, Family] = {
-    "assent_approvals_pending": Family("gauge", "Approvals that wait for a decision, counted up to 10,000 of each workspace."),
+    "assent_approvals_pending": Family(
+        "gauge", "Approvals that wait for a decision, counted up to 10,000 of a workspace and 110,000 of all."
+    ),
     "assent_approval_oldest_seconds": Family("gauge", "The time for which the first pending approval has waited."),
     "assent_overdue_approvals": Family(
         "gauge", "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs."

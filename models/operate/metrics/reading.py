@@ -7,7 +7,9 @@ from models.pure.key_secret import sha256
 from models.settings import settings
 
 MOST = 10_000
-"""Rows that the states of a queue, or of a workspace's approvals, count at most: more of them would make each request slower."""
+"""Rows that the states of a queue, or of a workspace's approvals, count at most: more would make each request slower.
+
+Beyond ten workspaces, each has its share of ten times as many."""
 
 
 class Sample(NamedTuple):
