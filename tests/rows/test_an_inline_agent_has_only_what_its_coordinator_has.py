@@ -80,9 +80,11 @@ def test_it_gets_only_the_tools_that_are_named(stage: Stage, crew: Crew) -> None
 
 
 def test_a_tool_keeps_its_policy(stage: Stage, crew: Crew) -> None:
-    begin(crew, tools=["bash", "mcp__shop__refund"])
-    removed, listed, refund = crew.replies(call(command="rm x"), call(command="ls"), call("mcp__shop__refund", n=1))
-    assert [each.permission for each in (removed, listed, refund)] == ["deny", "allow", "ask"]
+    agent = begin(crew, tools=["bash", "mcp__shop__find"])
+    find = {"name": "find", "enabled": True, "permission_policy": {"type": "always_ask"}, "policy_from": "toolset"}
+    assert agent["tools"][-1]["configs"] == [find], "without the parent's policies, too"
+    removed, listed, found = crew.replies(call(command="rm x"), call(command="ls"), call("mcp__shop__find", n=1))
+    assert [each.permission for each in (removed, listed, found)] == ["deny", "allow", "ask"]
     stage.check(crew.session_id)
 
 
