@@ -45,6 +45,19 @@ def test_one_more_level_never_adds_an_answer(levels: list[dict[str, Any]], more:
     assert answers(after) <= answers(before)
 
 
+@given(LEVELS_OF_SETTINGS, st.lists(LEVEL, min_size=1, max_size=3))
+def test_the_settings_of_a_parent_only_narrow_and_are_named(levels: list[dict[str, Any]], parents: list[dict[str, Any]]) -> None:
+    """Approvers, numbers and four eyes add up, and what the parent alone leaves out is refused by the parent's name."""
+    workspace, *own = levels
+    alone, both = combined(levels)[0], combined([workspace, *parents, *own], len(parents))[0]
+    assert answers(both.offer) <= answers(alone.offer)
+    assert set(both.approvers) >= set(alone.approvers)
+    assert both.required_people >= alone.required_people
+    assert both.four_eyes >= alone.four_eyes
+    added = both.offer.left_out.keys() - alone.offer.left_out.keys()
+    assert {both.offer.left_out[option] for option in added} <= {"the approval settings of the parent's agent"}
+
+
 @given(st.lists(LEVEL, min_size=3, max_size=3))
 def test_the_order_in_which_quorums_meet_changes_no_answer(levels: list[dict[str, Any]]) -> None:
     quorums = [combined([level])[0] for level in levels]

@@ -103,6 +103,16 @@ def test_a_queued_call_is_asked_about_if_the_coordinator_s_rules_ask_now(stage: 
     assert stage.claim_call(tool_call), "a person's decision stands"
 
 
+def test_a_link_into_what_the_coordinator_forbids_is_refused_at_the_claim(stage: Stage) -> None:
+    config = {"type": "read", "name": "read", "enabled": True, "permission_policy": {"type": "always_allow"}, "policy_from": "tool"}
+    toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": True}, "configs": [config | {"approval": None}]}
+    crew = crew_of(stage, {"permission_policy": rules(("deny", "read(secrets/**)"))}, {"tools": [toolset]})
+    [tool_call] = crew.replies(call("read", file_path="notes/a"))
+    assert tool_call.status == "queued"
+    assert stage.claim_call(tool_call, links={"notes/a": "secrets/a"}) is None
+    assert stage.get(ToolCall, tool_call.id).status == "refused"
+
+
 def test_nobody_can_allow_or_edit_into_what_the_coordinator_forbids(stage: Stage) -> None:
     crew = crew_of(stage, {}, {"tools": bash("always_ask")})
     tool_call = propose(crew, "ls")
