@@ -20,11 +20,13 @@ from deploy.probes import ShellProbe
 from models import DISTRIBUTION
 from models.audit import alarm, seal_key, signed_heads
 from models.database import roles
+from models.database.transactions import transaction
 from models.operate.doctor import work
 from models.operate.doctor.finding import Advice, Finding, Level
 from models.settings import broker, settings
 from models.settings.providers import ProvidersMisconfigured, registry
 from models.settings.variables import PRIVATE, PROCESSES
+from workers.schedule import BEAT
 
 MOST_SKEW_SECONDS = 5.0
 """Signatures and sign-ins compare clocks of machines. Deadlines and leases have the database's clock alone."""
@@ -49,7 +51,7 @@ def examine(*, every_session: bool = False, shell: bool = True) -> list[Finding]
     if not any(finding.level == "critical" for finding in findings):
         findings += _schema()
     if not any(finding.level == "critical" for finding in findings):
-        findings += [*_database(), *work.findings(every_session=every_session), *_unsealed()]
+        findings += [*_database(), *work.findings(every_session=every_session), *_sweeps(), *_unsealed()]
     findings += [*_redis(), *_audit_keys(), *_secret_keys()]
     if probe and not probe.works():
         findings.append(_no_shell())
@@ -147,6 +149,32 @@ def _redis() -> Iterator[Finding]:
         return
     if tuple(int(part) for part in number.split(".")[:2]) < OLDEST_REDIS:
         yield _of("versions", "warning", f"Redis {number} is old", "Assent is tested with 6.2 and newer", "upgrade Redis")
+
+
+def _sweeps() -> Iterator[Finding]:
+    """Yield the sweeps that did not succeed for long. A sweep that never succeeded is not known to be late."""
+    pauses = {entry["task"]: float(entry["schedule"]) for entry in BEAT.values()}
+    with transaction(role="system") as db:
+        rows = db.rows(_SUCCEEDED)
+    late = [(sweep, "", at) for sweep, seconds, at in rows if sweep in pauses and seconds > 3 * pauses[sweep] + SLOW]
+    if late:
+        yield Finding.of(_LATE_SWEEPS, late)
+
+
+SLOW = 120.0
+"""Seconds by which the success of a sweep may be recorded late."""
+_SUCCEEDED = """
+    SELECT labels ->> 'sweep', extract(epoch FROM assent_now())::float8 - value, to_timestamp(value) FROM metric
+    WHERE name = 'assent_sweep_last_success_timestamp_seconds' ORDER BY value
+"""
+_LATE_SWEEPS = Advice(
+    "sweeps",
+    "critical",
+    "sweeps that have not succeeded for long",
+    "no process `beat` or `sweeps` runs, Redis is away, or the sweep fails",
+    "nothing, until they run again: no deadline passes, and no lost message is sent again",
+    "start the processes `beat` and `sweeps`; their log names the error of a sweep that fails",
+)
 
 
 def _unsealed() -> Iterator[Finding]:

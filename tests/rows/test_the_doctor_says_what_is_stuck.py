@@ -13,7 +13,7 @@ from api.cli.main import main
 from deploy import doctor
 from models.audit import seal_key
 from models.audit.principal import system
-from models.database import failure
+from models.database import failure, metric
 from models.database.transactions import transaction
 from models.operate.doctor import work
 from models.settings import settings
@@ -174,6 +174,15 @@ def test_the_pools_are_compared_with_what_postgres_allows(stage: Stage, redis_ur
     monkeypatch.setenv("ASSENT_DATABASE_POOL_SIZE", "500")
     settings.cache_clear()
     assert f"may open {sum(doctor.connections().values())} connections" in examine().output
+
+
+def test_sweeps_that_do_not_run_are_named(stage: Stage, redis_url: str, clock: Clock) -> None:
+    for name in ("sweep.dispatch", "tool.tidy"):
+        metric.sweep_succeeded(name)
+    assert "have not succeeded" not in examine().output
+    clock.advance(300)
+    finding = next(each for each in json.loads(examine("--json").stdout)["findings"] if each["check"] == "sweeps")
+    assert finding["subjects"] == ["sweep.dispatch"], "the other one runs every ten minutes"
 
 
 def test_a_moved_clock_is_critical(stage: Stage, redis_url: str, clock: Clock) -> None:
