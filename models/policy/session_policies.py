@@ -244,7 +244,7 @@ def _git_verdict(tool: str, path: str) -> Verdict:
     return Verdict("ask", f"always asked: {reason}", (Rule("ask", policy.Match(tool), reason, id="git_directory"),), reason)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)  # a sub-agent takes two
 def _compile(
     agent: str,
     workspace: str,

@@ -176,7 +176,12 @@ class Locked:
         self.on(self.threads[0]).emit(event)
 
     def note(self, action: str, subject_id: str, **details: Any) -> None:
-        """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased."""
+        """Append an act to the session's audit chain. Pass a detail that somebody wrote as `Text`, so that it can be erased.
+
+        An act with a sub-agent's thread at hand names the thread. Its act `thread.created` names the agent and the version.
+        """
+        if self.thread.parent_id:
+            details["in_thread"] = self.thread.id
         act, texts = acts.entry(self.session, self.actor, action, subject_id, details, self.now)
         self.changes.acts.append(act)
         self.changes.texts += texts

@@ -8,6 +8,7 @@ from rows.crew import SELF, Crew, create_agent, roster, send
 from rows.stage import Stage, call, say
 from rows.voting import vote
 
+from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid
 from models.flow.judge.explanations import Example, explain_in
@@ -254,6 +255,19 @@ def test_a_sub_agent_that_names_its_coordinator_s_tool_is_refused(stage: Stage) 
     stage.check(crew.session_id)
     [unknown] = crew.lead_replies(send({"name": "Scout", "description": "Looks.", "system": "Look.", "tools": ["deploy"]}))
     assert "'deploy' is none of your tools" in stage.result(unknown)
+
+
+def test_the_audit_says_in_which_thread_a_call_was_asked_about_decided_and_run(stage: Stage) -> None:
+    crew = crew_of(stage, {}, {"tools": bash("always_ask")})
+    tool_call = propose(crew)
+    stage.confirm(crew.session_id, tool_call.id, scope="session")
+    stage.run_call(tool_call)
+    with transaction(stage.workspace_id) as db:
+        acts = db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=crew.session_id)
+    in_thread = {act.action for act in acts if act.details.get("in_thread") == crew.thread().id}
+    assert in_thread >= {"approval.requested", "approval.decided", "grant.given", "tool_call.started", "tool_call.finished"}
+    [created] = [act for act in acts if act.action == "thread.created"]
+    assert (created.subject_id, created.details["agent"]) == (crew.thread().id, crew.thread().agent_id)
 
 
 def test_seven_that_ask_at_once_are_decided_in_any_order(stage: Stage) -> None:
