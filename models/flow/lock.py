@@ -47,7 +47,7 @@ def lock_with_calls(
 
 def lock_and_read(db: Db, session_id: str, actor: Principal, *queries: Query[Any] | Statement) -> tuple[Locked, list[list[Any]]]:
     """Return the same for verbs that need no calls: `ToolCall.of_turn` then reads them by itself. Raises NotFound."""
-    sessions, threads, policies, *rows = db.read(Session.locking(session_id), Thread.of_session(session_id), POLICIES, *queries)
+    sessions, threads, policies, *rows = db.read(Session.locking(session_id), Thread.open_of(session_id), POLICIES, *queries)
     if not sessions:
         raise NotFound("session", session_id)
     [(*_, watched, now)] = policies

@@ -73,7 +73,7 @@ class Locked:
     now: datetime
     """The database's time, read once after the lock."""
     threads: list[Thread]
-    """All threads of the session, its own first."""
+    """All threads of the session, its own first, without archived ones of sub-agents."""
     watched: bool = True
     """False if the workspace has no enabled endpoint and no enabled channel, so that no event needs a delivery."""
     changes: Changes = field(default_factory=Changes)
@@ -99,7 +99,8 @@ class Locked:
 
     def at(self, row: OfThread) -> "Locked":
         """Return this lock with the thread of a turn or call at hand."""
-        return self.on(next(thread for thread in self.threads if thread.id == row.thread_id))
+        thread = next((thread for thread in self.threads if thread.id == row.thread_id), None)
+        return self.on(thread or self.db.get_one(Thread, self.session.id, row.thread_id))
 
     @property
     def agent(self) -> dict[str, Any]:
@@ -193,6 +194,7 @@ class Locked:
         """
         if not self.has_threads:
             self.on(self.threads[0]).say_status()
+        self.session.threads_begun += 1
         self.db.insert(thread)
         self.threads.append(thread)
         created = of_thread.ThreadCreated(type="session.thread_created", session_thread_id=thread.id, agent_name=thread.name)
@@ -202,7 +204,7 @@ class Locked:
     @property
     def has_threads(self) -> bool:
         """True if the session's threads say their status. The one thread of a session does not, as the session says the same."""
-        return len(self.threads) > 1
+        return self.session.threads_begun > 0
 
     def say_status(self, stop_details: Json | None = None) -> None:
         """Emit the event of the thread's status, if the SDK has one. `stop_details`: why the model refused."""
@@ -297,7 +299,7 @@ _CROSS_POST = """
 
 def try_lock(db: Db, session_id: str, actor: Principal) -> Locked | None:
     """Return the session, locked; None if it is gone, or locked by another transaction. `models.flow.lock` waits instead."""
-    sessions, threads, [(now,)] = db.read(Session.locking(session_id, "SKIP LOCKED"), Thread.of_session(session_id), NOW)
+    sessions, threads, [(now,)] = db.read(Session.locking(session_id, "SKIP LOCKED"), Thread.open_of(session_id), NOW)
     return Locked(db, sessions[0], actor, now, threads) if sessions else None
 
 
@@ -306,7 +308,7 @@ def lock_alone(db: Db, session_id: str, actor: Principal) -> Locked:
 
     Raises NotFound.
     """
-    sessions, threads, [(now,)] = db.read(Session.locking(session_id), Thread.of_session(session_id), NOW)
+    sessions, threads, [(now,)] = db.read(Session.locking(session_id), Thread.open_of(session_id), NOW)
     if not sessions:
         raise NotFound("session", session_id)
     return Locked(db, sessions[0], actor, now, threads)

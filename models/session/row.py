@@ -53,6 +53,8 @@ class Session(Progress, Base):
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    threads_begun: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Threads of sub-agents, archived ones included."""
     agent_messages: Mapped[int] = mapped_column(default=0, server_default="0")
     """Messages that agents sent to sub-agents since the last user message. The setting `max_agent_messages` limits them."""
     max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)

@@ -111,7 +111,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
 
         return Seen(
             locked.session,
-            locked.threads,
+            db.read(Thread.of_session(session_id))[0],
             rows(Turn, "number"),
             rows(ToolCall, "created_at, position"),
             {row.tool_call_id: row for row in payloads(CallInput, "tool_call_id", "tool_call")},

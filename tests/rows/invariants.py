@@ -55,7 +55,7 @@ class Invariants:
             grants = db.find(Grant, "WHERE id = ANY(%(ids)s)", ids=[grant for call in calls for grant in call.grants or ()])
             return cls(
                 locked.session,
-                locked.threads,
+                db.read(Thread.of_session(session_id))[0],
                 rows(Turn, "number"),
                 calls,
                 rows(Attempt, "started_at"),

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 from rows.crew import Crew, create_agent, roster, send, write
-from rows.stage import Stage, call, confirmation, say
+from rows.stage import USAGE, Stage, call, confirmation, say
 
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.begin.sessions import archive, delete
+from models.flow.run.turns import correct_usage
+from models.pure.pricing.charges import Charge
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.workspace.halt import Halt
@@ -186,6 +188,23 @@ def test_a_sub_agent_that_is_archived_while_it_waits_reports(stage: Stage, crew:
     stage.archive_thread(crew.session_id, crew.thread().id)
     assert [thread.status for thread in (crew.lead, *crew.threads)] == ["running", "terminated", "running"]
     assert "ended from outside" in reports(crew)[0]
+    stage.check(crew.session_id)
+
+
+def test_a_lock_reads_no_archived_thread_but_where_a_worker_comes_late(stage: Stage, crew: Crew) -> None:
+    """A session may have any number of them."""
+    turn = crew.begin_turn()
+    stage.send(crew.session_id, {"type": "user.interrupt", "session_thread_id": crew.thread().id})
+    stage.archive_thread(crew.session_id, crew.thread().id)
+    stage.locked(crew.session_id, lambda locked: correct_usage(locked, turn, [Charge("anthropic", "stand-in", None, USAGE)]))
+    assert crew.thread().usage["output_tokens"] == USAGE.output_tokens
+    crew.replies(say("Done."), number=1)
+    stage.archive_thread(crew.session_id, crew.thread(1).id)
+    stage.archive_thread(crew.session_id, crew.thread(1).id)
+    assert stage.locked(crew.session_id, lambda locked: [thread.id for thread in locked.threads]) == [crew.lead.id]
+    stage.reply(crew.session_id, say("Both are archived."))
+    said = stage.events(crew.session_id, "session.thread_status_idle")[-1].body["session_thread_id"]
+    assert said == crew.lead.id, "the session's own thread still says what it becomes"
     stage.check(crew.session_id)
 
 

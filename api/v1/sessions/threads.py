@@ -108,11 +108,11 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
     The session's own thread is archived with its session.
     """
     locked = lock(db, session_id, principal)
-    of_thread = next((each for each in locked.each if each.thread.id == thread_id), None)
-    if of_thread is None:
+    thread = db.get(row.Thread, session_id, thread_id)
+    if thread is None:
         raise NotFound("thread", thread_id)
-    sessions.archive_thread(of_thread)
-    return Thread.of(db, locked.session, of_thread.thread)
+    sessions.archive_thread(locked.on(thread))
+    return Thread.of(db, locked.session, thread)
 
 
 @threads.get("/<thread_id>/events")

@@ -97,7 +97,7 @@ def _take_interrupt(locked: Locked, event: dict[str, Any]) -> Event:
     if not targets:
         threads = ", ".join(thread.id for thread in locked.threads)
         raise Invalid(
-            "session_thread_id", f"session {session.id} has no thread {thread_id!r}; name one of {threads}, or leave it out."
+            "session_thread_id", f"session {session.id} has no open thread {thread_id!r}; name one of {threads}, or leave it out."
         )
     interrupt = StoredInterrupt(type="user.interrupt")
     if thread_id:

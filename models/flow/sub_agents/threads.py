@@ -81,9 +81,8 @@ def _check_messages(locked: Locked) -> None:
 
 def _find(locked: Locked, thread_id: str) -> Thread:
     """Return a thread that the thread at hand began. Raises Invalid."""
-    own = [thread for thread in locked.threads if thread.parent_id == locked.thread.id]
-    thread = next((thread for thread in own if thread.id == thread_id), None)
-    if thread is None:
+    thread = locked.db.get(Thread, locked.session.id, thread_id)
+    if thread is None or thread.parent_id != locked.thread.id:
         raise Invalid("session_thread_id", f"you began no thread {thread_id!r}; call {LIST_AGENTS} for your threads.")
     if thread.status == "terminated":
         raise Invalid("session_thread_id", f"thread {thread_id} is archived and takes no more messages; begin a new one.")

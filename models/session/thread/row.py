@@ -57,7 +57,12 @@ class Thread(Progress, Base):
     @classmethod
     def of_session(cls, session_id: str) -> "Query[Thread]":
         """Return the query of a session's threads, its own first."""
-        return select(cls, "WHERE session_id = %(id)s ORDER BY parent_id IS NOT NULL, created_at, id", id=session_id)
+        return select(cls, f"WHERE session_id = %(id)s {_OWN_FIRST}", id=session_id)
+
+    @classmethod
+    def open_of(cls, session_id: str) -> "Query[Thread]":
+        """Return the same query without archived threads of sub-agents, of which a session may have any number."""
+        return select(cls, f"WHERE session_id = %(id)s AND {_OPEN} {_OWN_FIRST}", id=session_id)
 
     @classmethod
     def path_of(cls, db: Db, session_id: str, thread_id: str) -> "list[Thread]":
@@ -86,6 +91,8 @@ class Thread(Progress, Base):
         return bool(db.value(_OTHERS, session=session_id))
 
 
+_OWN_FIRST = "ORDER BY parent_id IS NOT NULL, created_at, id"
+_OPEN = "(parent_id IS NULL OR status <> 'terminated')"
 _ACTIVE_SUMS = """
     SELECT session_id, sum(active_seconds + coalesce(greatest(extract(epoch FROM %(at)s - active_since), 0), 0))::float
     FROM thread WHERE session_id = ANY(%(sessions)s) GROUP BY session_id
@@ -97,9 +104,9 @@ def own_id(session_id: str) -> str:
     return "sthr_" + session_id.partition("_")[2]
 
 
-_OF = "ANY (ARRAY(SELECT turn_id FROM thread WHERE session_id = {}))"
+_OF = f"ANY (ARRAY(SELECT turn_id FROM thread WHERE session_id = {{}} AND {_OPEN}))"  # noqa: S608 - a condition of our own
 PRESENT_TURNS = _OF.format("%(session)s")
-"""The condition on the id of a turn that is the present one of a thread of this session."""
+"""The condition on the id of a turn that is the present one of an open thread of this session."""
 PRESENT_TURNS_OF_EACH = _OF.format("ANY (ARRAY(SELECT unnest(CAST(%(sessions)s AS text[]))))")
 """The same for several sessions. A plain `ANY(%(sessions)s)` would have Postgres plan each such statement anew, for a millisecond,
 because its estimate would depend on the number of sessions."""
