@@ -15,7 +15,7 @@ from models.flow.run.claims import ClaimedCall, ClaimingWorker, queued_call
 from models.flow.run.rejudging import UNSEEN, Files, Unresolved
 from models.flow.run.results import Outcome, finish_call, late_result, lose_call, put_back_call
 from models.operate.failing import TaskRow, bounded
-from models.operate.metrics import spans
+from models.operate.metrics import contents, spans
 from models.operate.metrics.durations import TOOLS, measure
 from models.pure.json.canonical import is_digest
 from models.pure.naming import OURS
@@ -196,7 +196,11 @@ def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
     """Run the tool. Raises OutcomeUnknown alone."""
     name = ready.tool.name
     about = {"gen_ai.tool.name": name, "gen_ai.tool.call.id": ready.context.call_id, "gen_ai.tool.type": "function"}
-    with measure(TOOLS, name, "unknown") as watch, spans.record("execute_tool", name, about) as span:
+    schema = ready.tool.input_schema
+    with (
+        measure(TOOLS, name, "unknown") as watch,
+        spans.record("execute_tool", name, {**about, **contents.of_call(call_input, schema)}) as span,
+    ):
         try:
             result = execution.execute(ready.tool, ready.context, call_input)
         except OutcomeUnknown:
@@ -205,6 +209,7 @@ def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
             log.error("call %s: its result could not be read (%s)", ready.context.call_id, type(error).__name__)
             watch.labels, span.error = (name, "error"), type(error).__name__
             return _UNSTORED
+        span.attributes |= contents.of_result(result.content, call_input, schema)
         span.error = "tool_error" if result.is_error else ""
         watch.labels = (name, "error" if result.is_error else "question" if result.question else "done")
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None

@@ -81,6 +81,9 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     otlp_endpoint: str = Field("", validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT")
     """The collector to which spans are sent, by OTLP over HTTP: see docs/tracing.md. Empty: nothing is traced."""
 
+    trace_content: bool = False
+    """True if spans also have prompts, replies, inputs and results, with their secrets masked."""
+
     # Database connections
     database_pool_size: int = 10
     """Connections per process. Transactions are short, so hundreds of turns share a few."""

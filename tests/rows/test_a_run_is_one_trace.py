@@ -1,5 +1,6 @@
 """A run is a part of the trace of the request that caused it, across all processes, and a person's wait is a span of its own."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -230,6 +231,30 @@ def test_no_span_holds_a_content_or_a_name(
         assert text.encode() not in collector.bodies
 
 
+def test_contents_are_sent_only_by_a_setting_and_without_secrets(
+    stage: Stage, client: Client, answers: Any, collector: Collector, setting: Any, tmp_path: Path
+) -> None:
+    setting("workdir_root", str(tmp_path))
+    setting("trace_content", "true")
+    session_id = stage.session(write="always_allow")
+    password = "hunter2-of-the-database"
+    proposal = call("write", file_path="a", content=f"PASSWORD={password}")
+    answers(ModelReply([say("I write it."), proposal], "tool_use"))
+    client.send(session_id, message("Please write."))
+    run_turn(stage, session_id)
+    [tool_call] = stage.locked(session_id, lambda locked: locked.db.find(ToolCall))
+    work(tool.run, tool_call.id, session_id, stage.workspace_id)
+    seen = collector.received()
+    chat, execution = attributes(seen["chat"][0]), attributes(seen["execute_tool"][0])
+    [asked] = json.loads(chat["gen_ai.input.messages"])
+    assert asked == {"role": "user", "parts": [{"type": "text", "content": "Please write."}]}
+    [reply] = json.loads(chat["gen_ai.output.messages"])
+    assert [part["type"] for part in reply["parts"]] == ["text", "tool_call"]
+    assert json.loads(execution["gen_ai.tool.call.arguments"])["file_path"] == "a"
+    assert execution["gen_ai.tool.call.result"]
+    assert password.encode() not in collector.bodies
+
+
 def decided_by_person(stage: Stage, session_id: str, person: Any) -> None:
     """Have a person deny the session's approval."""
     [approval] = stage.approvals(session_id)
@@ -279,6 +304,16 @@ def test_without_a_collector_a_request_s_trace_is_kept_and_nothing_is_sent(stage
     assert (stage.thread(traced).trace or {})["parent"] == ASKING
     assert stage.thread(untraced).trace is None
     assert spans._sender.cache_info().currsize == 0
+
+
+def test_work_goes_on_if_spans_cannot_be_sent(
+    stage: Stage, client: Client, answers: Any, collector: Collector, setting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting("workdir_root", str(tmp_path))
+    with monkeypatch.context() as broken:
+        broken.setattr(spans, "_sender", lambda: 1 / 0)
+        run_gated(stage, client, answers)
+    assert collector.received() == {}
 
 
 def test_nothing_is_loaded_without_a_collector() -> None:

@@ -205,6 +205,7 @@ def test_a_row_is_added_once_and_no_sum_falls(scraper: Scraper, stage: Stage, cl
     sums: list[float] = []
     for _ in range(3):
         decide(stage, asking(stage))
+        add_up(60)
         before = scraper.value("assent_approvals_total", outcome="allowed", channel="api", workspace=stage.workspace_id)
         assert before == (sums[-1] if sums else None), "a transaction that has just committed is not looked at yet"
         clock.advance(61)

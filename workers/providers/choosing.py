@@ -14,7 +14,7 @@ from typing import Any
 
 from models.database.encryption import Undecryptable
 from models.flow.spend.pricing import window_of
-from models.operate.metrics import spans
+from models.operate.metrics import contents, spans
 from models.operate.metrics.durations import MODEL_CALLS, measure
 from models.pure.folding import limit, longest_reply
 from models.pure.pricing.usage import NOTHING
@@ -159,6 +159,7 @@ def _ask(
         measure(MODEL_CALLS, "chat", *candidate.place, "_OTHER") as watch,
         spans.record("chat", candidate.model, about, is_client=True) as span,
     ):
+        span.attributes |= contents.of_messages("gen_ai.input.messages", own_request.messages)
         try:
             reply = provider.ask(own_request, on_text)
         except ModelError as error:
@@ -172,6 +173,7 @@ def _ask(
             "gen_ai.usage.input_tokens": reply.usage.context_tokens,
             "gen_ai.usage.output_tokens": reply.usage.output_tokens,
             "gen_ai.usage.cache_read.input_tokens": reply.usage.cache_read_input_tokens,
+            **contents.of_messages("gen_ai.output.messages", [{"role": "assistant", "content": reply.content}]),
         }
     return reply
 

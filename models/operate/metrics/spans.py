@@ -1,9 +1,10 @@
 """Sends spans to a collector of OpenTelemetry, by OTLP over HTTP. Without OTEL_EXPORTER_OTLP_ENDPOINT nothing is imported or sent.
 
 A thread of this process sends them in batches. A collector that is away delays nobody: spans are lost then. No span holds a prompt,
-an input, a result or a text of a person.
+an input, a result or a text of a person, unless a setting says so (`models.operate.metrics.contents`).
 """
 
+import logging
 import os
 import threading
 import time
@@ -19,6 +20,8 @@ from models.database.trace import Attributes, Place, Span
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -60,9 +63,12 @@ def check() -> None:
 
 
 def export(spans: Iterable[Span]) -> None:
-    """Hand spans to the thread that sends them."""
+    """Hand spans to the thread that sends them. Never raises: what they tell of has happened."""
     for span in spans:
-        _sender().send(span)
+        try:
+            _sender().send(span)
+        except Exception as error:  # noqa: BLE001 - only the span is missing
+            log.warning("a span was not sent (%s)", type(error).__name__)
 
 
 def flush() -> None:
