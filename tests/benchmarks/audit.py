@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import sqlalchemy as sa
 from benchmarks.house import servers
 from benchmarks.meters import spin_ms
 from rows.stage import Stage, call, say
@@ -30,6 +29,7 @@ from models.audit import acts as audit
 from models.audit import seal_key, seal_sweep, signed_heads
 from models.audit import verifying as auditing
 from models.database import clock, ids, transactions
+from models.session.row import Session
 from models.settings import settings
 
 DETAILS = {"result": "allow", "rule": "ask: default", "input_sha256": "0" * 64}
@@ -136,7 +136,7 @@ def sessions(stage: Stage, count: int, each: int) -> list[str]:
     first = stage.session()
     with transactions.transaction(stage.workspace_id) as handle:
         handle.write("SET LOCAL statement_timeout = 0")
-        names = ", ".join(c.name for c in sa.inspect(type(stage.read(first))).local_table.columns if c.name != "id")
+        names = ", ".join(column.name for column in Session.__table__.columns if column.name != "id")
         copies = "SELECT unnest(CAST(%(ids)s AS text[]))"
         copy = f"INSERT INTO session (id, {names}) {copies}, {names} FROM session WHERE id = %(first)s"
         chains = [ids.new("sesn") for _ in range(count)]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import sqlalchemy as sa
 from crashes.invariants import Seen
 from crashes.journey import pid_of
 from crashes.processes import READY, TOOLS, TURNS, WORKER, Process, wait_for
+
+from models.database.tables import table_of
 
 ALL = [*WORKER, "-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps"]
 KINDS = {"turns": [*TURNS, "--include", "faults.preload"], "tools": TOOLS, "all": ALL}
@@ -95,4 +96,4 @@ def photograph(seen: Seen) -> dict[str, list[dict[str, Any]]]:
 
 
 def _columns(row: Any) -> dict[str, Any]:
-    return {column.key: getattr(row, column.key) for column in sa.inspect(type(row)).column_attrs}
+    return {name: getattr(row, name) for name in table_of(type(row)).columns}

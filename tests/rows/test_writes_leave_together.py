@@ -4,10 +4,10 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call
 
 from models.database.rows import Stale
+from models.database.tables import table_of
 from models.database.transactions import is_transient, transaction
 from models.flow.lock import lock
 from models.session.row import Session
@@ -39,7 +39,7 @@ def test_a_write_is_read_in_the_same_transaction(stage: Stage, turn: Turn) -> No
 
 
 def columns(turn: Turn) -> dict[str, Any]:
-    return {key: getattr(turn, key) for key in sa.inspect(Turn).column_attrs.keys()}  # noqa: SIM118 - a collection of columns
+    return {name: getattr(turn, name) for name in table_of(Turn).columns}
 
 
 def test_a_changed_attribute_is_written(stage: Stage, turn: Turn) -> None:
