@@ -25,6 +25,7 @@ from models.errors import Conflict
 from models.operate import restoration
 from models.operate.doctor import sessions
 from models.people.invitation import Invitation, Invitee
+from models.session.approval.face import MESSAGE, Face
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.row import Session
@@ -169,6 +170,7 @@ def test_pending_approvals_say_that_they_may_have_been_decided(place: Place) -> 
     assert approval.status == "pending"
     assert approval.backup_at is not None
     assert approval.backup_at.isoformat() == taken_at
+    assert not Face.of(approval, MESSAGE).is_whole, "no row, button or word allows it: only the card says what may have happened"
     later = stage.propose(stage.session())
     assert [row.backup_at for row in stage.approvals(later.session_id)] == [None]
 

@@ -2,7 +2,8 @@
 
 Nothing is allowed from where it is not wholly shown. So a row of a list and a message in a chat offer an allow only if the face is
 whole, and the server refuses an allow from there otherwise. A face is whole if its text has every argument, uncut, in few enough
-lines. A face with a masked value is not whole: only the card says which values are masked, and can show them.
+lines. A face with a masked value is not whole: only the card says which values are masked, and can show them. Nor is the face of a call
+that may have run after a restored backup: only the card says so.
 """
 
 import json
@@ -55,7 +56,7 @@ class Face:
         masked_input = approval.masked
         text = visible_lines(_text(approval, masked_input.arguments))
         fits = len(text) <= room.characters and text.count("\n") < room.lines
-        has_more = bool(masked_input.paths or approval.leads_to or approval.decided_sha256)
+        has_more = bool(masked_input.paths or approval.leads_to or approval.decided_sha256 or approval.backup_at)
         return cls(title, sentences.shortened(text, room.characters), bool(text.strip()) and fits and not has_more)
 
 
