@@ -28,7 +28,7 @@ import psycopg
 from deploy import sealed_files
 from deploy.folder import CannotStart
 from deploy.migrate import check_current
-from deploy.postgres_tools import Address, program, server_version
+from deploy.postgres_tools import Address, fault, program, server_version
 from models import DISTRIBUTION
 from models.database import revisions
 from models.database.revisions import Schema
@@ -93,9 +93,9 @@ def make(folder: Path, owner_url: str, recipients: Sequence[str], workdirs: Path
     if folder.exists():
         raise CannotStart(f"{folder} exists: name a folder that does not, such as one with the time in its name")
     people = sealed_files.recipients_of(recipients)
-    fault = check_current(owner_url)
-    if fault:
-        raise CannotStart(fault)
+    problem = check_current(owner_url)
+    if problem:
+        raise CannotStart(problem)
     dump = program("pg_dump", server_version(owner_url))
     new = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(new, ignore_errors=True)
@@ -125,9 +125,9 @@ def _dump(dump: str, owner_url: str, target: Path, recipients: Sequence[Any]) ->
             gzip.GzipFile(fileobj=plain, mode="wb") as zipped,
         ):
             shutil.copyfileobj(process.stdout, zipped, 1 << 20)
-        errors = process.stderr.read().decode(errors="replace").strip()
+        errors = process.stderr.read().decode(errors="replace")
     if process.returncode:
-        raise CannotStart(f"pg_dump failed: {errors.splitlines()[-1] if errors else process.returncode}")
+        raise CannotStart(f"pg_dump failed: {fault(errors)}")
 
 
 def _pack(workdirs: Path, target: Path, recipients: Sequence[Any]) -> None:

@@ -54,6 +54,15 @@ def program(name: str, oldest: int) -> str:
     raise CannotStart(f"{name} of PostgreSQL {oldest} or newer is needed, and {present}: install PostgreSQL's client {oldest}")
 
 
+def fault(messages: str) -> str:
+    """Return the first error among the messages of a program, in one line."""
+    lines = [line.strip() for line in messages.splitlines() if line.strip()] or ["it gives no reason"]
+    return next((line for line in lines if _ERROR.search(line)), lines[-1])
+
+
+_ERROR = re.compile(r"ERROR:|FATAL:|error:")
+
+
 def _candidates(name: str) -> Iterator[str]:
     """Yield the paths of a program. Debian keeps the programs of each version in a folder."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)

@@ -7,6 +7,7 @@ import subprocess
 import tarfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ import psycopg
 from deploy import sealed_files
 from deploy.backup import DATABASE, SCHEMA, WORKDIRS, Manifest
 from deploy.folder import CannotStart
-from deploy.postgres_tools import Address, program
+from deploy.postgres_tools import Address, fault, program
 from models.audit import adoption, seal_key, signed_heads
 from models.audit.principal import Principal
 from models.audit.signed_heads import SignedHeads
@@ -93,16 +94,18 @@ def load(folder: Path, manifest: Manifest, owner_url: str, identities: Sequence[
             # Only a dump that was decrypted to its proven end gets a COMMIT.
             last = _AFTER + restoration.after_load(manifest.at, doubts_calls=doubts_calls) + "COMMIT;\n"
             process.stdin.write(last.encode())
-            process.stdin.close()
         except BrokenPipeError:
             pass  # psql ended: its message says why
         except BaseException:
             process.kill()
             raise
+        finally:
+            with suppress(BrokenPipeError):
+                process.stdin.close()  # what is still buffered may have no reader
         process.wait()
+        reason = fault(messages.text())
     if process.returncode:
-        lines = messages.text().strip().splitlines()
-        raise CannotStart(f"psql failed, and the database is as before: {lines[-1] if lines else process.returncode}")
+        raise CannotStart(f"psql failed, and the database is as before: {reason}")
     with psycopg.connect(owner_url, connect_timeout=3, autocommit=True) as db:
         db.execute("ANALYZE")  # a dump has no statistics, without which Postgres chooses bad plans
 

@@ -1,5 +1,7 @@
 """A restored backup starts halted. What may have run after it is settled by people, so nothing runs twice."""
 
+import gzip
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from psycopg import sql
 from rows.stage import Stage, call, say
 
 from api.cli.main import main
+from deploy import sealed_files
 from deploy.folder import CannotStart
 from deploy.postgres_tools import program
 from models.audit import seal_key, signed_heads
@@ -365,7 +368,18 @@ def test_a_backup_that_was_changed_or_is_for_others_changes_nothing(place: Place
     assert foreign.exit_code == 1
     assert "cannot be decrypted" in foreign.output
     (place.folder / "own").rename(place.folder / "identity")
-    file = place.backup / "database.age"
+    file, manifest = place.backup / "database.age", place.backup / "manifest.json"
+    own, text = file.read_bytes(), manifest.read_text()
+    recipient = (place.folder / "identity").read_text().split()[2]
+    with file.open("wb") as new, sealed_files.encrypting(new, sealed_files.recipients_of([recipient])) as plain:
+        plain.write(gzip.compress(b"CREATE TABLE one ();\nSELECT broken;\n" + b"-- more\n" * 1_000_000))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(json.loads(text) | {"sha256": {"database.age": digest}}))
+    faulty = place.restore("--without-files")
+    assert "the database is as before: " in faulty.output
+    assert "broken" in faulty.output
+    manifest.write_text(text)
+    file.write_bytes(own)
     file.write_bytes(file.read_bytes()[:-1])
     cut = place.restore("--without-files")
     assert "was changed or cut" in cut.output

@@ -2,8 +2,8 @@
 
 Nothing is allowed from where it is not wholly shown. So a row of a list and a message in a chat offer an allow only if the face is
 whole, and the server refuses an allow from there otherwise. A face is whole if its text has every argument, uncut, in few enough
-lines. A face with a masked value is not whole: only the card says which values are masked, and can show them. Nor is the face of a call
-that may have run after a restored backup: only the card says so.
+lines. A face with a masked value is not whole: only the card says which values are masked, and can show them. Nor is the face of a
+call that may have run after a restored backup: only the card says so.
 """
 
 import json
