@@ -14,11 +14,15 @@ from models.errors import Conflict, Forbidden, Invalid
 from models.flow.judge.explanations import Example, explain_in
 from models.flow.judge.grants import release_waiting
 from models.flow.judge.simulations import Trial, simulate
+from models.flow.run.turns import queued_turn
 from models.pure.policy import Effect
+from models.pure.quorum import Quorum
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
+from workers.agent_tools import AgentTools
+from workers.offer import Offer
 
 PUSH = "git push"
 
@@ -199,10 +203,29 @@ def test_silence_allows_only_where_both_let_it(stage: Stage, clock: Any, lead: d
     assert stage.get(ToolCall, tool_call.id).status == status
 
 
+def offered(crew: Crew, number: int = 0) -> AgentTools:
+    """The tools that a worker offers to the model of a sub-agent's next turn."""
+    with transaction(crew.stage.workspace_id) as db:
+        turn_id = crew.thread(number).turn_id or ""
+        queued = queued_turn(db, crew.session_id, turn_id, *Offer.reads(crew.session_id, turn_id))
+        assert queued, "the thread has a turn to claim"
+        offer = Offer.of(queued)
+        return offer.tools(offer.listings)
+
+
 def test_a_tool_that_the_coordinator_always_denies_is_not_offered(stage: Stage) -> None:
-    crew = crew_of(stage, {"permission_policy": rules(("deny", "bash"))})
-    offered = stage.locked(crew.session_id, lambda locked: stage.tools(locked.on(locked.threads[1])).for_model())
-    assert [tool["name"] for tool in offered] == []
+    assert [tool["name"] for tool in offered(crew_of(stage, {})).for_model()] == ["bash"]
+    assert offered(crew_of(stage, {"permission_policy": rules(("deny", "bash"))})).for_model() == []
+
+
+def test_a_worker_asks_as_the_whole_path_says(stage: Stage) -> None:
+    crew = crew_of(stage, {"tools": bash("always_ask", timeout_seconds=60), "approval": {"options": ["once", "session", "always"]}})
+    assert offered(crew).asks, "a model with a long wait is told so"
+    crew.lead_replies(send({"name": "Scout", "description": "Looks.", "system": "Look."}))
+    reader, scout = (offered(crew, number).policies.asking("bash", {}, {"input_schema": {}}) for number in (0, 1))
+    assert (reader.seconds, scout.seconds) == (60, 60)
+    offers = [Quorum.of(asking.quorum).offer.options for asking in (reader, scout)]
+    assert offers == [["once", "session", "always"], ["once", "session"]]
 
 
 def test_an_explanation_of_a_thread_says_what_comes_from_the_coordinator(stage: Stage) -> None:
