@@ -3,13 +3,15 @@
 from decimal import Decimal
 
 import pytest
-from rows.crew import Crew, send
+from rows.crew import Crew, create_agent, roster, send
 from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, REACHED, limit
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
+from models.errors import Invalid
 from models.flow.begin import updates
 from models.flow.run.turns import correct_usage
+from models.flow.spend import budgets
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.approval.row import Approval
@@ -118,6 +120,15 @@ def test_threads_that_reach_a_shared_limit_ask_once(stage: Stage, crew: Crew) ->
     stage.decide(question(crew), result="allow")
     assert states(crew) == ["idle", "running", "running"]
     stage.check(crew.session_id)
+
+
+def test_every_model_of_a_roster_needs_a_price(stage: Stage, crew: Crew) -> None:
+    unpriced = create_agent(stage, "Cheap", model={"id": "stand-in"})
+    lead = create_agent(stage, "Other", model={"id": MODEL}, multiagent=roster(unpriced))
+    session_id = stage.session(of_agent=lead)
+    with pytest.raises(Invalid, match="stand-in has no price"):
+        stage.locked(session_id, budgets.check_budgetable)
+    stage.locked(crew.session_id, budgets.check_budgetable)
 
 
 def test_the_session_s_active_time_counts_overlapping_threads_once(stage: Stage, crew: Crew, clock: object) -> None:

@@ -4,6 +4,7 @@ Before each request, what the session has cost and what the request's input may 
 its budget by no more than one reply. Then the run rests with `budget_reached`, and people are asked whether to raise the budget.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import ROUND_UP, Decimal
@@ -25,6 +26,7 @@ from models.session.locked import Locked
 from models.session.row import Session
 from models.session.turn.row import Turn
 from models.settings import providers
+from models.workspace import roster
 
 TOOL = "session.budget"
 """What people are asked for. No tool can have this name."""
@@ -123,18 +125,25 @@ def replace(locked: Locked, budget: Decimal | None) -> bool:
 
 
 def check_budgetable(locked: Locked) -> None:
-    """Raise Invalid unless every model that may reply has a price."""
-    if (name := unpriced_model(locked)) is not None:
-        raise Invalid(
-            "budget",
-            f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
-            code="model_not_budgetable",
-        )
+    """Raise Invalid unless every model that may reply, also as a sub-agent, has a price."""
+    agent = locked.session.configured(locked.db)
+    for body in (agent, *roster.bodies(locked.db, agent)):
+        if (name := _unpriced(locked, body["model"])) is not None:
+            raise Invalid(
+                "budget",
+                f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
+                code="model_not_budgetable",
+            )
 
 
 def unpriced_model(locked: Locked) -> str | None:
-    """Return the first model that may reply and has no known price: the agent's model, or a fallback. None: each has a price."""
-    model, defaults = locked.agent["model"], locked.policies.get("model") or {}
+    """Return the first model that may reply in the thread at hand and has no known price: its agent's, or a fallback. None: each
+    has a price."""
+    return _unpriced(locked, locked.agent["model"])
+
+
+def _unpriced(locked: Locked, model: Mapping[str, Any]) -> str | None:
+    defaults = locked.policies.get("model") or {}
     excluded = providers.excluded(model, defaults)
     own = model.get("fallbacks")
     for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
