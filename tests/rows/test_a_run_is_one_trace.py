@@ -1,9 +1,11 @@
 """A run is a part of the trace of the request that caused it, across all processes, and a person's wait is a span of its own."""
 
 import json
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -15,6 +17,7 @@ from flask import Flask
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from people import member
+from rows.crew import Crew, send
 from rows.stage import Stage, call, say
 from rows.tasks import work
 
@@ -286,6 +289,21 @@ def test_a_run_without_a_traced_request_has_a_trace_of_its_own(
     assert len(traces) == 2, "each run has one"
 
 
+def test_a_sub_agent_s_run_is_part_of_its_coordinator_s(stage: Stage, answers: Any, collector: Collector) -> None:
+    crew = Crew.begin(stage)
+    answers(
+        ModelReply([send("Reader")], "tool_use"), ModelReply([say("Read.")], "end_turn"), ModelReply([say("Done.")], "end_turn")
+    )
+    run_turn(stage, crew.session_id)
+    for _ in range(6):
+        for thread in (*crew.threads, stage.thread(crew.session_id)):
+            work(turn.run, thread.turn_id or "", crew.session_id, stage.workspace_id)
+    runs = {span.name: span for span in collector.received()["invoke_agent"]}
+    assert set(runs) == {"invoke_agent Lead", "invoke_agent Reader"}
+    lead, reader = runs["invoke_agent Lead"], runs["invoke_agent Reader"]
+    assert (reader.trace_id, reader.parent_span_id) == (lead.trace_id, lead.span_id)
+
+
 def test_a_request_that_is_not_sampled_causes_no_spans(stage: Stage, client: Client, answers: Any, collector: Collector) -> None:
     session_id = stage.session()
     answers(ModelReply([say("Done.")], "end_turn"))
@@ -317,7 +335,7 @@ def test_work_goes_on_if_spans_cannot_be_sent(
 
 
 def test_nothing_is_loaded_without_a_collector() -> None:
-    program = "import sys, workers.turn, workers.tool, api.serving; assert 'opentelemetry.exporter' not in sys.modules"
+    program = "import sys; from models.operate.metrics import contents, spans; assert 'opentelemetry.exporter' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
@@ -326,3 +344,21 @@ def test_a_collector_without_opentelemetry_ends_the_start(collector: Collector, 
     monkeypatch.setattr(spans, "find_spec", lambda _: None)
     with pytest.raises(SystemExit, match="OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed"):
         spans.check()
+
+
+def test_a_collector_that_is_away_delays_nothing(
+    stage: Stage, client: Client, answers: Any, setting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+        setting("workdir_root", str(tmp_path))
+        spans._sender.cache_clear()
+        try:
+            began = time.monotonic()
+            run_gated(stage, client, answers)
+            assert time.monotonic() - began < 30, "no call waits for an answer"
+        finally:
+            spans._sender().provider.shutdown()
+            spans._sender.cache_clear()

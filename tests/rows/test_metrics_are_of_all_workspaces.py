@@ -184,6 +184,7 @@ def test_requests_to_models_are_counted_as_providers_report_them(scraper: Scrape
 
 
 def test_deliveries_and_failed_claims_are_counted(scraper: Scraper, stage: Stage, clock: Clock) -> None:
+    assert scraper.value("assent_deliveries_total", workspace=stage.workspace_id, result="failed") == 0
     with transaction(stage.workspace_id) as db:
         endpoint = NewEndpoint(url="https://hooks.example.com/assent", enabled_events=["session.created"])
         Endpoint.create(db, stage.principal, endpoint)
@@ -198,7 +199,8 @@ def test_deliveries_and_failed_claims_are_counted(scraper: Scraper, stage: Stage
     failure.step_back("expire_approvals", "sesn_1", stage.workspace_id, "ValueError")
     assert scraper.counted(clock, "assent_deliveries_total", workspace=stage.workspace_id, result="delivered") == 1
     failures = {labels: value for (name, labels), value in scraper.scrape().items() if name == "assent_claims_failed_total"}
-    assert failures == {frozenset({("task", "turn.run")}): 1}
+    tasks = {"turn.run": 1, "tool.run": 0, "deliver.send": 0, "deliver.notify": 0}
+    assert failures == {frozenset({("task", task)}): number for task, number in tasks.items()}
 
 
 def test_a_row_is_added_once_and_no_sum_falls(scraper: Scraper, stage: Stage, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from api.door import auth
 from api.door.routes import METRICS, Door, opens
-from models.operate.metrics.families import FAMILIES
+from models.operate.metrics.families import FAMILIES, Family
 from models.operate.metrics.reading import Sample, read
 from models.settings import settings
 
@@ -72,9 +72,18 @@ class _Collector(Collector):
                 case "histogram":
                     yield self._histogram(name, family.help, family.bounds)
                     continue
-            for sample in self._samples[name]:
-                metric.add_sample(name, sample.labels, sample.value)
+            for labels, value in self._with_zeros(name, family):
+                metric.add_sample(name, labels, value)
             yield metric
+
+    def _with_zeros(self, name: str, family: Family) -> Iterator[tuple[dict[str, str], float]]:
+        """Yield the labels and values of a metric, and its zeros of which there is no sample."""
+        samples = [(sample.labels, sample.value) for sample in self._samples[name]]
+        workspaces = [sample.labels for sample in self._samples["assent_audit_alarm"]] if family.of_workspaces else [{}]
+        zeros = [workspace | labels for workspace in workspaces for labels in family.zeros]
+        present = [labels for labels, _ in samples]
+        yield from samples
+        yield from ((labels, 0.0) for labels in zeros if labels not in present)
 
     def _histogram(self, name: str, meaning: str, bounds: tuple[float, ...]) -> Metric:
         metric = HistogramMetricFamily(name, meaning)

@@ -12,6 +12,10 @@ class Family:
     help: str
     bounds: tuple[float, ...] = ()
     """A histogram's upper bounds, without infinity."""
+    zeros: tuple[dict[str, str], ...] = ()
+    """Labels with which a counter is 0 before its first count: Prometheus sees an increase only from one sample to the next."""
+    of_workspaces: bool = False
+    """True if each workspace has such a 0."""
 
 
 OTHERS = "others"
@@ -50,8 +54,12 @@ FAMILIES: dict[str, Family] = {
         "The time from the question to the decision of a person or an API key.",
         (5, 15, 30, _MINUTE, 120, 300, 600, 1800, _HOUR, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY),
     ),
-    DELIVERIES: Family("counter", "Webhook deliveries that have ended."),
-    "assent_claims_failed_total": Family("counter", "Failures of a task to claim its row."),
+    DELIVERIES: Family("counter", "Webhook deliveries that have ended.", zeros=({"result": "failed"},), of_workspaces=True),
+    "assent_claims_failed_total": Family(
+        "counter",
+        "Failures of a task to claim its row.",
+        zeros=tuple({"task": task} for task in ("turn.run", "tool.run", "deliver.send", "deliver.notify")),
+    ),
     TOKENS: Family(
         "histogram",
         "Tokens of a request to a model, as its provider reported them.",
