@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from forked import start_worker
-from looking import alive, keepers, text, until
+from looking import alive, keepers, keepers_parents, text, until
 
 from workers.tools.output import OutcomeUnknown
 
@@ -124,8 +124,38 @@ def test_a_command_cannot_forge_the_keepers_report(call, files):
 
 
 def test_a_shell_that_cannot_start_is_an_error_not_an_unknown(call, monkeypatch):
+    kill_keepers_parents()
     monkeypatch.setattr("workers.leash.running.program", lambda *_words: [sys.executable, "/nonexistent.py"])
     assert text(call("bash", command="true")) == "bash: could not be started: its keeper failed"
+
+
+def test_a_killed_parent_of_keepers_is_replaced(call):
+    call("bash", command="true")
+    kill_keepers_parents()
+    assert "exit code: 0" in text(call("bash", command="true"))
+
+
+def kill_keepers_parents():
+    """Kill the parent of this process's keepers."""
+    for pid in keepers_parents():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not keepers_parents())
+
+
+def test_a_command_whose_keeper_came_too_late_never_starts(call, files, monkeypatch):
+    """The worker says that nothing happened, so nothing may happen when the keepers' parent goes on."""
+    call("bash", command="true")
+    monkeypatch.setattr("workers.leash.running.SLACK_SECONDS", -4.0)
+    monkeypatch.setattr("workers.leash.running.END_SECONDS", 4.0)
+    [parent] = keepers_parents()
+    os.kill(parent, signal.SIGSTOP)
+    try:
+        assert "could not be started" in text(call("bash", seconds=0.5, command="touch effect"))
+    finally:
+        os.kill(parent, signal.SIGCONT)
+    call("bash", command="true")  # its keeper is forked after the late one
+    until(lambda: not keepers())
+    assert not (files / "effect").exists()
 
 
 def test_no_process_and_no_descriptor_is_left_behind(call):

@@ -1,10 +1,12 @@
 """The worker's side of the programs: starts a keeper with a command, ends it, and reads how the command ended."""
 
 import contextlib
+import io
 import marshal
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +18,9 @@ from pathlib import Path
 
 from workers.leash import lease
 from workers.leash.lease import LAPSED
+from workers.leash.programs import processes
 from workers.leash.programs.keeper import DIRECTORY_FD, END_SECONDS
+from workers.leash.programs.sentinel import keepers_mark
 from workers.leash.start import environment, program
 
 __all__ = ["DIRECTORY_FD", "Command", "CommandEnd", "Leash", "MayBeAlive", "NotStarted", "Walls", "launcher", "run"]
@@ -29,7 +33,7 @@ _LOOK_SECONDS = 0.05
 SLACK_SECONDS = 5.0
 """How late a keeper may report."""
 _READ = 1 << 16
-_PID_AT = slice(1, 11)
+_KEEPER_AT, _PID_AT = slice(10), slice(10, 20)
 
 
 class NotStarted(Exception):
@@ -52,7 +56,7 @@ class Command:
     files: dict[int, bytes] = field(default_factory=dict)
     """Contents that the command reads at a descriptor."""
     fds: tuple[int, ...] = ()
-    """Descriptors of this process that the command inherits, at the same numbers."""
+    """Descriptors of this process that the command inherits, at the same numbers, which are above DIRECTORY_FD."""
     sandboxed: bool = False
     """True if `argv` only holds a sandbox: it may raise its privileges, and SIGTERM is for its descendants alone."""
     grace: float = 0
@@ -103,42 +107,108 @@ class CommandEnd:
         return reasons.get(self.how)
 
 
-class Leash:
-    """One command under a keeper, which kills all its processes when `close` or the end of this process closes the pipe."""
+class _Keepers:
+    """The parent of this process's keepers."""
 
-    def __init__(self, command: Command, seconds: float = math.inf, until: float = math.inf) -> None:
-        """Start the command with its time limit, unless the clock of the leases has reached `until` by then. Raises OSError."""
-        report, keeper_report = os.pipe()
+    def __init__(self) -> None:
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def fork(self, fds: list[int]) -> None:
+        """Have a keeper forked with these descriptors: those of `keeper.keep`. Starts another parent if somebody killed it.
+
+        Raises OSError.
+        """
+        mark = lease.mark()
+        with self._lock:
+            if not self._send(fds):
+                self._start(mark)
+                self._send(fds)
+
+    def kill(self, keeper: int) -> None:
+        """Kill a keeper that does not end. No-op if it has ended."""
+        if self._parent:
+            with contextlib.suppress(AttributeError, OSError):  # AttributeError: macOS
+                processes.send(keeper, self._parent.pid, signal.SIGKILL)
+
+    def forget(self) -> None:
+        """Leave the keepers to the process that started their parent."""
+        if self._requests and self._parent:
+            self._requests.close()
+            self._parent.returncode = 0
+
+    def _send(self, fds: list[int]) -> bool:
+        """Send the descriptors; False if no parent runs."""
+        if self._requests is None or self._parent is None:
+            return False
         try:
-            self._keeper = subprocess.Popen(  # noqa: S603 - Assent's own program
-                program("keeper", str(keeper_report), lease.mark()),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                pass_fds=(keeper_report, *command.fds),
+            socket.send_fds(self._requests, [b"k"], fds)
+        except (BrokenPipeError, ConnectionResetError):
+            self._requests.close()
+            self._parent.wait()
+            self._requests = None
+        return self._requests is not None
+
+    def _start(self, mark: str) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            self._parent = subprocess.Popen(  # noqa: S603 - Assent's own program
+                program("keeper", keepers_mark(mark)),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 env=environment(),
                 cwd="/",
                 start_new_session=True,
             )
         except OSError:
-            os.close(report)
+            ours.close()
             raise
         finally:
-            os.close(keeper_report)
-        assert self._keeper.stdin is not None
-        assert self._keeper.stdout is not None
-        assert self._keeper.stderr is not None
-        self._stdin = self._keeper.stdin
-        self._open = {
-            "stdout": self._keeper.stdout,
-            "stderr": self._keeper.stderr,
-            "report": os.fdopen(report, "rb", buffering=0),
+            theirs.close()
+        self._requests = ours
+
+
+_keepers = _Keepers()
+
+
+def _forget() -> None:
+    global _keepers  # noqa: PLW0603 - one per process: in a fork, the keepers belong to the parent
+    _keepers.forget()
+    _keepers = _Keepers()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+class Leash:
+    """One command under a keeper, which kills all its processes when `close` or the end of this process closes the pipe."""
+
+    def __init__(self, command: Command, seconds: float = math.inf, until: float = math.inf) -> None:
+        """Start the command with its time limit, unless the clock of the leases has reached `until` by then. Raises OSError."""
+        assert all(fd > DIRECTORY_FD for fd in command.fds)
+        (stdin, ours), (our_stdout, stdout), (our_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
+        self._report, report = socket.socketpair()
+        self._stdin = os.fdopen(ours, "wb", buffering=0)
+        self._open: dict[str, io.RawIOBase] = {
+            "stdout": os.fdopen(our_stdout, "rb", buffering=0),
+            "stderr": os.fdopen(our_stderr, "rb", buffering=0),
+            "report": self._report.makefile("rb", buffering=0),
         }
         """The pipes to read, without those that were read to their end."""
         self._reported = bytearray()
         self.over = False
         """True if the keeper has ended, after all processes that it could kill."""
+        try:
+            _keepers.fork([stdin, stdout, stderr, report.fileno(), *command.fds])
+        except OSError:
+            self.forget()
+            raise
+        finally:
+            report.close()
+            for fd in (stdin, stdout, stderr):
+                os.close(fd)
         order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds, "until": until}
         if sys.platform != "linux":  # macOS refuses some limits that it names
             order |= {"limits": {}, "walls": None}
@@ -166,7 +236,7 @@ class Leash:
         for name, pipe in list(self._open.items()):
             if pipe.fileno() not in ready:
                 continue
-            data = pipe.read(_READ)
+            data = pipe.read(_READ) or b""
             if not data:
                 pipe.close()
                 del self._open[name]
@@ -179,13 +249,19 @@ class Leash:
     def kill(self, output: Output | None = None) -> None:
         """Kill the command with all its descendants, and wait until the keeper reports the end."""
         self.cancel()
-        deadline = time.monotonic() + END_SECONDS + SLACK_SECONDS
-        while not self.over and (seconds := deadline - time.monotonic()) > 0:
-            self.listen(seconds, output)
+        self._await_end(END_SECONDS + SLACK_SECONDS, output)
         self.over = True
+
+    def _await_end(self, seconds: float, output: Output | None = None) -> None:
+        """Wait up to `seconds` until the keeper has ended."""
+        deadline = time.monotonic() + seconds
+        while "report" in self._open and (left := deadline - time.monotonic()) > 0:
+            self.listen(left, output)
 
     def end(self) -> CommandEnd:
         """Return how the command ended. Raises NotStarted and MayBeAlive."""
+        if not self._reported:
+            self._refuse()
         if not self._reported:
             raise NotStarted("not begun: " + LAPSED if lease.lapsed() else "could not be started: its keeper failed")
         try:
@@ -200,24 +276,30 @@ class Leash:
             how = "lapsed"  # the sentinel killed the command
         return CommandEnd(how, code, os.fsdecode(directory), problem)
 
+    def _refuse(self) -> None:
+        """Have a keeper that has reported nothing yet never begin: its first report fails, and it ends."""
+        with contextlib.suppress(OSError):  # it has ended
+            self._report.shutdown(socket.SHUT_RD)
+            self._reported += self._report.recv(_READ)
+
     def close(self) -> None:
         """End the keeper, and if it died too early, the command's own process group."""
-        self._close_pipes()
-        try:
-            self._keeper.wait(END_SECONDS + 1)
-        except subprocess.TimeoutExpired:
-            self._keeper.kill()
-            self._keeper.wait()
+        self._stdin.close()
+        if not self._reported:
+            self._refuse()
+        if self._reported:
+            self._await_end(END_SECONDS + 1)
+            if "report" in self._open:
+                _keepers.kill(int(self._reported[_KEEPER_AT]))
+                self._await_end(1)
+        self.forget()
         if len(self._reported) == _PID_AT.stop:
             with contextlib.suppress(OSError):
                 os.killpg(int(self._reported[_PID_AT]), signal.SIGKILL)
 
     def forget(self) -> None:
-        """Leave the keeper to the parent, in a fork."""
-        self._close_pipes()
-        self._keeper.returncode = 0
-
-    def _close_pipes(self) -> None:
+        """Close the pipes alone: in a fork, the keeper belongs to the parent."""
+        self._report.close()
         for pipe in (self._stdin, *self._open.values()):
             pipe.close()
 

@@ -1,24 +1,30 @@
-"""Keeps one command: a program of its own, run by `start.program("keeper", REPORT_FD, MARK)`.
+"""Keeps commands: a program of its own, run by `start.program("keeper", MARK)`. It forks a keeper for each command.
 
 It keeps the promise that nothing of a call outlives the call: the keeper kills every descendant of its command, however deep or
 detached, when the command exits, its time is over, it exceeds a limit, the worker cancels it, or the worker dies. bubblewrap's PID
 namespace alone would not do: it counts no disk space or memory, and holds neither toolsets nor `ASSENT_SHELL=bare`. Control groups
 could count, but most containers may not make any. The sentinel (`sentinel.py`) finds keepers by MARK and enforces the lease.
 
-Standard input comes from the worker: the order (8 bytes of length, then marshal: both ends are the same Python), then one byte to
-cancel. End of file means that the worker is dead. Standard output and error belong to the command. REPORT_FD gets one byte before
-the start of the command, its pid in 10 digits after the start, and at the end, when no descendant is alive, marshal of `(ended,
-wait status, left alive, directory)`. Without this end the outcome is unknown.
+A fork takes a tenth of the processor time of a start. So one process of a worker, the keepers' parent, starts and imports once.
+Its standard input is a socket: each message of the worker brings the descriptors of one keeper, in the order of `keep`. End of file
+means that the worker is dead. The keepers then end by themselves.
+
+A keeper's standard input comes from the worker: the order (8 bytes of length, then marshal: both ends are the same Python), then
+one byte to cancel. End of file means that the worker is dead. Standard output and error belong to the command. The report gets
+the keeper's pid in 10 digits before the start of the command, the command's pid in 10 digits after it, and at the end, when no
+descendant is alive, marshal of `(ended, wait status, left alive, directory)`. Without this end the outcome is unknown. A worker
+that waits no longer refuses the report, and the command then never starts.
 """
 
 from __future__ import annotations
 
-import ctypes  # few imports, of the standard library alone: a keeper starts with every shell call
+import ctypes
 import marshal
 import os
 import resource
 import select
 import signal
+import socket
 import sys
 import time
 
@@ -36,25 +42,64 @@ END_SECONDS = 5.0
 """How long killed processes may take to vanish before they count as left alive."""
 DIRECTORY_FD = 250
 """The command writes its last directory here, behind a NUL; the last one counts."""
+MOST_FDS = 250  # of one message; Linux sends no more than 253
+SCANS_AFTER_SECONDS = 0.004  # how long killed children may take before all processes of the machine are searched for descendants
 
 statuses: dict[int, int] = {}  # wait status of the command by its pid, after its collection
 
 
 def main() -> None:
+    """Fork a keeper for each message, until the worker is dead."""
+    prctl(SET_DUMPABLE, 0)  # a command has the same user, and must not change the keepers to come through /proc
     os.umask(0o022)
-    report = int(sys.argv[1])
-    os.set_inheritable(report, False)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker ends a keeper
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, collect_keepers)
+    requests = socket.socket(fileno=0)
+    while True:
+        data, fds, _, _ = socket.recv_fds(requests, 1, MOST_FDS)
+        if not data:
+            return
+        try:
+            pid = os.fork()
+        except OSError:  # too many processes: the worker reads the end of the report
+            pid = -1
+        if pid == 0:
+            requests.detach()
+            keep(*fds)
+            return
+        for fd in fds:
+            os.close(fd)
+
+
+def collect_keepers(*_: object) -> None:
+    """Collect dead keepers, in their parent."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def keep(stdin: int, stdout: int, stderr: int, report: int, *fds: int) -> None:
+    """Keep one command, in a fork. `fds` are the descriptors that the command inherits, in the order of the order's `fds`."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    for number, fd in enumerate((stdin, stdout, stderr)):
+        os.dup2(fd, number)
+        os.close(fd)
+    os.set_inheritable(report, False)
     order = read_order()
     # Orphaned descendants become children of this process, so that the keeper reaches each of them.
     if order is None or not prctl(SET_SUBREAPER, 1) or clock.now() >= order["until"]:
         return
-    prctl(SET_DUMPABLE, 0)  # the command has the same user, and must not write the report through /proc
+    for number, fd in zip(order["fds"], fds, strict=True):
+        os.dup2(fd, number, inheritable=False)
+        os.close(fd)
     if order.get("walls"):
         quietly(prioritize, 0)
     directory_end, command_end = os.pipe()
-    os.write(report, b"s")
+    os.write(report, b"%10d" % os.getpid())
     command = start(order, command_end)
     how = "orphaned"
     try:
@@ -206,6 +251,7 @@ def end_all(command: int) -> tuple[int | None, int]:
     quietly(os.killpg, command, signal.SIGKILL)  # the whole group at once, so that no member can fork
     quietly(os.kill, command, signal.SIGKILL)  # the command may not lead its group yet
     pause, deadline = 0.001, time.monotonic() + END_SECONDS
+    own = os.getpid()
     while True:
         try:
             while (collected := os.waitpid(-1, os.WNOHANG))[0]:
@@ -213,7 +259,8 @@ def end_all(command: int) -> tuple[int | None, int]:
                     statuses[command] = collected[1]
         except ChildProcessError:
             return statuses.get(command), 0
-        alive = processes.descendants(os.getpid())
+        scans = pause >= SCANS_AFTER_SECONDS
+        alive = processes.descendants(own) if scans else [(pid, own) for pid in processes.children(own)]
         if time.monotonic() > deadline:
             return statuses.get(command), max(len(alive), 1)
         for pid, parent in alive:
