@@ -255,8 +255,8 @@ class Leash:
     def _await_end(self, seconds: float, output: Output | None = None) -> None:
         """Wait up to `seconds` until the keeper has ended."""
         deadline = time.monotonic() + seconds
-        while "report" in self._open and (left := deadline - time.monotonic()) > 0:
-            self.listen(left, output)
+        while "report" in self._open and (remaining := deadline - time.monotonic()) > 0:
+            self.listen(remaining, output)
 
     def end(self) -> CommandEnd:
         """Return how the command ended. Raises NotStarted and MayBeAlive."""

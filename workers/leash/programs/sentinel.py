@@ -60,7 +60,7 @@ def keepers_mark(mark: str) -> str:
     return f"{mark}-keepers"
 
 
-def marked(mark: str) -> tuple[list[int], list[int]]:
+def with_mark(mark: str) -> tuple[list[int], list[int]]:
     """Return the keepers with their parent, and the launchers. A command has the mark of its keeper until it is executed."""
     return processes.with_argument(os.fsencode(keepers_mark(mark))), processes.with_argument(os.fsencode(mark))
 
@@ -70,7 +70,7 @@ def kill_below(mark: str) -> bool:
 
     The marked processes stay: they report to the worker how their commands ended. Meanwhile the parent may fork more keepers.
     """
-    forks, launchers = marked(mark)
+    forks, launchers = with_mark(mark)
     parents = {pid for pid in forks if processes.parent_of(pid) not in forks}
     word = os.fsencode(keepers_mark(mark))
     below = [
@@ -86,7 +86,7 @@ def kill_below(mark: str) -> bool:
 def end_all(mark: str) -> None:
     """Kill all descendants of the marked processes, and then the marked processes."""
     retry = RETRY_SECONDS
-    while pids := [pid for some in marked(mark) for pid in some]:
+    while pids := [pid for some in with_mark(mark) for pid in some]:
         if not kill_below(mark):
             for pid in pids:
                 kill(pid, processes.parent_of(pid))
