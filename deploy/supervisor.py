@@ -57,16 +57,19 @@ class Stopped(Exception):
 
 
 class Supervisor:
-    """Starts children, prints their output, restarts them, ends them. Calls `on_change` after each start of a child."""
+    """Starts children, prints their output, restarts them, ends them. Calls `on_change` after each start of a child.
 
-    def __init__(self, cwd: Path, on_change: Callable[[], None] = lambda: None, output: Any = sys.stdout) -> None:
+    `output`: by default, the standard output.
+    """
+
+    def __init__(self, cwd: Path, on_change: Callable[[], None] = lambda: None, output: Any = None) -> None:
         self.cwd = cwd
         self.on_change = on_change
         self.ending = threading.Event()
         self.hurry = threading.Event()
         self.is_ready = False
         self._keepers: dict[str, _Keeper] = {}
-        self._printer = Printer(output, width=len("postgres"))
+        self._printer = Printer(output or sys.stdout, width=len("postgres"))
         self._printing = threading.Lock()
         self._colours = get_colours()
 

@@ -110,7 +110,7 @@ def webhooks_listen(inbox: Inbox, event_types: tuple[str, ...], port: int, publi
     endpoint with this signing secret. The server delivers to this machine only if its ASSENT_ALLOWED_PRIVATE_HOSTS has 127.0.0.1.
     """
     receiver = import_module("deploy.receiver")  # by name, since the API must not import the SDK
-    with receiver.Server(port, partial(_show, as_json)) as server, _endings():
+    with receiver.ReceivingServer(port, partial(_show, as_json)) as server, _endings():
         url = public_url or server.url
         if secret := os.environ.get(SECRET):
             click.echo(f"Listening at {server.url} for an endpoint with the secret in {SECRET}. Ctrl-C ends.", err=True)

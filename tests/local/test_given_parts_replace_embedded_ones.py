@@ -44,8 +44,8 @@ def test_named_servers_and_a_model_embed_nothing_and_get_no_sample_session(
     """A sample session would cost the owner of a real key money. The processes are placeholders that count as ready."""
     procfile = tmp_path / "Procfile"
     procfile.write_text("".join(f"{name}: sleep 1000\n" for name in PROCESSES))
-    monkeypatch.setattr("deploy.local.answers", lambda *_: True)
-    monkeypatch.setattr(Workers, "answer", lambda _: True)
+    monkeypatch.setattr("deploy.local.responds", lambda *_: True)
+    monkeypatch.setattr(Workers, "respond", lambda _: True)
     local = Local(folder, free_port(), procfile)
     try:
         assert local._start() is False
