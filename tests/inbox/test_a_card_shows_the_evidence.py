@@ -8,6 +8,7 @@ from inbox.waiting import asked, status
 from playwright.sync_api import expect
 from rows.stage import Stage, call, entry
 
+from models.database.transactions import transaction
 from models.workspace import toolset
 
 
@@ -25,6 +26,20 @@ def test_a_card_shows_the_directory_that_the_call_names(admin: Visitor, stage: S
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.locator("#evidence header").first).to_have_text("in src/<U+202E>app")
     expect(admin.page.locator("#evidence")).to_contain_text("working_directory")
+
+
+def test_a_card_says_that_it_may_have_been_decided_after_a_backup(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage, call(command="git push"))
+    in_row = admin.page.locator(f'form[action$="{approval.id}/decision"] button[value="allow"]')
+    admin.open("/inbox")
+    expect(in_row).to_have_count(1)
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE approval SET backup_at = '2026-03-01T12:00:00Z' WHERE id = %(id)s", id=approval.id)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.locator(".loud")).to_contain_text("May have been decided after the backup of")
+    expect(admin.button("Allow once")).to_be_enabled()
+    admin.open("/inbox")
+    expect(in_row).to_have_count(0)
 
 
 def test_a_card_names_earlier_decisions_about_its_tool(admin: Visitor, stage: Stage) -> None:
