@@ -42,7 +42,7 @@ BOUNDS = {
     "models.pure.policy": (11, 25, 0, 6),
     "models.pure.pricing": (4, 6, 0, 4),
     "models.pure.shell": (9, 16, 0, 5),
-    "models.pure.text": (4, 1, 0, 2),
+    "models.pure.text": (5, 2, 0, 2),
     "workers": (25, 48, 0, 5),
     "workers.leash": (4, 5, 0, 3),
     "workers.leash.programs": (7, 8, 0, 4),

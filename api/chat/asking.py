@@ -21,6 +21,7 @@ from models.pure.times import rfc3339
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.row import Session
+from models.session.thread.row import Thread, own_id
 
 How = Literal["text", "tools"]
 """`tools`: each approval that the client's key may decide is a call. `text`: each approval is a sentence."""
@@ -47,8 +48,8 @@ def asks(db: Db, principal: Principal, session: Session, how: How) -> Asks:
     """Return the approvals that a session waits for, oldest first, each as a sentence or as a call."""
     pending = Approval.pending(db, session.id)
     as_calls = [approval for approval in pending if how == "tools" and may_decide(principal, approval)]
-    sentences = [sentence(approval) for approval in pending if approval not in as_calls]
-    return Asks(sentences, [_call(approval, offer_now(db, session, approval)) for approval in as_calls])
+    sentences = [sentence(db, approval) for approval in pending if approval not in as_calls]
+    return Asks(sentences, [_call(db, approval, offer_now(db, session, approval)) for approval in as_calls])
 
 
 def awaits(db: Db, principal: Principal, session: Session, how: How) -> bool:
@@ -61,14 +62,19 @@ def may_decide(principal: Principal, approval: Approval) -> bool:
     return by_words(approval) and "approvals" in principal.scopes
 
 
-def sentence(approval: Approval) -> str:
-    """Return the sentence that asks people for the approval. It is one line, so that no prompt looks like two sentences."""
-    return f"Waiting for approval: {visible(approval.prompt)} ({approval.id})"
+def sentence(db: Db, approval: Approval) -> str:
+    """Return the sentence that asks people for the approval. It is one line, so that no prompt looks like two sentences.
+
+    If a sub-agent asks, the sentence names the path to it.
+    """
+    asker = "" if approval.thread_id == own_id(approval.session_id) else f"{approval.path(db)}: "
+    return f"Waiting for approval: {asker}{visible(approval.prompt)} ({approval.id})"
 
 
-def _call(approval: Approval, offer: Offer) -> responses.ToolCall:
+def _call(db: Db, approval: Approval, offer: Offer) -> responses.ToolCall:
     arguments = {
         "approval_id": approval.id,
+        "agent": approval.path(db),
         "tool": approval.tool,
         "arguments": shown_input(approval, approval.runs),
         "message": approval.prompt,
@@ -99,7 +105,8 @@ def recognised(db: Db, texts: Iterable[str]) -> dict[str, str]:
     """Return the sentences that the texts may hold, by the id of their approval."""
     ids = dict.fromkeys(end[1] for text in texts for end in _SENTENCE_END.finditer(text))
     rows = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=list(ids)[:_MOST_RECOGNISED]) if ids else []
-    return {row.id: sentence(row) for row in rows}
+    Thread.read_ahead(db, rows)
+    return {row.id: sentence(db, row) for row in rows}
 
 
 def without_sentences(text: str, sentences: Mapping[str, str]) -> str:

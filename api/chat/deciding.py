@@ -150,8 +150,9 @@ def _check_same(
     session: Session, approval: Approval, chat_decision: ChatDecision, shown: dict[str, Any] | None, content: str
 ) -> None:
     """Raise Invalid if the decision repeats facts of the call, and they are of another call than the one that it decides."""
-    if chat_decision.agent_id not in {None, session.agent_id, MODEL + session.agent_id}:
-        raise Invalid(f"{content}.agentId", f"the call is of agent {session.agent_id}; leave it out, or name that agent.")
+    agent_ids = [approval.agent_id or session.agent_id, session.agent_id]
+    if chat_decision.agent_id not in {None, *(name + agent_id for name in ("", MODEL) for agent_id in agent_ids)}:
+        raise Invalid(f"{content}.agentId", f"the call is of agent {agent_ids[0]}; leave it out, or name that agent.")
     if chat_decision.tool_name not in {None, approval.tool}:
         raise Invalid(f"{content}.toolName", f"the call is of {approval.tool!r}; leave it out, or name that tool.")
     if chat_decision.tool_args is not None and not _equal(chat_decision.tool_args, shown):

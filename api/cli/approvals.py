@@ -9,8 +9,7 @@ import click
 from api.cli.asking import ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json, show
-from api.cli.showing import describe, outcome, since, tally, until
-from models.pure.text.visible import visible
+from api.cli.showing import describe, outcome, question, since, tally, until
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
@@ -80,6 +79,9 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
 )
 @click.option("--expires-in", "expires_in_seconds", type=float, help="Lifetime of the grant, in seconds.")
 @click.option("--max-uses", type=int, help="Calls that the grant may allow.")
+@click.option(
+    "--include-sub-agents", is_flag=True, default=None, help="With --scope session: the grant covers every agent of the session."
+)
 @click.option("--message", "deny_message", help="With --deny: the reason, for the agent.")
 @click.option("--interrupt", is_flag=True, help="With --deny: end the run as well.")
 @click.option("--edit", is_flag=True, help="With --allow: edit the input in $EDITOR first.")
@@ -124,7 +126,7 @@ def approvals_decide(
 
 def _line(row: Approval) -> str:
     """Return an approval as a line of a list."""
-    prompt = visible(row["prompt"])
+    prompt = question(row)
     cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
     place = f"{row['queue_position']}. " if row["queue_position"] else ""
     votes = f"  {tally(row)}" if row["people_only"] else ""

@@ -125,8 +125,8 @@ def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str
     """Decide the approval that was shown. Yields lines about the effect. Raises RefusedByApi if the API refuses."""
     decided_approval = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
     yield "Decided."
-    if decided_approval["grant"]:
-        yield f"This gives a grant, {decided_approval['grant']['id']}: {visible(decided_approval['grant']['covers'])}."
+    if grant := decided_approval["grant"]:
+        yield f"This gives a grant, {grant['id']}: {visible(grant['covers'])}; {visible(grant['reach'])}."
 
 
 def edited(approval: Approval) -> dict[str, Any] | None:
@@ -174,16 +174,28 @@ def _editing(approval: Approval, decision: Decision) -> Decision | None:
 def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision | None:
     """Ask which calls the grant covers, and show them before the decision."""
     scope = decision["scope"]
-    match = "exact" if approval["covers"]["tool"] is None else _match(approval, scope)
+    grant = {"scope": scope, "match": "exact" if approval["covers"]["tool"] is None else _match(approval, scope)}
+    if scope == "session" and len(approval["path"]) > 1 and _is_for_all_agents(approval):
+        grant["include_sub_agents"] = True
     try:
-        preview = inbox.preview(approval["id"], scope, match)
+        preview = inbox.preview(approval["id"], grant)
     except RefusedByApi as refused:
         click.echo(visible(refused.message))
         return None
     click.echo(f"The grant covers {visible(preview['covers'])}, {REACHES[scope]}.")
+    click.echo(f"It is for {visible(preview['reach'])}.")
     if waiting := preview["waiting"]:
         click.echo(f"It also allows {waiting} other waiting call{'' if waiting == 1 else 's'}.")
-    return decision | {"match": match} if click.confirm("Give this grant?") else None
+    return decision | grant if click.confirm("Give this grant?") else None
+
+
+def _is_for_all_agents(approval: Approval) -> bool:
+    """Ask whether the grant is for the agent that asks or for all of the session."""
+    click.echo("Whose calls to allow?")
+    click.echo(f"  1  {visible(approval['reach']['session'])}")
+    click.echo(f"  2  {visible(approval['reach']['include_sub_agents'])}")
+    which: str = click.prompt("Your choice", type=click.Choice(["1", "2"]), show_choices=False)
+    return which == "2"
 
 
 def _match(approval: Approval, scope: str) -> str:

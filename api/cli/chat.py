@@ -11,7 +11,7 @@ import click
 
 from api.cli.asking import Later, choose, pick, settle
 from api.cli.client import ENDS, Absent, Inbox, RefusedByApi, with_inbox
-from api.cli.showing import approvers, narrate
+from api.cli.showing import approvers, narrate, question
 from models.pure.text.visible import visible, visible_lines
 
 T = TypeVar("T")
@@ -231,7 +231,7 @@ class Talk:
                 case "client":
                     click.echo(f"{visible(one['tool'])} waits for the client that runs it.")
                 case _:
-                    click.echo(f"{'Waits for a person' if _is_ours(one) else 'Waits for others'}: {visible(one['prompt'])}")
+                    click.echo(f"{'Waits for a person' if _is_ours(one) else 'Waits for others'}: {question(one)}")
                     for text in approvers({"decided_input": None, "status": "pending"} | one):
                         click.echo(text)
         click.echo("Watching. Ctrl-C for more.")

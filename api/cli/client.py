@@ -62,9 +62,9 @@ class Inbox:
         """Decide. Raises RefusedByApi if another decision came first, or the input has changed."""
         return self.call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)
 
-    def preview(self, approval_id: str, scope: str, match: str) -> dict[str, Any]:
-        """Return the calls that a grant would cover. Raises RefusedByApi if `match` is invalid."""
-        return self.call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
+    def preview(self, approval_id: str, grant: dict[str, Any]) -> dict[str, Any]:
+        """Return the calls that a grant would cover. `grant`: its fields. Raises RefusedByApi for a faulty `match`."""
+        return self.call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json=grant)
 
     def follow(self, session_id: str, *, previews: bool = False) -> "EventStream":
         """Return the stream of the session's events after the last event of this key. After a decision, these are its effects.

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import rfc8785
 
+from models.pure.text.path import path_in_words
 from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible, visible_lines
 
@@ -37,6 +38,7 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     if backup_at := approval.get("may_have_been_decided_after"):
         yield click.style(f"May have been decided after the backup of {backup_at}; the call may have run then.", bold=True)
     yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
+    yield f"  agent     {path_of(approval)}"
     yield f"  tool      {visible(approval['tool'])}"
     yield f"  input     {visible(input_text)}"
     if approval["tool"] == "bash" and (directory := json.loads(input_text).get("working_directory")):
@@ -59,6 +61,17 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
     yield from _about_attempt(approval.get("attempt"))
     yield ""
+
+
+def path_of(approval: dict[str, Any]) -> str:
+    """Return the agent that asks, behind those above it: `Coordinator › Researcher`."""
+    return path_in_words(step["agent_name"] for step in approval["path"])
+
+
+def question(approval: dict[str, Any]) -> str:
+    """Return the prompt in one line, behind the path if a sub-agent asks."""
+    asker = f"{path_of(approval)}: " if len(approval["path"]) > 1 else ""
+    return asker + visible(approval["prompt"])
 
 
 def approvers(approval: dict[str, Any]) -> Iterator[str]:
@@ -119,7 +132,8 @@ def grant_line(grant: dict[str, Any]) -> str:
     if grant["max_uses"]:
         limits.append(f"{grant['uses']} of {grant['max_uses']} uses")
     end = "" if grant["live"] else f", revoked by {visible(grant['revoked_by'])}" if grant["revoked_at"] else ", over"
-    reach = f"in session {grant['session_id']}" if grant["scope"] == "session" else f"in every session of {grant['agent_id']}"
+    of_session = grant["scope"] == "session"
+    reach = f"in session {grant['session_id']}: {grant['reach']}" if of_session else f"in every session of {grant['agent_id']}"
     terms = ", ".join([visible(grant["covers"]), visible(reach), *limits])
     idle = f", allows nothing now: {visible(grant['not_offered'])}" if grant["not_offered"] else ""
     return f"{grant['id']}  {terms}{end}{idle}"
@@ -133,7 +147,12 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
             speaker = "assent" if "assent" in event else "agent"
             yield from (f"{speaker}: {text}" for text in texts)
         case "agent.tool_use" | "agent.mcp_tool_use" | "agent.custom_tool_use":
-            yield f"agent wants {visible(event['name'])} {json_text(event['input'])}"
+            asker = path_of(event["approval"]) if event.get("session_thread_id") and event.get("approval") else "agent"
+            yield f"{asker} wants {visible(event['name'])} {json_text(event['input'])}"
+        case "agent.thread_message_sent":
+            yield from (f"to {visible(event.get('to_agent_name') or 'the coordinator')}: {text}" for text in texts)
+        case "agent.thread_message_received":
+            yield from (f"{visible(event.get('from_agent_name') or 'the coordinator')}: {text}" for text in texts)
         case "agent.tool_result" | "agent.mcp_tool_result":
             yield from (f"result: {text}" for text in texts)
         case "session.error":

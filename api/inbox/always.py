@@ -8,7 +8,6 @@ from api.door.framed import FramedPage
 from api.inbox import patterns
 from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
-from api.inbox.list import asking_agent
 from api.v1.approvals import responses
 from api.v1.approvals.visible import find, lock_approval
 from api.v1.grants import would_release
@@ -23,10 +22,10 @@ from models.session.approval.offers import offer_now
 from models.session.approval.reach import Reach
 from models.session.approval.row import Approval
 from models.session.row import Session
-from models.session.thread.row import Thread
+from models.workspace.roster import has_sub_agents
 
 ALL_AGENTS = "all_agents"
-"""The scope in the form of a grant for the session that covers the calls of all its agents."""
+"""What the form sends as its scope for a grant that covers every agent of the session."""
 
 
 @page("/inbox/approvals/<approval_id>/always", "inbox", "approvals")
@@ -39,7 +38,6 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
     offer = offer_now(db, session, approval)
     if not offer.scopes:
         raise Forbidden(offer.why_not(approval.tool, *SCOPES))
-    reach = responses.Reaches.of(approval.thread(db), offer)
     suggestions = ["exact"] if offer.widest == "exact" else ["exact", *patterns.suggested(approval), "tool"]
     own = match if match and match not in suggestions else None
     fault = ""
@@ -52,13 +50,13 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
     return FramedPage(
         "always.html",
         approval=approval,
-        headline=sentences.headline(approval, asking_agent(db, session, approval)),
+        headline=sentences.headline(approval, approval.path(db)),
         input=responses.Approval.of(db, approval).input_canonical,
         options=options,
         chosen=match if match in {option["match"] for option in options} else options[0]["match"],
         own=own or "",
         offer=offer,
-        reach=reach if Thread.are_several(db, session.id) else None,
+        reach=responses.Reaches.of(approval.thread(db), offer) if has_sub_agents(session.configured(db)) else None,
         scope=request.form.get("scope") or offer.scope,
         fault=fault,
         refusal=str(refusal) if refusal and not fault else "",
@@ -70,15 +68,16 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
 def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Allow the call, and those like it."""
     locked, approval = lock_approval(db, person, approval_id)
-    values = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
+    values: dict[str, Any] = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
     match, scope = request.form.get("match"), request.form.get("scope")
-    reach = {"scope": "session", "include_sub_agents": True} if scope == ALL_AGENTS else {"scope": scope}
-    decide_by_form(locked, approval, {"result": "allow", "match": match} | reach | values)
+    if scope == ALL_AGENTS:
+        scope, values = "session", {**values, "include_sub_agents": True}
+    decide_by_form(locked, approval, {"result": "allow", "scope": scope, "match": match} | values)
     return onwards(db, person, approval)
 
 
 def _option(db: Db, approval: Approval, match: str, offer: Offer) -> dict[str, Any]:
-    """Return one pattern with its coverage, and the number of waiting calls that it releases, by how far the grant reaches.
+    """Return one pattern with its coverage, and the number of waiting calls that it releases here and in all sessions.
 
     Raises Invalid for a faulty pattern, Forbidden for one that is not offered.
     """
@@ -91,6 +90,6 @@ def _option(db: Db, approval: Approval, match: str, offer: Offer) -> dict[str, A
         "spelled": policy.rule_as_json(rule)["match"],
         "covers": policy.covers(rule),
         "session": would_release(db, approval, rule, Reach.of(thread, "session")),
+        "all_agents": would_release(db, approval, rule, Reach.of(thread, "session", include_sub_agents=True)),
         "always": would_release(db, approval, rule, Reach.of(thread, "always")),
-        ALL_AGENTS: would_release(db, approval, rule, Reach.of(thread, "session", include_sub_agents=True)),
     }

@@ -12,7 +12,7 @@ from api.door.paging import Selection
 from api.inbox import waiting_list
 from api.inbox.blueprint import action, page
 from api.inbox.forms import Misfilled
-from api.inbox.list import asking_agent, decision_notice
+from api.inbox.list import decision_notice
 from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
@@ -34,16 +34,19 @@ from models.session.approval.grant import Grant, rule_for
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
-from models.session.event.row import Event
+from models.session.event.row import Event, in_stream_of
+from models.session.event.tasks import tasks_of
 from models.session.row import Session
-from models.session.thread.row import Thread
 from models.session.tool_call.row import ToolCall
+from models.workspace.roster import has_sub_agents
 
 _STORY_ENTRIES = 12
 """The most entries of the session's story on a card."""
 _SEARCHED = 500
 """Number of earlier approvals that are searched for decisions about the same tool."""
 _SHOWN_DECISIONS = 5
+_MOST_TASK = 1000
+"""Most characters of a sub-agent's task."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def drawn(
         **values,
         questions=questions(approval),
         outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
-        story=_story(db, session),
+        story=_story(db, session, approval),
         before=[(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in before],
         notice=decision_notice(db, person, now),
         votes=_votes(db, approval, cast) if waits else None,
@@ -118,15 +121,17 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
     call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     response = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
-    agent, offer = asking_agent(db, session, approval), offer_now(db, session, approval)
+    agent, thread, offer = approval.path(db), approval.thread(db), offer_now(db, session, approval)
     return {
         "approval": approval,
         "offer": offer,
         "covers": policy.covers(rule_for(approval, offer.widest)) if approval.traits.asks_to_run else "",
-        "has_threads": Thread.are_several(db, session.id),
         "shown": response,
         "headline": sentences.headline(approval, agent),
         "agent": agent,
+        "thread": thread,
+        "task": sentences.shortened(tasks_of(db, [(session.id, approval.thread_id)]).get(approval.thread_id, ""), _MOST_TASK),
+        "has_sub_agents": has_sub_agents(session.configured(db)),
         "session": session,
         "started_by": Names.of(db, [started.principal])[started.principal] if started else "",
         "evidence": evidence(approval.tool, response.input, seen, ours=call is not None and call.kind == "builtin"),
@@ -180,11 +185,12 @@ def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list
     return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_SHOWN_DECISIONS}")
 
 
-def _story(db: Db, session: Session) -> list[Entry]:
-    """Return the last messages and calls of the session."""
-    these = "WHERE session_id = %(session)s AND seq > %(after)s ORDER BY seq"
-    rows = db.find(Event, these, session=session.id, after=session.last_seq - 4 * _STORY_ENTRIES)
-    entries = [entry(row.seq, row.shown(whole=False)) for row in rows]
+def _story(db: Db, session: Session, approval: Approval) -> list[Entry]:
+    """Return the last messages and calls of the thread that asks."""
+    of_thread = in_stream_of(approval.thread_id, session.id)
+    these = f"WHERE session_id = %(session)s AND {of_thread} ORDER BY seq DESC LIMIT %(most)s"
+    rows = db.find(Event, these, session=session.id, thread=approval.thread_id, most=4 * _STORY_ENTRIES)[::-1]
+    entries = [entry(row.seq, row.shown(whole=False, thread_id=approval.thread_id)) for row in rows]
     return [one for one in entries if one is not None and "note" not in one.css][-_STORY_ENTRIES:]
 
 

@@ -9,7 +9,6 @@ from api.inbox import card
 from api.inbox.blueprint import action, page
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.forms import Misfilled, text
-from api.inbox.list import asking_agent
 from api.inbox.rendering import fields
 from api.v1.approvals.visible import find, lock_approval
 from models.database.rows import Db
@@ -34,7 +33,7 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
     return FramedPage(
         "edit.html",
         approval=approval,
-        headline=sentences.headline(approval, asking_agent(db, session, approval)),
+        headline=sentences.headline(approval, approval.path(db)),
         as_json=as_json,
         fields=fields.refilled(parts, request.form) if request.form else parts,
         json=request.form.get("json") or fields.pretty(card.shown_input(approval)),

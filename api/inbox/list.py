@@ -1,6 +1,6 @@
 """The list of approvals: those that wait for the person, all that wait, or the decided ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,12 +23,15 @@ from models.session.approval import sentences
 from models.session.approval.face import ROW, Face
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.event.tasks import tasks_of
 from models.session.row import Session
 from models.session.thread.row import Thread
 from models.workspace.agent import AgentVersion
 
 TABS = ("mine", "all", "decided")
 PAGE = 20
+_MOST_TASK = 120
+"""Most characters of a sub-agent's task in a line."""
 KEPT = 500
 """Approvals of an open page that are looked up again."""
 FILTERS = ("agent", "tool", "session", "kind", "group", "q")
@@ -43,7 +46,15 @@ class ListedApproval:
     approval: Approval
     face: Face
     agent: str
+    """The agent that asks, behind those above it."""
+    task: str
+    """What the agent was told to do; empty for a session's own agent."""
     session: str
+    """The session's title; empty without one."""
+    together: int
+    """Number of the approvals of the page that wait in the session, and stand together."""
+    is_first: bool
+    """True for the first of these."""
     outcome: str
     """How the approval ended; empty while it waits."""
     votes: str
@@ -107,36 +118,43 @@ def next_card(db: Db, person: PersonPrincipal) -> str:
 
 
 def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[ListedApproval]:
-    """Return the approvals as lines of a list."""
+    """Return the approvals as lines of a list. Those that wait in one session stand together, where the first of them stands."""
+    Thread.read_ahead(db, rows)
+    tasks = tasks_of(db, [(row.session_id, row.thread_id) for row in rows])
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
     votes = Vote.of(db, [row.id for row in rows])
-    Thread.read_ahead(db, rows)
     names = Names.of(db, [row.decided_by for row in rows])
     may = waiting_list.decidable(db, person, rows, votes)
     return [
         ListedApproval(
             row,
             face := Face.of(row, ROW),
-            agent=asking_agent(db, sessions[row.session_id], row),
+            agent=row.path(db),
+            task=sentences.shortened(" ".join(tasks.get(row.thread_id, "").split()), _MOST_TASK),
             session=sessions[row.session_id].title or "",
+            together=len(group),
+            is_first=row is group[0],
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
             may_allow=face.is_whole and row.offer.has("once"),
             may_decide=not row.traits.why_no_click and row.id in may,
             votes=sentences.votes(row, votes[row.id]),
         )
-        for row in rows
+        for group in _groups(rows)
+        for row in group
     ]
+
+
+def _groups(rows: Iterable[Approval]) -> list[list[Approval]]:
+    """Return the approvals that wait in one session together, in the order of the first of them; each decided one alone."""
+    groups: dict[str, list[Approval]] = {}
+    for row in rows:
+        groups.setdefault(row.session_id if row.status == "pending" else row.id, []).append(row)
+    return list(groups.values())
 
 
 def agent_name(db: Db, session: Session) -> str:
     """Return the name that the session's agent has in this session."""
     return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
-
-
-def asking_agent(db: Db, session: Session, approval: Approval) -> str:
-    """Return the name of the agent that asks, before those of the agents above it: `Researcher, for Lead`."""
-    _, *sub_agents = Thread.path_of(db, session.id, approval.thread_id)
-    return ", for ".join([*(thread.name for thread in reversed(sub_agents)), agent_name(db, session)])
 
 
 def decision_notice(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:

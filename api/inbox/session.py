@@ -14,6 +14,7 @@ from api.inbox.blueprint import action, inbox, page
 from api.inbox.forms import Misfilled, needed
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
+from api.inbox.rendering.threads import STATUS, ThreadNode
 from api.v1.agents.routes import heads
 from api.v1.approvals.visible import find_session, only_own
 from api.v1.events.routes import opened
@@ -21,14 +22,16 @@ from api.v1.sessions.requests import SessionCreate
 from api.v1.sessions.routes import NEWEST, begin
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Refusal
+from models.errors import NotFound, Refusal
 from models.flow.begin.messages import receive
 from models.flow.begin.sessions import archive as archive_session
+from models.flow.begin.sessions import archive_thread as archive_one_thread
 from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
 from models.session.approval.row import Approval
-from models.session.event.row import Event
+from models.session.event.row import Event, in_stream_of
 from models.session.row import Session
+from models.session.thread.row import Thread, own_id
 from models.session.tool_call.row import ToolCall
 from models.workspace.agent import Agent
 from models.workspace.environment import Environment
@@ -41,14 +44,6 @@ MOST_CHOICES = 100
 _NEWEST = "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s"
 _LONGEST = 100_000
 """Characters of a message."""
-STATUS = {
-    "idle": "rests",
-    "running": "works",
-    "waiting": "waits",
-    "rescheduling": "tries again soon",
-    "stopping": "stops",
-    "terminated": "archived",
-}
 
 
 @page("/inbox/sessions", "sessions", "own or read")
@@ -82,27 +77,60 @@ def start(db: Db, person: PersonPrincipal) -> str:
 def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> FramedPage:
     """Show the newest events of a conversation, or those before an event."""
     session = find_session(db, person, session_id)
-    before = _number("before", session.last_seq + 1)
-    these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
-    rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
-    waiting = Approval.pending(db, session.id)
     return FramedPage(
         "session.html",
-        session=session,
         agent=agent_name(db, session),
         status=STATUS[session.status],
-        entries=entries(db, rows, waiting),
-        waiting=waiting,
-        earlier=rows[0].seq if rows and rows[0].seq > 1 else None,
-        is_newest=before > session.last_seq,
-        may_write="sessions" in person.scopes and session.status != "terminated",
+        root=ThreadNode.of(db, session),
+        waiting=[(row, row.path(db)) for row in Approval.pending(db, session.id)],
+        **_conversation(db, person, session, own_id(session.id)),
         refusal=str(refusal or ""),
         text=request.form.get("text", ""),
     )
 
 
-def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[Entry]:
-    """Return the events as entries; calls with their present state."""
+@page("/inbox/sessions/<session_id>/threads/<thread_id>", "sessions", "own or read")
+def thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str, refusal: Refusal | None = None) -> FramedPage | str:
+    """Show the conversation of one of a session's agents."""
+    session = find_session(db, person, session_id)
+    root = ThreadNode.of(db, session)
+    node = next((each for each in root.all if each.thread.id == thread_id), None)
+    if node is None:
+        raise NotFound("thread", thread_id)
+    if node is root:
+        return f"/inbox/sessions/{session.id}"
+    return FramedPage(
+        "thread.html",
+        root=root,
+        node=node,
+        path=Thread.path_words(db, session.id, thread_id),
+        **_conversation(db, person, session, thread_id),
+        refusal=str(refusal or ""),
+    )
+
+
+def _conversation(db: Db, person: PersonPrincipal, session: Session, thread_id: str) -> dict[str, Any]:
+    """Return the values that the pages of a session and of a thread share: a page of the thread's events, and what may be done."""
+    before = _number("before", session.last_seq + 1)
+    these = f"WHERE session_id = %(session)s AND seq < %(before)s AND {in_stream_of(thread_id, session.id)}"
+    rows = db.find(
+        Event, f"{these} ORDER BY seq DESC LIMIT %(most)s", session=session.id, thread=thread_id, before=before, most=PAGE + 1
+    )
+    shown_rows = rows[:PAGE][::-1]
+    return {
+        "session": session,
+        "shown_thread": thread_id,
+        "entries": entries(db, shown_rows, thread_id),
+        "earlier": shown_rows[0].seq if len(rows) > PAGE else None,
+        "is_newest": before > session.last_seq,
+        "may_write": "sessions" in person.scopes and session.status != "terminated",
+    }
+
+
+def entries(db: Db, rows: Sequence[Event], thread_id: str) -> list[Entry]:
+    """Return the events of a thread's stream as entries: calls with their present state, those of other threads with their path."""
+    waiting = Approval.pending(db, rows[0].session_id) if rows else []
+    Thread.read_ahead(db, rows)
     calls = {
         row.id: row for row in db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=[row.id for row in rows if "tool_use" in row.type])
     }
@@ -110,7 +138,9 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     result = []
     for row in rows:
         state = calls[row.id].status if row.id in calls else ""
-        if shown := entry(row.seq, row.shown(whole=False), state=state, approval_id=pending.get(row.id, "")):
+        asker = "" if row.thread_id == thread_id else Thread.path_words(db, row.session_id, row.thread_id)
+        shown = entry(row.seq, row.shown(whole=False), state=state, approval_id=pending.get(row.id, ""), asker=asker)
+        if shown and not (asker and "note" in shown.css):
             result.append(shown)
     return result
 
@@ -137,16 +167,37 @@ def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
     return f"/inbox/sessions/{session_id}"
 
 
+@action("/inbox/sessions/<session_id>/threads/<thread_id>/stop", "sessions", section="sessions", again=thread)
+def stop_thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str) -> str:
+    """Stop the run of one thread."""
+    _receive(db, person, session_id, {"type": "user.interrupt", "session_thread_id": thread_id})
+    return f"/inbox/sessions/{session_id}/threads/{thread_id}"
+
+
+@action("/inbox/sessions/<session_id>/threads/<thread_id>/archive", "sessions", section="sessions", again=thread)
+def archive_thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str) -> str:
+    """Archive one thread."""
+    find_session(db, person, session_id)
+    locked = next((each for each in lock(db, session_id, person).each if each.thread.id == thread_id), None)
+    if locked is None:
+        raise NotFound("thread", thread_id)
+    archive_one_thread(locked)
+    return f"/inbox/sessions/{session_id}/threads/{thread_id}"
+
+
 @inbox.get("/inbox/sessions/<session_id>/stream")
-def session_stream(session_id: str) -> Response:
-    """Stream the session's events and the text that the agent writes, in the API's format."""
+@inbox.get("/inbox/sessions/<session_id>/threads/<thread_id>/stream")
+def session_stream(session_id: str, thread_id: str | None = None) -> Response:
+    """Stream the events of a session, or of one thread, and the text that the agent writes, in the API's format."""
     person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
-    parsing.check_ids({"session_id": session_id})
+    parsing.check_ids({"session_id": session_id, "thread_id": thread_id or own_id(session_id)})
     with transaction(person.workspace_id) as db:
         find_session(db, person, session_id)
-    return opened(person, session_id)
+        if thread_id and db.get(Thread, session_id, thread_id) is None:
+            raise NotFound("thread", thread_id)
+    return opened(person, session_id, thread_id)
 
 
 def _message(remedy: str) -> dict[str, Any]:

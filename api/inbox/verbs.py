@@ -13,6 +13,11 @@ from models.pure.json.fitting import misfit
 from models.session.approval.row import Approval
 
 
+def _for_session(_approval: Approval) -> dict[str, Any]:
+    more = {"include_sub_agents": True} if request.form.get("include_sub_agents") == "yes" else {}
+    return {"result": "allow", "scope": "session", "match": request.form.get("match") or "tool", **more}
+
+
 def _deny(_approval: Approval) -> dict[str, Any]:
     return {"result": "deny"} | _message()
 
@@ -67,7 +72,7 @@ def _decline(approval: Approval) -> dict[str, Any]:
 
 VERBS: dict[str, Callable[[Approval], dict[str, Any]]] = {
     "allow": lambda _approval: {"result": "allow"},
-    "session": lambda _approval: {"result": "allow", "scope": "session", "match": request.form.get("match") or "tool"},
+    "session": _for_session,
     "deny": _deny,
     "end": _end,
     "respond": _respond,

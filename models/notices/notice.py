@@ -28,9 +28,7 @@ class Notice:
     """The command, the change of a file as a diff, or the input as JSON; several lines, at most
     `models.notices.texts.MOST_EVIDENCE` characters."""
     agent: str = ""
-    """The name of the agent that asks."""
-    path: tuple[str, ...] = ()
-    """The agents from the session's own to the one that asks, which is the last."""
+    """The agent that asks, behind those above it: `Coordinator › Researcher`."""
     deadline: datetime | None = None
     """When the approval expires; None once it is decided."""
     afterwards: str = ""

@@ -23,9 +23,7 @@ from models.session.approval.face import MESSAGE, Face
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.row import Session
-from models.session.thread.row import Thread
 from models.settings import settings
-from models.workspace.agent import AgentVersion
 
 MOST_EVIDENCE = 3000
 """Most characters of a notice's evidence. A cut says how many it leaves out."""
@@ -39,8 +37,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         title = "An approval was withdrawn"
         return Notice(row.approval_id, row.workspace_id, "decided", title, title, outcome=WITHDRAWN, url=f"{_public_url()}/inbox")
     session = db.get_one(Session, approval.session_id)
-    path = _path(db, session, approval)
-    agent = path[-1]
+    agent = approval.path(db)
     waits = stage != "decided"
     offer = offer_now(db, session, approval) if waits else approval.offer
     evidence, buttons = _question(db, approval, offer) if waits else ("", ())
@@ -52,8 +49,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
         sentence=_one_line(sentences.headline(approval, agent)),
         evidence=evidence,
-        agent=agent,
-        path=path,
+        agent=_one_line(agent),
         deadline=approval.expires_at if waits else None,
         afterwards=" ".join([sentences.afterwards(approval), *offer.limits]) if waits else "",
         outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
@@ -130,14 +126,6 @@ def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None
         return sentences.page_of(approval.id), None
     url, code = issue(db, approval, channel.person_id)
     return url, code if _is_plain(approval) else None
-
-
-def _path(db: Db, session: Session, approval: Approval) -> tuple[str, ...]:
-    """Return the names of the agents from the session's own to the one that asks."""
-    version = AgentVersion.of_session(db, session.agent_id, session.agent_version)
-    threads = Thread.path_of(db, session.id, approval.thread_id)
-    names = [str(version.snapshot(session.overrides)["name"]), *(thread.name for thread in threads[1:])]
-    return tuple(map(_one_line, names))
 
 
 def _public_url() -> str:

@@ -160,17 +160,17 @@ def test_a_grant_says_whose_calls_it_covers_before_and_after(admin: Visitor, sta
         crew.replies(call(command="ls"), number=number)
     approval = stage.approvals(crew.session_id)[0]
     admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.get_by_role("main")).to_contain_text("Reader, for Lead wants to run a shell command")
+    expect(admin.page.get_by_role("main")).to_contain_text("Lead › Reader wants to run a shell command")
     expect(admin.page.get_by_role("main")).to_contain_text("calls of the agent Reader, version 1, in this session")
     admin.page.get_by_role("link", name="Always allow…").click()
     expect(admin.page.locator("label").filter(has_text="every call of bash")).to_contain_text(
         "Releases 1 other call of this session"
     )
-    admin.page.get_by_label("In this session, for all its agents: calls of every agent in this session").check()
+    admin.page.get_by_label("In this session, for all its agents").check()
     admin.button("Allow this call, and always those").click()
     expect(admin.page.locator("#decided")).to_contain_text("Allowed")
     admin.open("/inbox/grants")
-    expect(admin.page.get_by_role("main")).to_contain_text("Calls of every agent in this session, with all sub-agents")
+    expect(admin.page.get_by_role("main")).to_contain_text("calls of every agent, with all sub-agents")
 
 
 def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:

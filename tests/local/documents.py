@@ -59,7 +59,9 @@ RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
 """The README's commands: the one that starts everything, and the one that decides approvals."""
 [OPENAI] = [snippet for snippet in snippets("python") if "OpenAI(" in snippet.text]
 [BUDGET] = [snippet for snippet in snippets("python") if "budget=" in snippet.text]
-SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet not in (OPENAI, BUDGET)]
+[CREW] = [snippet for snippet in snippets("python") if "multiagent=" in snippet.text]
+"""The snippet in which sub-agents work."""
+SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet not in (OPENAI, BUDGET, CREW)]
 """The Python snippets that decide approvals."""
 CONFTEST, TESTS = (snippet for snippet in snippets("python") if "assent.testing" in snippet.text)
 """What a team writes to test the toolset of its page."""

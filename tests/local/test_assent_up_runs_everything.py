@@ -19,7 +19,7 @@ import pytest
 from anthropic import Anthropic
 from crashes.processes import lives, wait_for
 from doors.browser import chromium
-from local.documents import APPROVALS, BUDGET, OPENAI, PAGES, ROOT, RUN, SDK, Snippet
+from local.documents import APPROVALS, BUDGET, CREW, OPENAI, PAGES, ROOT, RUN, SDK, Snippet
 from people import Visitor
 from playwright.sync_api import expect
 
@@ -197,6 +197,10 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: Up, clie
     for snippet in others:
         ask_a_person(client, f"echo for {snippet}")
         assert f"echo for {snippet}" in outputs(env, snippet)[0]
+    [output] = outputs(env, CREW)
+    assert "Coordinator › Writer wants to write {'content': '12 EUR', 'file_path': 'offer.md'}" in output
+    for report in ("Researcher reports: I have looked.", "Writer reports: I have written."):
+        assert report in output
     [output] = outputs(env, OPENAI)
     assert "I am the stand-in model" in output
     assert output.endswith("And good-bye.")

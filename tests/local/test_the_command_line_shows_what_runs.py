@@ -33,6 +33,7 @@ def approval(canonical: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]
         "tool": "bash",
         "prompt": "Run shell command: ls",
         "session_id": "sesn_1",
+        "path": [{"session_thread_id": "sthr_1", "agent_name": "Agent"}],
         "input_canonical": canonical,
         "masked": [],
         "input_sha256": hashlib.sha256(canonical.encode()).hexdigest(),

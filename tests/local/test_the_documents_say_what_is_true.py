@@ -18,7 +18,21 @@ import httpx2
 import pytest
 from crashes.processes import wait_for
 from local.commands import check_assent, check_command
-from local.documents import BUDGET, CONFTEST, OPENAI, PAGES, ROOT, SDK, TESTS, TOOLSETS, Snippet, inline, lines_of_shell, snippets
+from local.documents import (
+    BUDGET,
+    CONFTEST,
+    CREW,
+    OPENAI,
+    PAGES,
+    ROOT,
+    SDK,
+    TESTS,
+    TOOLSETS,
+    Snippet,
+    inline,
+    lines_of_shell,
+    snippets,
+)
 from local.request_bodies import bare, check_body, routes
 from standardwebhooks import Webhook
 
@@ -33,7 +47,7 @@ from models.settings.variables import names_of_settings
 def test_the_receiver_of_webhooks_takes_only_signed_deliveries() -> None:
     [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
     assert (snippet.page, len([line for line in snippet.text.splitlines() if line])) == ("README.md", 10)
-    assert {*snippets("python")} == {*SDK, *TOOLSETS, CONFTEST, TESTS, OPENAI, BUDGET, snippet}
+    assert {*snippets("python")} == {*SDK, *TOOLSETS, CONFTEST, TESTS, OPENAI, BUDGET, CREW, snippet}
     secret, payload, now = new_secret(), '{"type": "event", "data": {"type": "session.idled", "id": "sesn_1"}}', datetime.now(UTC)
     signature = Webhook(secret).sign("whev_1", now, payload)
     headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}

@@ -132,7 +132,7 @@ def test_approve_all_says_whose_calls_it_allows(stage: Stage, clock: Any) -> Non
     crew.lead_replies(say("I wait."))
     calls = [crew.replies(call(command="ls"), number=number)[0] for number in range(3)]
     clock.advance(2)
-    sentences = [f"every call of bash{LIMIT} by {name}" for name in ("Reader", "Writer")]
+    sentences = [f"every call of bash{LIMIT} by {name}" for name in ("Lead › Reader", "Lead › Writer")]
     assert "; ".join(sentences) in text_of(listing(stage, crew.session_id))
     tell(stage, crew.session_id, "approve all")
     assert statuses(stage, calls) == ["queued"] * 3

@@ -7,7 +7,7 @@ from typing import Any
 from api.inbox.rendering.fields import pretty
 from models.flow.carry_on.listing import OURS
 from models.pure.text.relative_time import number_with_noun
-from models.pure.text.visible import visible_lines
+from models.pure.text.visible import visible, visible_lines
 from models.session.tool_call.events import RESULTS, USES
 
 _LONG = 1200
@@ -46,21 +46,25 @@ class Entry:
     """The approval of a call that waits."""
 
 
-def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: str = "") -> Entry | None:
+def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: str = "", asker: str = "") -> Entry | None:
     """Return the event as an entry; None for an event that readers do not see.
 
-    `event` is the wire's, whose secrets are masked. `state` is the status of a call, `approval_id` its pending approval.
+    `event` is the wire's, whose secrets are masked. `state` is the status of a call, `approval_id` its pending approval, `asker`
+    the path to the agent of another thread.
     """
     kind, id_ = event["type"], event["id"]
     if kind in USES:
         words = STATES.get(state, "")
-        new_entry = Entry(
-            id_, seq, "call", "call", visible_lines(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id
-        )
+        whose = f"{asker}: " if asker else ""
+        text = whose + visible_lines(event["name"]) + (f": {words}" if words else "")
+        new_entry = Entry(id_, seq, "call", "call", text, approval_id=approval_id)
         return _with_code(new_entry, _input(event))
     if kind in dict(RESULTS.values()):
         who = "error" if event.get("is_error") else "result"
         return _with_code(Entry(id_, seq, who, who), texts(event.get("content") or ()))
+    if kind == "agent.thread_message_received":
+        sender = event.get("from_agent_name") or "coordinator"
+        return Entry(id_, seq, "received", f"from {visible(sender)}", visible_lines(_message(event)))
     if kind in _WORDS:
         css, who, words_of = _WORDS[kind] if OURS not in event else ("note", "assent", _message)
         return Entry(id_, seq, css, who, visible_lines(words_of(event)))
@@ -101,6 +105,8 @@ _WORDS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
     "user.interrupt": ("decision", "person", lambda _event: "Stop."),
     "session.error": ("error", "error", lambda event: str(event["error"].get("message", ""))),
     "session.status_idle": ("note muted", "session", _rest),
+    "session.thread_status_idle": ("note muted", "agent", _rest),
+    "session.thread_status_terminated": ("note muted", "agent", lambda _event: "The agent was archived."),
     "session.status_terminated": ("note muted", "session", lambda _event: "The session has ended."),
 }
 """By type of event: the CSS class, who speaks, and the words."""

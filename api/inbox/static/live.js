@@ -8,7 +8,8 @@ const HIDDEN_REFRESH_MS = 30000;
 const STORED_EVENTS = [
   "agent.message", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use", "agent.tool_result", "agent.mcp_tool_result",
   "user.message", "user.tool_confirmation", "user.tool_result", "user.custom_tool_result", "user.interrupt",
-  "session.error", "session.status_idle", "session.status_running", "session.status_terminated", "session.deleted",
+  "agent.thread_message_sent", "agent.thread_message_received", "session.thread_created", "session.thread_status_running",
+  "session.thread_status_idle", "session.thread_status_rescheduled", "session.thread_status_terminated", "session.error", "session.status_idle", "session.status_running", "session.status_terminated", "session.deleted",
 ];
 let source;
 let retryMs = 1000;

@@ -8,16 +8,16 @@ from pydantic import Field
 from api.door.requests import Sha256
 from api.door.responses import ResponseModel, ThreadId, Time
 from api.v1.approvals.requests import ApprovalKind
-from api.v1.approvals.responses import VotingState
+from api.v1.approvals.responses import Asked, VotingState
 from models.database.rows import Db
 from models.pure.json.shortening import shortened
 from models.pure.masking import masked_paths
-from models.session.approval.events import requirements
+from models.session.approval.events import asking_agent, requirements
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId, EventId
 from models.session.row import Session
-from models.session.thread.row import PRESENT_TURNS_OF_EACH
+from models.session.thread.row import PRESENT_TURNS_OF_EACH, Thread
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
@@ -43,7 +43,7 @@ class WaitingCall(ResponseModel):
     since: Time
 
 
-class WaitingForPerson(VotingState, WaitingCall):
+class WaitingForPerson(Asked, VotingState, WaitingCall):
     """One approval that a session waits for."""
 
     waits_for: Literal["person"]
@@ -67,6 +67,7 @@ class WaitingForPerson(VotingState, WaitingCall):
             tool_use_id=row.tool_call_id,
             **_input(shown, is_masked=is_masked),
             input_sha256=row.runs,
+            **asking_agent(db, row),
             **requirements(db, row),
             votes=[vote.summary for vote in votes],
             since=row.created_at,
@@ -118,6 +119,7 @@ def for_people(db: Db, sessions: Sequence[Session]) -> dict[str, list[WaitingFor
     """Return the pending approvals of each session, oldest first, by the session's id."""
     waiting: dict[str, list[WaitingForPerson]] = {session.id: [] for session in sessions}
     approvals = Approval.pending(db, *_under_way(sessions))
+    Thread.read_ahead(db, approvals)
     votes = Vote.of(db, [approval.id for approval in approvals])
     for approval in approvals:
         waiting[approval.session_id].append(WaitingForPerson.of(db, approval, votes[approval.id]))

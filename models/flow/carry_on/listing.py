@@ -71,7 +71,8 @@ def list_waiting(locked: Locked, before: str = "") -> None:
     first_ones = pending[:MOST_LISTED]
     parts = [before] if before else []
     if first_ones:
-        parts += [_heading(pending), *map(_entry, first_ones), _guide(locked, pending, first_ones)]
+        entries = [_entry(locked, approval) for approval in first_ones]
+        parts += [_heading(pending), *entries, _guide(locked, pending, first_ones)]
     if parts:
         shown_inputs = {approval.id: approval.runs for approval in first_ones if allowed_by_words(approval)}
         ids = [approval.id for approval in first_ones]
@@ -137,7 +138,7 @@ def covered(locked: Locked, approvals: list[Approval], pending: list[Approval]) 
 
 def _calls_covered(locked: Locked, approval: Approval) -> str:
     calls = policy.covers(rule_for(approval, None))
-    return f"{calls} by {visible(locked.at(approval).thread.name)}" if locked.has_threads else calls
+    return f"{calls} by {approval.path(locked.db)}" if locked.has_threads else calls
 
 
 def _heading(pending: list[Approval]) -> str:
@@ -145,9 +146,10 @@ def _heading(pending: list[Approval]) -> str:
     return waits if all(approval.traits.asks_to_run for approval in pending) else "A decision is needed:"
 
 
-def _entry(approval: Approval) -> str:
+def _entry(locked: Locked, approval: Approval) -> str:
     face = Face.of(approval, MESSAGE)
-    lines = [visible(" ".join(face.title.split())), *(_BAR + line for line in face.text.splitlines())]
+    asker = f"{approval.path(locked.db)}: " if approval.thread_id != locked.threads[0].id else ""
+    lines = [asker + visible(" ".join(face.title.split())), *(_BAR + line for line in face.text.splitlines())]
     if not allowed_by_words(approval):
         lines.append(f"{_why_not(approval)} {sentences.page_of(approval.id)}")
     return "\n".join(lines)

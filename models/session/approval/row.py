@@ -154,6 +154,10 @@ class Approval(ApprovalColumns, Base):
         """Return the thread that waits."""
         return db.get_one(Thread, self.session_id, self.thread_id)
 
+    def path(self, db: Db) -> str:
+        """Return the agent that asks, behind those above it, in words: `Coordinator › Researcher`."""
+        return Thread.path_words(db, self.session_id, self.thread_id)
+
     def call_input(self, db: Db) -> CallInput | None:
         """Return the payload of the call that waits; None without a call."""
         return None if self.tool_call_id is None else db.get_one(CallInput, self.tool_call_id)

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
+from models.pure.text.path import path_in_words
 from models.session.thread.progress import Progress
 
 
@@ -73,6 +74,11 @@ class Thread(Progress, Base):
         return path
 
     @classmethod
+    def path_words(cls, db: Db, session_id: str, thread_id: str) -> str:
+        """Return the path to a thread's agent in words, as `path_of` reads it: `Coordinator › Researcher`."""
+        return path_in_words(thread.name for thread in cls.path_of(db, session_id, thread_id))
+
+    @classmethod
     def read_ahead(cls, db: Db, rows: Iterable[Any]) -> None:
         """Read the threads of many rows, each of a session and a thread, at once. `path_of` then reads none of them."""
         pairs = {(row.session_id, thread_id) for row in rows for thread_id in (row.thread_id, own_id(row.session_id))}
@@ -84,11 +90,6 @@ class Thread(Progress, Base):
     def active_sums(db: Db, session_ids: Sequence[str], at: datetime) -> dict[str, float]:
         """Return the active time of all threads together, in seconds up to `at`, by session."""
         return dict(db.rows(_ACTIVE_SUMS, sessions=list(session_ids), at=at))
-
-    @staticmethod
-    def are_several(db: Db, session_id: str) -> bool:
-        """True if the session has threads beside its own."""
-        return bool(db.value(_OTHERS, session=session_id))
 
 
 _OWN_FIRST = "ORDER BY parent_id IS NOT NULL, created_at, id"
@@ -112,4 +113,3 @@ PRESENT_TURNS_OF_EACH = _OF.format("ANY (ARRAY(SELECT unnest(CAST(%(sessions)s A
 because its estimate would depend on the number of sessions."""
 
 _AMONG = "WHERE (session_id, id) IN (SELECT * FROM unnest(%(sessions)s::text[], %(threads)s::text[]))"
-_OTHERS = "SELECT EXISTS (SELECT FROM thread WHERE session_id = %(session)s AND parent_id IS NOT NULL)"

@@ -1,0 +1,165 @@
+"""The pages say which agent of a session asks, by its path and its task, and show each agent's own messages."""
+
+from collections.abc import Callable
+
+import people
+import pytest
+from inbox.accessibility import check, check_width
+from inbox.linked import new_message
+from inbox.visitor import Visitor
+from playwright.sync_api import expect
+from rows.crew import Crew, send
+from rows.stage import Stage, call, say
+
+from models.database.transactions import transaction
+from models.session.approval.grant import Grant
+from models.session.approval.row import Approval
+from models.session.row import Session
+from models.session.tool_call.row import ToolCall
+
+INLINE = {"name": "Counter", "description": "Counts.", "system": "Count."}
+
+
+def entitle(session: Session) -> None:
+    session.title = "The offer for Ada"
+
+
+@pytest.fixture
+def crew(stage: Stage) -> Crew:
+    """A coordinator that rests, while each of its two sub-agents waits for a person."""
+    crew = Crew.begin(stage, inline=True)
+    stage.locked(crew.session_id, lambda locked: entitle(locked.session))
+    crew.lead_replies(say("I delegate."), send("Reader", "Find the price of the pump."), send("Writer", "Write the offer."))
+    crew.lead_replies(say("I wait for both."))
+    crew.replies(say("I look for it."), call(command="grep pump prices.csv"), number=0)
+    crew.replies(call(command="cat offer.md"), number=1)
+    return crew
+
+
+def approval(crew: Crew, number: int) -> Approval:
+    [tool_call] = crew.asked(number)
+    return next(row for row in crew.stage.approvals(crew.session_id) if row.tool_call_id == tool_call.id)
+
+
+def test_the_list_groups_by_session_and_names_who_asks_for_what_task(stage: Stage, plain: Visitor, crew: Crew) -> None:
+    other = stage.session()
+    stage.propose(other)
+    plain.open()
+    expect(plain.page.get_by_role("heading", name="The offer for Ada 2 calls wait")).to_be_visible()
+    expect(plain.rows.nth(0)).to_contain_text("Lead › Reader")
+    expect(plain.rows.nth(0)).to_contain_text("Its task: Find the price of the pump.")
+    expect(plain.rows.nth(1)).to_contain_text("Lead › Writer")
+    expect(plain.rows.nth(1)).to_contain_text("Its task: Write the offer.")
+    expect(plain.rows.nth(2)).not_to_contain_text("›")
+
+
+def test_a_card_names_the_path_and_the_task_and_tells_that_agent_s_story(plain: Visitor, crew: Crew) -> None:
+    plain.open(f"/inbox/approvals/{approval(crew, 0).id}")
+    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Reader wants to run a shell command")
+    facts = plain.page.locator("dl.facts")
+    expect(facts).to_contain_text("Find the price of the pump.")
+    story = plain.page.locator("#story")
+    expect(story).to_contain_text("I look for it.")
+    expect(story).not_to_contain_text("I wait for both.")
+    plain.page.get_by_role("link", name="All messages of this agent").click()
+    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Reader")
+
+
+def test_a_link_names_the_path_and_the_task(plain: Visitor, anna: people.Somebody, crew: Crew) -> None:
+    plain.page.context.clear_cookies()
+    plain.open(new_message(crew.stage, approval(crew, 1), anna).path)
+    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Writer wants to run a shell command")
+    expect(plain.page.locator("dl.facts")).to_contain_text("Write the offer.")
+
+
+def test_seven_that_ask_at_once_are_seven_rows_decided_in_any_order(stage: Stage, plain: Visitor) -> None:
+    crew = Crew.begin(stage)
+    crew.lead_replies(*(send("Reader", f"Read part {number}.") for number in range(7)))
+    crew.lead_replies(say("I wait."))
+    for number in range(7):
+        crew.replies(call(command=f"cat part{number}"), number=number)
+    for number in (3, 6, 0, 5, 1, 4, 2):
+        plain.open()
+        row = plain.rows.filter(has_text=f"cat part{number}")
+        expect(row).to_contain_text(f"Its task: Read part {number}.")
+        row.get_by_role("button", name="Deny" if number == 5 else "Allow once").click()
+        plain.page.wait_for_load_state()
+    statuses = [row.status for row in stage.approvals(crew.session_id)]
+    assert statuses == ["allowed"] * 5 + ["denied", "allowed"]
+
+
+def test_a_grant_may_be_for_all_agents_and_says_so_before_and_after(stage: Stage, plain: Visitor, crew: Crew) -> None:
+    first, second = approval(crew, 0), approval(crew, 1)
+    plain.open(f"/inbox/approvals/{first.id}")
+    actions = plain.page.locator("#actions")
+    expect(actions).to_contain_text("calls of the agent Reader, version 1, in this session")
+    plain.page.get_by_label("Also for all other agents").check()
+    expect(actions).to_contain_text("calls of every agent in this session, with all sub-agents")
+    plain.button("Allow for this session").click()
+    plain.page.wait_for_load_state()
+    assert stage.get(ToolCall, first.tool_call_id).status == "queued"
+    with transaction(stage.workspace_id) as db:
+        [grant] = db.find(Grant, "WHERE session_id = %(session)s", session=crew.session_id)
+    assert grant.include_sub_agents
+    plain.open(f"/inbox/approvals/{first.id}")
+    expect(plain.page.locator("#outcome")).to_contain_text("calls of every agent in this session, with all sub-agents")
+    plain.open("/inbox/grants")
+    expect(plain.page.locator("ul.rows")).to_contain_text("calls of every agent, with all sub-agents")
+    assert second.status == "pending"
+
+
+def test_an_agent_that_its_coordinator_defined_is_said_to_be_so(plain: Visitor, crew: Crew) -> None:
+    crew.stage.message(crew.session_id)
+    crew.lead_replies(send(INLINE, "Count the pumps."))
+    crew.replies(call(), number=2)
+    plain.open(f"/inbox/approvals/{approval(crew, 2).id}")
+    expect(plain.page.locator("dl.facts")).to_contain_text("Lead › Counter, which its coordinator defined for this task")
+    expect(plain.page.get_by_text("Always allow")).to_have_count(0)
+
+
+def test_the_session_shows_its_agents_as_a_tree_with_what_each_waits_for(plain: Visitor, crew: Crew) -> None:
+    plain.open(f"/inbox/sessions/{crew.session_id}")
+    tree = plain.page.locator("#threads")
+    below = tree.locator("ul ul > li")
+    expect(tree.locator("[aria-current=page]")).to_have_text("Lead")
+    expect(below).to_have_count(2)
+    expect(below.nth(0)).to_contain_text("Reader waits")
+    expect(below.nth(0)).to_contain_text("Waits for a person: Run shell command: grep pump prices.csv")
+    conversation = plain.page.locator("#conversation")
+    expect(conversation).to_contain_text("I wait for both.")
+    expect(conversation).to_contain_text("Lead › Reader: bash: waits for a decision")
+    expect(conversation).not_to_contain_text("I look for it.")
+    below.nth(0).get_by_role("link", name="Reader").click()
+    expect(plain.page.locator("#conversation")).to_contain_text("Find the price of the pump.")
+    expect(plain.page.locator("#conversation")).to_contain_text("I look for it.")
+    expect(plain.page.locator("#conversation")).not_to_contain_text("I wait for both.")
+
+
+def test_one_agent_is_stopped_and_archived_alone(stage: Stage, plain: Visitor, crew: Crew) -> None:
+    plain.open(f"/inbox/sessions/{crew.session_id}/threads/{crew.thread(0).id}")
+    plain.button("Stop this agent").click()
+    expect(plain.page.locator("#status")).to_have_text("rests")
+    assert [thread.status for thread in crew.threads] == ["idle", "waiting"]
+    plain.unfold("Archive…")
+    plain.button("Archive for good").click()
+    expect(plain.page.locator("#status")).to_have_text("archived")
+    assert [thread.status for thread in crew.threads] == ["terminated", "waiting"]
+
+
+def test_an_open_page_of_an_agent_shows_what_it_does(stage: Stage, admin: Visitor, crew: Crew) -> None:
+    admin.open(f"/inbox/sessions/{crew.session_id}/threads/{crew.thread(0).id}")
+    [tool_call] = crew.asked(0)
+    stage.confirm(crew.session_id, tool_call.id)
+    stage.run_call(tool_call, "pump;12")
+    crew.replies(say("It costs 12."), number=0)
+    expect(admin.page.locator("#conversation")).to_contain_text("It costs 12.")
+    expect(admin.page.locator("#status")).to_have_text("rests")
+
+
+def test_the_pages_are_for_everybody(visit: Callable[..., Visitor], crew: Crew) -> None:
+    visitor = visit("admin", phone=True)
+    session = f"/inbox/sessions/{crew.session_id}"
+    for path in ("/inbox", f"/inbox/approvals/{approval(crew, 0).id}", session, f"{session}/threads/{crew.thread(0).id}"):
+        visitor.open(path)
+        check(visitor.page)
+        check_width(visitor.page)
