@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -209,7 +209,8 @@ class Leash:
             report.close()
             for fd in (stdin, stdout, stderr):
                 os.close(fd)
-        order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds, "until": until}
+        walls = vars(command.walls) if command.walls else None
+        order = vars(command) | {"cwd": str(command.cwd), "walls": walls, "seconds": seconds, "until": until}
         if sys.platform != "linux":  # macOS refuses some limits that it names
             order |= {"limits": {}, "walls": None}
         data = marshal.dumps(order)

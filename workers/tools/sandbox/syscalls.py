@@ -6,6 +6,7 @@ commands need: network namespaces do not separate all others (a virtual machine 
 """
 
 import errno
+import functools
 import platform
 import socket
 import struct
@@ -62,6 +63,7 @@ _REFUSE, _UNKNOWN, _NO_FAMILY = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS, _ER
 _OTHER_ABI = 0x3FFFFFFF
 
 
+@functools.cache
 def syscall_filter() -> bytes | None:
     """Return the filter in the kernel's format; None for an unknown machine."""
     machine_and_numbers = _NUMBERS.get(platform.machine())
