@@ -415,6 +415,13 @@ class Stage:
         with transaction(self.workspace_id) as db:
             return history.history(db, db.get_one(Thread, session_id, thread_id))
 
+    def offered(self, session_id: str, turn_id: str) -> list[dict[str, Any]]:
+        """The messages that a worker reads as it locks a queued turn, which has then read them. It does not claim the turn."""
+        with transaction(self.workspace_id) as db:
+            queued = queued_turn(db, session_id, turn_id, *history.reads_for(session_id, turn_id))
+            assert queued, "there is a turn to claim"
+            return history.joined(history.parts(db, queued.rows))
+
     def archive_thread(self, session_id: str, thread_id: str) -> None:
         """Archive a thread."""
         self.locked(session_id, lambda locked: sessions.archive_thread(locked.at(_OfThread(thread_id))))

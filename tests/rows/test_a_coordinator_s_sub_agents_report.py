@@ -81,6 +81,14 @@ def test_reports_that_wait_are_read_in_one_turn(stage: Stage, crew: Crew) -> Non
     assert crew.texts(stage.begin(crew.session_id)) == ["One.", "Two."]
 
 
+def test_a_worker_reads_a_message_as_it_claims_the_turn(stage: Stage, crew: Crew) -> None:
+    crew.lead_replies(send("Reader", "Read it."))
+    assert stage.offered(crew.session_id, crew.thread().turn_id or "")[-1]["content"][-1]["text"] == "Read it."
+    crew.lead_replies(say("I wait."))
+    crew.replies(say("It says 42."))
+    assert stage.offered(crew.session_id, crew.lead.turn_id or "")[-1]["content"][-1]["text"] == "It says 42."
+
+
 def test_the_messages_stand_on_both_streams(stage: Stage, crew: Crew) -> None:
     crew.lead_replies(send("Reader", "Read it."))
     crew.replies(say("Done."))

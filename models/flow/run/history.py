@@ -10,7 +10,7 @@ from models.database.rows import Db
 from models.pure.folding import Messages, Part, cut
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.text import words
-from models.session.event.row import MESSAGE
+from models.session.event.row import MESSAGE, UNREAD
 from models.session.thread.row import Thread
 from models.session.tool_call.result import text
 from models.session.turn.fold import RESULTS, TURNS
@@ -33,7 +33,7 @@ _TURNS = f"""
 """  # noqa: S608 - text of our own
 _PROMPTS = f"""
     SELECT coalesce(turn_id, %(turn)s), seq, body -> 'content', body ->> 'from_session_thread_id', body ->> 'from_agent_name'
-    FROM event WHERE {_OF_THREAD} AND {MESSAGE} AND (turn_id IS NOT NULL OR (processed_at IS NULL AND %(turn)s IS NOT NULL))
+    FROM event WHERE {_OF_THREAD} AND {MESSAGE} AND (turn_id IS NOT NULL OR ({UNREAD} AND %(turn)s IS NOT NULL))
     AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
 """  # noqa: S608 - text of our own
 """A turn that is being claimed reads the queued messages."""

@@ -17,6 +17,8 @@ SHOWN: Final = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
 MESSAGE = "type IN ('user.message', 'agent.thread_message_received')"
 """The condition on events that a turn reads: messages of users, and of other threads."""
+UNREAD = "(processed_at IS NULL OR (turn_id IS NULL AND type <> 'user.message'))"
+"""The condition on such events that no turn has read."""
 OF_ASSENT = ("approval.", "grant.", "model.")
 """The prefixes of Assent's own types, which clients see only with `include=approvals`."""
 
@@ -105,7 +107,7 @@ _PROCESS = f"""
     UPDATE event SET processed_at = coalesce(processed_at, %(now)s), turn_id = %(turn)s::text
     WHERE session_id = %(session)s AND seq = ANY (ARRAY(
         SELECT seq FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND {MESSAGE}
-        AND (processed_at IS NULL OR (turn_id IS NULL AND type <> 'user.message')) ORDER BY seq DESC LIMIT %(unread)s
+        AND {UNREAD} ORDER BY seq DESC LIMIT %(unread)s
     ))
 """  # noqa: S608 - a condition of our own
 _OF_USER = """
