@@ -5,6 +5,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from rows.between_threads import BETWEEN_THREADS
+
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models.audit.acts import GENESIS, Audit, link
@@ -112,7 +114,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
         return Seen(
             locked.session,
             db.read(Thread.of_session(session_id))[0],
-            rows(Turn, "number"),
+            rows(Turn, "created_at, number, id"),
             rows(ToolCall, "created_at, position"),
             {row.tool_call_id: row for row in payloads(CallInput, "tool_call_id", "tool_call")},
             {row.tool_call_id: row.content for row in payloads(CallResult, "tool_call_id", "tool_call")},
@@ -149,9 +151,7 @@ def something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
     for thread in seen.threads:
         _moves_if_not_at_rest(seen, thread)
     statuses = {thread.status for thread in seen.threads}
-    busiest = next(
-        status for status in ("running", "stopping", "rescheduling", "waiting", "idle", "terminated") if status in statuses
-    )
+    busiest = next(status for status in BUSIEST_FIRST if status in statuses)
     assert seen.session.status == busiest, "the session has the status of its busiest thread"
     if busiest == "waiting":
         reasons = [thread.stop_reason or {} for thread in seen.threads if thread.status == "waiting"]
@@ -285,7 +285,8 @@ def checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
 
 def runners_may_stop_at_idle(seen: Seen) -> None:
     if seen.session.status == "idle" and seen.turns:
-        last = [e for e in seen.events if not e.type.startswith("user.")][-1]
+        neutral = ("user.", "session.thread_status_terminated")  # a client may archive a thread of a session at rest
+        last = [e for e in seen.events if not e.type.startswith(neutral)][-1]
         assert (last.type, last.body["stop_reason"]) == ("session.status_idle", seen.session.stop_reason), (
             "the last event says idle"
         )
@@ -341,4 +342,5 @@ PROMISES = (
     the_audit_chain_verifies,
     every_attempt_is_counted_once,
     the_model_accepts_the_history,
+    *BETWEEN_THREADS,
 )

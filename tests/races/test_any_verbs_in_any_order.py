@@ -56,6 +56,8 @@ DECISIONS = st.builds(
         ]
     ),
 )
+WRITING = {"edit", "write"}
+"""Tools of which only one thread at a time runs calls."""
 ANY = st.integers(min_value=0, max_value=30)
 """An index from the newest row, modulo the number of rows."""
 
@@ -100,24 +102,31 @@ class AnyVerbs(RuleBasedStateMachine):
         self.stage.send(self.session_id, {"type": "user.interrupt"})
         assert self.stage.read(self.session_id).status in {"idle", "stopping", "running"}
 
-    @rule()
+    @rule(which=ANY)
     @precondition(lambda self: [t for t in self.seen.turns if t.status == "queued"])
-    def claim_turn(self) -> None:
+    def claim_turn(self, which: int) -> None:
         """And check that the model accepts the history."""
-        held = self.stage.claim(self.session_id)
-        if held is None:
+        turn = newest([t for t in self.seen.turns if t.status == "queued"], which)
+        if turn.due_at > self.stage.locked(self.session_id, lambda locked: locked.now):
             self.clock.advance(61)
             return
+        messages = self.stage.offered(self.session_id, turn.id)
+        held = self.stage.claim_turn(self.session_id, turn.id)
+        assert held
         self.turns.append(held)
-        messages = self.stage.history(self.session_id)
+        assert messages == self.stage.history_of(self.session_id, turn.thread_id), "a worker reads the same with its claim"
         check_request({"model": "stand-in", "max_tokens": 1, "messages": messages})
         check_pairs(messages)
+
+    def block(self, kind: str) -> dict[str, Any]:
+        """A tool call of the model, of this kind of `CALLS`."""
+        return CALLS[kind]()
 
     @rule(which=ANY, kinds=st.lists(st.sampled_from(sorted(CALLS)), max_size=4))
     @precondition(lambda self: self.turns)
     def reply(self, which: int, kinds: list[str]) -> None:
         turn = newest(self.turns, which)
-        content = [say("I would like to:"), *(CALLS[one]() for one in kinds)]
+        content = [say("I would like to:"), *map(self.block, kinds)]
         self.stale_unless(turn, partial(self.stage.reply, self.session_id, *content, turn=turn))
 
     @rule(which=ANY, why=st.sampled_from(["refusal", "max_tokens"]))
@@ -165,6 +174,9 @@ class AnyVerbs(RuleBasedStateMachine):
         tool_call = newest([c for c in self.seen.calls if c.status == "queued"], which)
         held = self.stage.claim_call(tool_call)
         if held is None:
+            if tool_call.name in WRITING and any(c.status == "running" and c.name in WRITING for c in self.seen.calls):
+                self.clock.advance(3)
+                return
             assert tool_call.grants, "only a call whose grant was revoked is asked instead"
             assert self.stage.get(ToolCall, tool_call.id).status == "asked"
             return

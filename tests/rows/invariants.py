@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from rows.between_threads import BETWEEN_THREADS
+
 from deploy.standin.pairing import check_pairs
 from models.audit.acts import GENESIS, Audit, link
 from models.audit.principal import system
@@ -83,6 +85,8 @@ class Invariants:
         self.check_ends()
         self.check_streams()
         self.check_grants()
+        for promise in BETWEEN_THREADS:
+            promise(self)
         assert not faults([session.id]), "the doctor finds nothing in a healthy session"
         if session.status in {"idle", "terminated"}:
             check_pairs(self.messages)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from own_database import Cleaner, Clock
-from rows.stage import Stage, call
+from rows.crew import Crew, send
+from rows.stage import Stage, call, say
 
 from models.database import failure
 from models.operate.doctor import sessions
@@ -44,6 +45,14 @@ def resting(stage: Stage) -> ToolCall:
     return tool_call
 
 
+def of_a_sub_agent(stage: Stage) -> ToolCall:
+    """A call of a sub-agent that waits for a person, while its coordinator rests."""
+    crew = Crew.begin(stage)
+    crew.lead_replies(send("Reader"))
+    crew.lead_replies(say("I wait."))
+    return crew.replies(call())[0]
+
+
 SETTLE = "UPDATE tool_call SET status = 'done', settled_at = now(), lease_until = NULL WHERE id = %s"
 DENY = """
     WITH denial AS (UPDATE approval SET status = 'denied' WHERE tool_call_id = %s RETURNING tool_call_id)
@@ -78,6 +87,27 @@ CASES: dict[str, tuple[Callable[[Stage], ToolCall], str, str]] = {
         "UPDATE session SET status = 'running' FROM tool_call WHERE tool_call.id = %s AND session.id = session_id",
         "differs_from_its_threads",
     ),
+    "a sub-agent goes on without its coordinator": (
+        of_a_sub_agent,
+        """
+        UPDATE thread SET status = 'terminated' FROM tool_call
+        WHERE tool_call.id = %s AND thread.session_id = tool_call.session_id AND parent_id IS NULL
+        """,
+        "outlives_its_coordinator",
+    ),
+    "people are asked for a thread that is gone": (
+        of_a_sub_agent,
+        "UPDATE approval SET thread_id = 'sthr_gone' WHERE tool_call_id = %s",
+        "asks_for_nobody",
+    ),
+    "a message between threads is read by nobody": (
+        of_a_sub_agent,
+        """
+        UPDATE event SET turn_id = NULL FROM tool_call
+        WHERE tool_call.id = %s AND event.session_id = tool_call.session_id AND event.type = 'agent.thread_message_received'
+        """,
+        "miscounts_messages",
+    ),
 }
 
 
@@ -104,7 +134,7 @@ def test_the_sweep_looks_twice_a_minute() -> None:
 
 
 def test_a_healthy_session_is_left_alone(stage: Stage) -> None:
-    for begin in (asked, running, resting):
+    for begin in (asked, running, resting, of_a_sub_agent):
         begin(stage)
     stage.message(stage.session())
     stage.propose(stage.session(custom=("lookup",)), call("lookup", n=1))

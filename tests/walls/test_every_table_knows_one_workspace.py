@@ -14,7 +14,8 @@ Row = dict[str, Any]
 NOT_CONTENT = {
     "workspace": {"name", "seal_alarm", "seal_stopped"},
     "session": {"updated_at"},
-    "thread": {"agent_id", "turn_id", "unread", "cap_approval_id"},
+    "thread": {"agent_id", "turn_id", "unread", "cap_approval_id", "parent_id"},
+    "event": {"seq", "type", "turn_id", "processed_at"},
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "tool_call": {"turn_id", "name", "due_at", "hinted_at", "held_back", "lease_until", "queue", "answer_by", "deadline_from"},
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from", "tool_call_id", "created_at"},

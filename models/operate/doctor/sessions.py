@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from models.database import clock, failure
 from models.database.transactions import transaction
 from models.pure.states import NEEDS_PERSON, SETTLED, WITH_CLIENT
+from models.session.event.row import MESSAGE, UNREAD
 from models.session.thread.progress import BUSIEST_FIRST
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,9 @@ FAULTS = {
     "rests_with_work": "it rests or has ended, and a turn, a call or a question about money is open",
     "rests_with_messages": "it rests, and a message waits to be read",
     "differs_from_its_threads": "its status does not follow from those of its threads",
+    "outlives_its_coordinator": "a thread goes on, and the thread that began it has ended",
+    "asks_for_nobody": "people are asked in the name of a thread that is gone, or that waits for nobody",
+    "miscounts_messages": "more or fewer messages between its threads wait than its threads count: one is lost, or is read twice",
 }
 """What is wrong, by the name of the fault."""
 
@@ -54,7 +58,7 @@ class Fault:
 
 
 def faults(session_ids: Sequence[str]) -> list[Fault]:
-    """Return the faults of these sessions, at most one of each thread. Sessions that are gone have none."""
+    """Return the faults of these sessions, those of a thread by itself once for each thread. Sessions that are gone have none."""
     with transaction(role="system") as db:
         return [
             Fault(*row)
@@ -160,6 +164,27 @@ _OF_THREAD = f"""
     ) money
     WHERE thread.session_id = ANY (%(sessions)s)
 """  # noqa: S608 - statuses of our own
+_BETWEEN_THREADS = f"""
+    SELECT thread.session_id, 'outlives_its_coordinator' FROM thread
+    JOIN thread parent ON parent.session_id = thread.session_id AND parent.id = thread.parent_id
+    WHERE thread.session_id = ANY (%(sessions)s) AND parent.status = 'terminated' AND thread.status <> 'terminated'
+    UNION ALL
+    SELECT session_id, 'asks_for_nobody' FROM approval WHERE session_id = ANY (%(sessions)s) AND status = 'pending'
+    AND NOT EXISTS (
+        SELECT FROM thread WHERE thread.session_id = approval.session_id AND thread.id = approval.thread_id
+        AND thread.status NOT IN ('idle', 'terminated')
+    )
+    UNION ALL
+    SELECT several.session_id, 'miscounts_messages'
+    FROM (SELECT DISTINCT session_id FROM thread WHERE session_id = ANY (%(sessions)s) AND parent_id IS NOT NULL) several
+    CROSS JOIN LATERAL (
+        SELECT FROM thread LEFT JOIN (
+            SELECT thread_id, count(*) AS waiting FROM event
+            WHERE session_id = several.session_id AND {MESSAGE} AND {UNREAD} GROUP BY thread_id
+        ) messages ON messages.thread_id = thread.id
+        WHERE thread.session_id = several.session_id AND status <> 'terminated' AND unread <> coalesce(waiting, 0)
+    ) miscounted
+"""  # noqa: S608 - conditions of our own
 _FAULTS = f"""
     SELECT session.id, session.workspace_id, fault, session.updated_at
     FROM session JOIN (
@@ -181,6 +206,7 @@ _FAULTS = f"""
             ORDER BY array_position(%(busiest)s, status::text) LIMIT 1
         ) busiest
         WHERE session.id = ANY (%(sessions)s) AND busiest.status <> session.status
+        UNION ALL {_BETWEEN_THREADS}
     ) broken ON session.id = broken.session_id
     WHERE fault IS NOT NULL ORDER BY session.updated_at
 """  # noqa: S608
