@@ -17,6 +17,7 @@ from local.deployed import CHART, DEPLOY, FULL, compose, new_variables, package,
 from api.cli.environment import environment
 from api.cli.main import main
 from deploy.procfile import ROOT
+from models.settings import Settings
 from models.settings.variables import PROCESSES, holders
 
 
@@ -73,6 +74,21 @@ def test_compose_asks_for_every_variable_of_a_new_installation_and_for_no_other(
 def test_kubernetes_accepts_what_the_chart_makes(values: dict[str, Any], version: str) -> None:
     for item in rendered(values):
         package("kubernetes_validate").validate(item, version, strict=True)
+
+
+def test_each_way_leaves_a_tool_more_time_to_end_than_its_limit() -> None:
+    """A call that is cut off may have an unknown outcome."""
+    limit = Settings.model_fields["tool_seconds"].default
+    unit = (DEPLOY / "systemd/assent@tools.service.d/tools.conf").read_text()
+    seconds = [
+        pods(rendered({}))["tools"]["terminationGracePeriodSeconds"],
+        int(compose()["tools"]["stop_grace_period"].removesuffix("s")),
+        int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]),
+    ]
+    assert [number for number in seconds if number <= limit] == []
+    with pytest.raises(Exception, match="gracePeriodSeconds: must be above the time limit of a tool call, 300 s"):
+        rendered({"config": {"ASSENT_TOOL_SECONDS": 300}})
+    rendered({"config": {"ASSENT_TOOL_SECONDS": "300"}, "processes": {"tools": {"gracePeriodSeconds": 330}}})
 
 
 def test_helm_s_linter_finds_nothing_but_the_missing_icon() -> None:
