@@ -10,19 +10,16 @@ from xdist.scheduler import LoadFileScheduling
 TOGETHER = ("tests/faults/", "tests/crashes/", "tests/whole/")
 """Folders whose tests share workers and a stand-in model, which take seconds of CPU time to start."""
 LONGEST = (
-    "faults",
-    "crashes",
     "local/test_an_installed_wheel_starts.py",
     "local/test_assent_up_runs_everything.py",
+    "faults",
+    "crashes",
     "whole",
-    "doors/test_the_document_describes_every_answer.py",
-    "tools/test_a_toolset_runs_in_a_process_of_its_own.py",
-    "tools/test_a_branch_is_created.py",
     "wire",
-    "inbox",
-    "mcp_servers",
     "local",
     "tools",
+    "inbox",
+    "mcp_servers",
     "doors",
     "streams",
     "outbox",
