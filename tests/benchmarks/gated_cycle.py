@@ -3,7 +3,7 @@
     make bench ARGS="gated_cycle [--seconds 8] [--in-flight 16] [--repeat 3] [--peers FOLDER] [--profile 10]"
 
 Prints, for each repetition, cycles per second and CPU per cycle of each process, write transactions, WAL, and the messages to
-Postgres with their statements, sweeps and heartbeats included; then the latency from
+Postgres with their statements, without those of sweeps, which do not depend on cycles; then the latency from
 a decision to the tool's start at 20 per second; then, in the same minutes on the same Postgres and Redis, its floors: the cycle's
 three Celery tasks with nothing in them, on the same workers, and its commits with a row each. `--peers` names a folder with drivers
 of other systems (`lg.py`, `dbos_peer.py`, `celery_min.py`), which run in between, each making the same two model calls.

@@ -24,7 +24,7 @@ class Reading:
     busy: float
     """CPU seconds of the whole machine."""
     messages: int
-    """Messages to Postgres, of the processes that count them."""
+    """Messages to Postgres, of the processes that count them, without sweeps."""
     statements: int
 
 
@@ -44,9 +44,8 @@ class Meter:
         ).fetchone()
         assert row
         cpu = {name: tree_cpu(pid) for name, pid in self.named.items()}
-        return Reading(
-            time.monotonic(), cpu, row[0], row[1], machine_cpu(), *(counting.read(self.counts) if self.counts else (0, 0))
-        )
+        counts = counting.read(self.counts, self.named.get("sweeps")) if self.counts else (0, 0)
+        return Reading(time.monotonic(), cpu, row[0], row[1], machine_cpu(), *counts)
 
 
 @dataclass(frozen=True)
