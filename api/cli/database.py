@@ -99,7 +99,8 @@ def roles() -> None:
     """Create the database's roles and the database, by `psql` as an administrator. Idempotent.
 
     psql reads the address and the administrator's password from PGHOST, PGUSER and PGPASSWORD, and the roles' passwords from
-    ASSENT_OWNER_PASSWORD, ASSENT_APP_PASSWORD and ASSENT_SYSTEM_PASSWORD.
+    ASSENT_OWNER_PASSWORD, ASSENT_APP_PASSWORD and ASSENT_SYSTEM_PASSWORD. With ASSENT_SCALER_PASSWORD, the role assent_scaler can
+    log in, too.
     """
     from deploy.procfile import PROCFILE
 

@@ -14,7 +14,12 @@ from deploy.procfile import ROOT
 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm"
-FULL = {"bubblewrap": {"enabled": True}, "roles": {"enabled": True}, "ingress": {"enabled": True, "host": "assent.example"}}
+FULL = {
+    "bubblewrap": {"enabled": True},
+    "roles": {"enabled": True},
+    "ingress": {"enabled": True, "host": "assent.example"},
+    "scaling": {"enabled": True},
+}
 """Values that switch everything on."""
 
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
 from local.deployed import CHART, DEPLOY, FULL, compose, new_variables, package, pods, rendered
+from local.keda import KEDA
 
 from api.cli.environment import environment
 from api.cli.main import main
@@ -73,7 +75,10 @@ def test_compose_asks_for_every_variable_of_a_new_installation_and_for_no_other(
 @pytest.mark.parametrize("version", ["1.33", "1.36"])
 def test_kubernetes_accepts_what_the_chart_makes(values: dict[str, Any], version: str) -> None:
     for item in rendered(values):
-        package("kubernetes_validate").validate(item, version, strict=True)
+        if item["apiVersion"] == "keda.sh/v1alpha1":
+            jsonschema.validate(item["spec"], KEDA[item["kind"]])
+        else:
+            package("kubernetes_validate").validate(item, version, strict=True)
 
 
 def test_each_way_leaves_a_tool_more_time_to_end_than_its_limit() -> None:
@@ -89,6 +94,18 @@ def test_each_way_leaves_a_tool_more_time_to_end_than_its_limit() -> None:
     with pytest.raises(Exception, match="gracePeriodSeconds: must be above the time limit of a tool call, 300 s"):
         rendered({"config": {"ASSENT_TOOL_SECONDS": 300}})
     rendered({"config": {"ASSENT_TOOL_SECONDS": "300"}, "processes": {"tools": {"gracePeriodSeconds": 330}}})
+
+
+def test_keda_sets_the_replicas_of_a_scaled_process_and_the_chart_those_of_the_others() -> None:
+    objects = rendered(FULL)
+    scaled = [item["spec"]["scaleTargetRef"]["name"] for item in objects if item["kind"] == "ScaledObject"]
+    assert scaled == ["assent-deliver", "assent-tools", "assent-turns"]
+    kept = [item["metadata"]["name"] for item in objects if item["kind"] == "Deployment" and "replicas" in item["spec"]]
+    assert [name for name in kept if name in scaled] == []
+    assert len(kept) + len(scaled) == len(PROCESSES)
+    assert [item for item in rendered({}) if item["apiVersion"].startswith("keda")] == []
+    with pytest.raises(Exception, match="least"):
+        rendered({"scaling": {"processes": {"tools": {"least": 0}}}})
 
 
 def test_helm_s_linter_finds_nothing_but_the_missing_icon() -> None:

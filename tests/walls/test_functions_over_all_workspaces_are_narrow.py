@@ -34,11 +34,14 @@ FUNCTIONS = {
 """Every function of the app that runs with other rights than its caller's, with arguments that find nothing."""
 OF_THE_SWEEPS = {"assent_closed_approvals"}
 """Such functions that only the sweeps' role may call. They return no ids of rows, and no content."""
+OF_THE_SCALER = {"assent_read_queues"}
+"""Such functions that only the role for KEDA may call. They return names of queues, and numbers."""
 
 _FACTS = """
     SELECT p.proname, pg_get_userbyid(p.proowner) AS owner, p.proconfig,
            has_function_privilege('assent_app', p.oid, 'EXECUTE') AS app,
            has_function_privilege('assent_system', p.oid, 'EXECUTE') AS system,
+           has_function_privilege('assent_scaler', p.oid, 'EXECUTE') AS scaler,
            EXISTS (SELECT FROM aclexplode(p.proacl) WHERE grantee = 0) AS everybody
     FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef
 """
@@ -47,13 +50,13 @@ _COLUMNS = """
 """
 
 
-def test_each_function_belongs_to_the_definer_and_only_the_app_may_call_it(database_urls: DatabaseUrls) -> None:
+def test_each_function_belongs_to_the_definer_and_only_its_caller_may_call_it(database_urls: DatabaseUrls) -> None:
     facts = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
-    assert set(facts) == set(FUNCTIONS) | OF_THE_SWEEPS
-    for name, (owner, config, app, system, everybody) in facts.items():
+    assert set(facts) == set(FUNCTIONS) | OF_THE_SWEEPS | OF_THE_SCALER
+    for name, (owner, config, *callers) in facts.items():
         assert owner == "assent_definer", name
         assert config == ["search_path=public, pg_temp"], name
-        assert (app, system, everybody) == (name not in OF_THE_SWEEPS, name in OF_THE_SWEEPS, False), name
+        assert callers == [name in FUNCTIONS, name in OF_THE_SWEEPS, name in OF_THE_SCALER, False], name
 
 
 def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUrls) -> None:
