@@ -19,6 +19,8 @@ FULL = {
     "roles": {"enabled": True},
     "ingress": {"enabled": True, "host": "assent.example"},
     "scaling": {"enabled": True},
+    "networkPolicy": {"enabled": True, "flower": [{"podSelector": {}}], "metrics": [{"namespaceSelector": {}}]},
+    "config": {"ASSENT_METRICS_ADDRESS": "0.0.0.0:9464"},
 }
 """Values that switch everything on."""
 

@@ -108,6 +108,42 @@ def test_keda_sets_the_replicas_of_a_scaled_process_and_the_chart_those_of_the_o
         rendered({"scaling": {"processes": {"tools": {"least": 0}}}})
 
 
+def test_sweeps_roll_over_where_several_nodes_mount_their_file() -> None:
+    for mode, expected in (("ReadWriteOnce", {"type": "Recreate"}), ("ReadWriteMany", None)):
+        objects = rendered({"audit": {"accessMode": mode}, "processes": {"sweeps": {"replicas": 2}}})
+        [sweeps] = [
+            item["spec"] for item in objects if item["kind"] == "Deployment" and item["metadata"]["name"] == "assent-sweeps"
+        ]
+        assert (sweeps["replicas"], sweeps.get("strategy")) == (2, expected)
+        [claim] = [item["spec"] for item in objects if item["metadata"]["name"] == "assent-audit"]
+        assert claim["accessModes"] == [mode]
+
+
+def test_a_drained_node_takes_one_pod_of_each_process_at_a_time() -> None:
+    budgets = [item for item in rendered({}) if item["kind"] == "PodDisruptionBudget"]
+    components = [item["spec"]["selector"]["matchLabels"]["app.kubernetes.io/component"] for item in budgets]
+    assert sorted(components) == sorted(PROCESSES)
+    assert {item["spec"]["maxUnavailable"] for item in budgets} == {1}
+
+
+def test_pods_accept_connections_only_at_ports_that_policies_name() -> None:
+    objects = rendered(FULL)
+    ports = {name: [port["name"] for port in pod["containers"][0].get("ports", [])] for name, pod in pods(objects).items()}
+    assert {name for name, names in ports.items() if "http" in names} == {"web", "flower"}
+    assert {name for name, names in ports.items() if "metrics" in names} == {"web", "turns", "tools"}
+    policies = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "NetworkPolicy"}
+    rules = {name: policy.get("ingress", []) for name, policy in policies.items()}
+    assert rules == {
+        "assent": [],
+        "assent-web": [{"ports": [{"port": "http"}]}],
+        "assent-flower": [{"ports": [{"port": "http"}], "from": [{"podSelector": {}}]}],
+        "assent-metrics": [{"ports": [{"port": "metrics"}], "from": [{"namespaceSelector": {}}]}],
+    }
+    assert "app.kubernetes.io/component" not in policies["assent"]["podSelector"]["matchLabels"]
+    unnamed = rendered({"networkPolicy": {"enabled": True}})
+    assert {item["metadata"]["name"] for item in unnamed if item["kind"] == "NetworkPolicy"} == {"assent", "assent-web"}
+
+
 def test_helm_s_linter_finds_nothing_but_the_missing_icon() -> None:
     problems = package("helm_python").lint(str(CHART))
     assert problems["errors"] == []
