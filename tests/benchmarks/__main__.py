@@ -21,6 +21,7 @@ SHORT = {
     "queries": ["--rows", "100000", "--rounds", "10"],
     "decisions": ["--cycles", "20"],
     "parallel": ["--nap", "0.2"],
+    "sub_agents": ["--rounds", "3", "--calls", "3"],
     "large_results": ["--calls", "40"],
     "policy": [],
     "audit": [],
