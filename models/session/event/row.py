@@ -51,7 +51,7 @@ class Event(Base):
     @property
     def row(self) -> dict[str, Any]:
         """The event's columns, for an insert."""
-        return {key: getattr(self, key) for key in _COLUMNS}
+        return dict(vars(self))
 
     def is_in(self, thread_id: str) -> bool:
         """True if the event is in the stream of this thread. `in_stream_of` is the same in SQL."""
@@ -102,7 +102,6 @@ def crosses(kind: str, body: dict[str, Any], *, self_hosted: bool) -> bool:
 
 
 _CROSSING = ("session.thread_", "user.interrupt", "user.tool_", "user.custom_", "agent.custom_tool_use", "approval.", "grant.")
-_COLUMNS = tuple(Event.__table__.columns.keys())
 _PROCESS = f"""
     UPDATE event SET processed_at = coalesce(processed_at, %(now)s), turn_id = %(turn)s::text
     WHERE session_id = %(session)s AND seq = ANY (ARRAY(
