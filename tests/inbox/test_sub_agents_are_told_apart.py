@@ -156,6 +156,17 @@ def test_an_open_page_of_an_agent_shows_what_it_does(stage: Stage, admin: Visito
     expect(admin.page.locator("#status")).to_have_text("rests")
 
 
+def test_a_call_that_comes_while_the_list_is_open_stands_last_and_names_its_session(admin: Visitor, crew: Crew) -> None:
+    admin.open()
+    expect(admin.rows.nth(1).locator(".of-session")).to_be_hidden()
+    crew.stage.message(crew.session_id)
+    crew.lead_replies(call(command="ls"))
+    expect(admin.rows).to_have_count(3)
+    expect(admin.rows.nth(2).locator(".of-session")).to_be_visible()
+    expect(admin.rows.nth(2)).to_contain_text("The offer for Ada")
+    expect(admin.page.get_by_role("heading", name="The offer for Ada 3 calls wait")).to_be_visible()
+
+
 def test_the_pages_are_for_everybody(visit: Callable[..., Visitor], crew: Crew) -> None:
     visitor = visit("admin", phone=True)
     session = f"/inbox/sessions/{crew.session_id}"
