@@ -113,11 +113,11 @@ def test_an_endpoint_that_says_gone_is_disabled_and_its_other_deliveries_are_can
 @pytest.mark.parametrize(
     ("url", "error"),
     [
-        ("https://127.0.0.1:1/hook", "Refused: the name does not resolve to a public address"),
-        ("https://localhost:1/hook", "Refused: the name does not resolve to a public address"),
-        ("https://169.254.169.254/latest", "Refused: the name does not resolve to a public address"),
-        ("https://nowhere.invalid/hook", "Refused: the name does not resolve to a public address"),
-        ("http://example.com/hook", "Refused: the URL must begin with https://"),
+        ("https://127.0.0.1:1/hook", "UrlRefused: the name does not resolve to a public address"),
+        ("https://localhost:1/hook", "UrlRefused: the name does not resolve to a public address"),
+        ("https://169.254.169.254/latest", "UrlRefused: the name does not resolve to a public address"),
+        ("https://nowhere.invalid/hook", "UrlRefused: the name does not resolve to a public address"),
+        ("http://example.com/hook", "UrlRefused: the URL must begin with https://"),
     ],
 )
 def test_private_addresses_and_http_are_refused_unless_the_operator_names_the_host(
