@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from models.database.exchange import Connection, Rows, Statement
@@ -14,9 +14,9 @@ _own: dict[int, memoryview] = {}
 _exchange = Connection.exchange
 
 
-def read(folder: Path, without: int | None = None) -> tuple[int, int]:
-    """Return the messages and the statements of all processes so far, without those of one process."""
-    counts = [memoryview(file.read_bytes()).cast("Q") for file in folder.iterdir() if file.name != str(without)]
+def read(folder: Path, without: Collection[int] = ()) -> tuple[int, int]:
+    """Return the messages and the statements of all processes so far, without those of some."""
+    counts = [memoryview(file.read_bytes()).cast("Q") for file in folder.iterdir() if int(file.name) not in without]
     return sum(messages for messages, _ in counts), sum(statements for _, statements in counts)
 
 

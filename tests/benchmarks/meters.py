@@ -35,6 +35,7 @@ class Meter:
         self.db = psycopg.connect(admin_url, autocommit=True)
         self.named = named
         self.counts = counts
+        self._sweeps = family(named["sweeps"]) if "sweeps" in named else []
 
     def read(self) -> Reading:
         """Return the present figures."""
@@ -44,7 +45,7 @@ class Meter:
         ).fetchone()
         assert row
         cpu = {name: tree_cpu(pid) for name, pid in self.named.items()}
-        counts = counting.read(self.counts, self.named.get("sweeps")) if self.counts else (0, 0)
+        counts = counting.read(self.counts, self._sweeps) if self.counts else (0, 0)
         return Reading(time.monotonic(), cpu, row[0], row[1], machine_cpu(), *counts)
 
 
@@ -75,6 +76,11 @@ class Cost:
             (b.messages - a.messages) / cycles,
             (b.statements - a.statements) / cycles,
         )
+
+
+def family(pid: int) -> list[int]:
+    """Return the process ids of a process and its descendants."""
+    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
 
 def tree_cpu(pid: int) -> float:
