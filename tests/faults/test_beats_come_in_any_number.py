@@ -1,4 +1,4 @@
-"""Three beats at once, or one that is frozen for ten minutes: deadlines apply late, never twice."""
+"""Three beats and two of every worker at once, or one beat that is frozen for ten minutes: deadlines apply late, never twice."""
 
 import sys
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from crashes.processes import Process, running, wait_for
+from crashes.processes import READY, TOOLS, WORKER, Process, patched_early, running, wait_for
 from doors.served import message
 from faults.plant import SCRIPT, Crowd, Plant
 from own_database import Clock
@@ -24,6 +24,11 @@ BEAT = [
     "-l",
     "debug",
 ]
+SECOND = {
+    name: [*patched_early(WORKER), "-P", "gevent", "-c", "10", "-Q", name, "-n", f"second-{name}@%h"]
+    for name in ("turns", "sweeps")
+} | {"tools": [*TOOLS, "-n", "second-tools@%h"]}
+"""Commands of a second process of each queue that the plant's processes work off."""
 TEN_MINUTES = 600
 
 
@@ -35,6 +40,18 @@ def two_more_beats(plant: Plant, fault_folder: Path) -> Iterator[list[Process]]:
 
 
 @pytest.fixture
+def second_workers(plant: Plant, fault_folder: Path) -> Iterator[None]:
+    """A second process of each queue, which consumes."""
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(running(words, plant.env, fault_folder / f"second-{name}.log")) for name, words in SECOND.items()
+        ]
+        for process in processes:
+            process.wait_for_output(READY)
+        yield
+
+
+@pytest.fixture
 def frozen(plant: Plant) -> Iterator[None]:
     """The plant's only beat is stopped until the test resumes it or ends."""
     beat = plant.process("beat")
@@ -43,7 +60,9 @@ def frozen(plant: Plant) -> Iterator[None]:
     beat.resume()
 
 
-def test_three_beats_expire_and_run_each_call_once(plant: Plant, crowd: Crowd, clock: Clock, two_more_beats: list[Process]) -> None:
+def test_two_of_every_worker_and_three_beats_expire_and_run_each_call_once(
+    plant: Plant, crowd: Crowd, clock: Clock, two_more_beats: list[Process], second_workers: None
+) -> None:
     """An approval gets one decision from people and three beats. A call that is hinted at three times runs once."""
     crowd.begin(6, SCRIPT, bash="always_ask", approval={"timeout_seconds": TEN_MINUTES})
     approvals = crowd.questions()
