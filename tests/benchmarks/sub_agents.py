@@ -120,9 +120,7 @@ def main() -> None:
         print(f"a coordinator read {size} reports in {row[0] / len(ways[1].crews):.1f} turns")
         busy = "\nthen\n".join([CALL] * chosen.calls + ["say done"])
         ways = Sessions(at, busy, "always_allow", chosen.busy), Crews(at, busy, "always_allow", chosen.busy)
-        compare(
-            at, f"busy: {chosen.busy} at a time, {chosen.calls} calls each", ways, chosen.rounds // 4, chosen.busy, chosen.calls
-        )
+        compare(at, f"busy: {chosen.busy} at a time, {chosen.calls} calls each", ways, chosen.rounds // 4, chosen.calls)
         for way in ways:
             way.close()
 

@@ -60,6 +60,14 @@ class AnyThreads(AnyVerbs):
         self.stale_unless(turn, partial(self.stage.reply, self.session_id, say("That is all."), turn=turn))
 
     @rule(which=ANY)
+    @precondition(lambda self: self.turns)
+    def ask(self, which: int) -> None:
+        """A reply with a call that people are asked about."""
+        turn = newest(self.turns, which % 2)
+        self.stale_unless(turn, partial(self.stage.reply, self.session_id, self.block("asked"), turn=turn))
+
+    @rule(which=ANY)
+    @precondition(lambda self: self.seen.pending)
     def interrupt_one(self, which: int) -> None:
         """No other thread stops."""
         thread = newest([each for each in self.seen.threads if each.status != "terminated"], which)
