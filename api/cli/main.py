@@ -24,11 +24,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 
 _HERE = (
     *(
+        "agents",
         "approvals",
         "audit",
         "backup",
         "channels",
         "chat",
+        "completion",
         "database",
         "delegations",
         "doctor",
@@ -38,18 +40,24 @@ _HERE = (
         "halt",
         "keys",
         "limits",
+        "open",
         "people",
         "provider-keys",
     ),
-    *("policy", "secrets", "upgrade", "usage", "webhooks"),
+    *("policy", "secrets", "sessions", "status", "upgrade", "usage", "webhooks"),
 )
 ELSEWHERE = {name: f"api.cli.{name.replace('-', '_')}" for name in _HERE} | {
     **dict.fromkeys(("migrate", "roles", "workspaces"), "api.cli.database"),
     "restore": "api.cli.backup",
+    "open": "api.cli.browser",
     "models": "workers.providers.cli",  # imported by name, since the API must not import providers
     "tools": "workers.tools.cli",  # likewise tools
 }
 """Commands with a file of their own, which is imported when the command runs."""
+BUILT_IN = {"open": "open_page"}
+"""Functions whose command has the name of a function of Python."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 class Main(click.Group):
@@ -62,9 +70,32 @@ class Main(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a subcommand."""
         if cmd_name in ELSEWHERE:
-            command: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name.replace("-", "_"))
+            module = import_module(ELSEWHERE[cmd_name])
+            command: click.Command = getattr(module, BUILT_IN.get(cmd_name, cmd_name.replace("-", "_")))
             return command
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand. Raises click.UsageError, with the names that are close to an unknown one."""
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            close = " or ".join(f"`assent {match}`" for match in get_close_matches(name, self.list_commands(ctx)))
+            ctx.fail(f"No such command {name!r}.{f' Did you mean {close}?' if close else ''}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand. Ctrl-C ends it without a word, with the exit code that shells expect."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            pass
+        except click.Abort as abort:
+            if not isinstance(abort.__context__, KeyboardInterrupt):
+                raise  # the end of the input, or a no
+        click.echo(err=True)
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _commit() -> str:
@@ -73,10 +104,21 @@ def _commit() -> str:
     return f", commit {commit}" if commit else ""
 
 
-@click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Main,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name=DISTRIBUTION, prog_name="assent", message=f"%(prog)s, version %(version)s{_commit()}")
-def main() -> None:
-    """Runs AI agents that must ask a person before they act."""
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Runs AI agents that must ask a person before they act. Without a command: the status."""
+    if os.environ.get("NO_COLOR"):
+        context.color = False
+    if context.invoked_subcommand is None:
+        status: click.Command = import_module(ELSEWHERE["status"]).status
+        with status.make_context("status", [], parent=context) as own:
+            status.invoke(own)
 
 
 @main.command()

@@ -1,16 +1,25 @@
-"""`assent policy`: for authors of policies. It needs no server and no database."""
+"""`assent policy`: for authors of policies. `judge` needs no server; `try` and `simulate` ask the API."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from models.policy.alone import judge_alone
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json
+from api.cli.showing import since
+from api.cli.states import find_id
+from api.cli.tables import Column, painted, show_table
+from models.pure.text.relative_time import number_with_noun
+from models.pure.text.visible import visible
+
+EFFECTS = ("allow", "ask", "deny")
 
 
 @click.group()
 def policy() -> None:
-    """Policies: judge calls without a server."""
+    """Policies: judge calls, try one by an agent's policies, simulate a rule on past calls."""
 
 
 @policy.command("judge")
@@ -27,6 +36,8 @@ def policy_judge(lines: Any) -> None:
 
 
 def _verdict(line: str) -> dict[str, Any]:
+    from models.policy.alone import judge_alone
+
     try:
         match json.loads(line):
             case {"policy": call_policy, "tool": str(tool), "input": dict(call_input)}:
@@ -36,3 +47,119 @@ def _verdict(line: str) -> dict[str, Any]:
     except ValueError as error:
         return {"error": str(error)}
     return {"effect": verdict.effect, "rule": verdict.rule}
+
+
+@policy.command("try")
+@click.argument("tool")
+@click.argument("input_text", metavar="INPUT")
+@click.option("--agent", help="The agent that would make the call, by name or id.")
+@click.option("--session", help="Or the session, by id or title: with its grants.")
+@as_json
+@with_inbox
+def policy_try(inbox: Inbox, tool: str, input_text: str, as_json: bool, **caller: str | None) -> None:
+    """Show what would become of a call, and the rules that say so. The call is not made.
+
+    INPUT is JSON; for bash, a command: assent policy try bash "git push" --agent Sample
+    """
+    if (caller["agent"] is None) == (caller["session"] is None):
+        raise click.UsageError("name either --agent or --session.")
+    body: dict[str, Any] = {"tool": tool, "input": _input(tool, input_text)}
+    for noun, field in (("agent", "agent"), ("session", "session_id")):
+        if name := caller[noun]:
+            body[field] = find_id(inbox, noun, name)
+    explanation = inbox.call("POST", "/v1/policy/explain", json=body)
+    for line in [json.dumps(explanation, indent=1)] if as_json else _explained(explanation):
+        click.echo(line)
+
+
+@policy.command("simulate")
+@click.argument("effect", type=click.Choice(EFFECTS))
+@click.argument("match")
+@click.option("--agent", help="Add the rule to this agent's policy, by name or id.  [default: to the workspace's]")
+@click.option("--tool", help="Only calls of this tool.")
+@click.option("--days", type=click.FloatRange(0, 366, min_open=True), default=7, show_default=True, help="How many days back.")
+@as_json
+@with_inbox
+def policy_simulate(inbox: Inbox, effect: str, match: str, as_json: bool, **where: Any) -> None:
+    """Show what a rule would have changed about the calls of the last days. Nothing is changed.
+
+    Such as: assent policy simulate allow "bash(git status *)" --agent Sample
+    """
+    agent = where.pop("agent")
+    body = {name: value for name, value in where.items() if value is not None} | {"rule": {"effect": effect, "match": match}}
+    body |= {"agent_id": find_id(inbox, "agent", agent)} if agent else {}
+    simulation = inbox.call("POST", "/v1/policy/simulate", json=body)
+    if as_json:
+        click.echo(json.dumps(simulation, indent=1))
+        return
+    _show_simulation(simulation)
+
+
+def _input(tool: str, text: str) -> dict[str, Any]:
+    """Return the input of a call. Raises click.BadParameter."""
+    if tool == "bash" and not text.lstrip().startswith("{"):
+        return {"command": text}
+    try:
+        call_input = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"it is not JSON: {error}", param_hint="INPUT") from None
+    if not isinstance(call_input, dict):
+        raise click.BadParameter('write an object, such as {"path": "README.md"}', param_hint="INPUT")
+    return call_input
+
+
+def _explained(explanation: dict[str, Any]) -> Iterator[str]:
+    """Yield the verdict on a call, and its reasons."""
+    yield f"{painted(explanation['effect'])}, by {visible(explanation['rule'])}"
+    if explanation["covers"]:
+        yield f"  covers    {visible(explanation['covers'])}"
+    if explanation["doubt"]:
+        yield f"  doubt     {visible(explanation['doubt'])}"
+    if explanation["unknown_programs"]:
+        yield f"  unknown   {visible(', '.join(explanation['unknown_programs']))}: no rule names these programs"
+    for line in explanation["commands"]:
+        for words in line["commands"]:
+            yield f"  runs      {visible(' '.join(words))}"
+        if line["doubt"]:
+            yield f"  doubt     {visible(line['doubt'])}"
+    for rule in explanation["rules"][1:]:
+        yield f"  and       {rule['source']}: {rule['effect']} {visible(rule['covers'])}"
+    for grant in explanation["grants"]:
+        idle = f", allows nothing: {visible(grant['not_offered'])}" if grant["not_offered"] else ""
+        yield f"  grant     {grant['id']}: {visible(grant['covers'])}{', decides' if grant['decides'] else ''}{idle}"
+
+
+def _show_simulation(simulation: dict[str, Any]) -> None:
+    """Print the sums of a simulation, and the calls that it found."""
+    partly = "" if simulation["complete"] else ", not all that there were"
+    click.echo(
+        f"{number_with_noun(simulation['looked_at'], 'call')} since {since(simulation['since'])}{partly}: "
+        f"{simulation['changed']} would have had another verdict."
+    )
+    if simulation["masked"]:
+        click.echo(f"{number_with_noun(simulation['masked'], 'call')} judged with masked secrets: use a key with the scope reveal.")
+    sides = [{"effect": effect, **simulation[effect]} for effect in EFFECTS if simulation[effect]["calls"]]
+    columns = [
+        Column("WOULD", lambda side: side["effect"], coloured=True),
+        Column("CALLS", lambda side: side["calls"], to_the_right=True),
+        Column("THEN", lambda side: ", ".join(f"{count} {word}" for word, count in side["then"].items()), gives_way=True),
+    ]
+    if not sides:
+        return
+    show_table(sides, False, columns)
+    click.echo()
+    examples = [{"effect": side["effect"], **example} for side in sides for example in side["examples"]]
+    columns = [
+        Column("WOULD", lambda call: call["effect"], coloured=True),
+        Column("THEN", lambda call: call["then"], coloured=True),
+        Column("TOOL", lambda call: call["tool"]),
+        Column("INPUT", lambda call: "long" if call["input"] is None else _shortly(call["input"]), gives_way=True),
+        Column("RULE", lambda call: call["rule"], gives_way=True),
+        Column("CALLED", lambda call: since(call["created_at"])),
+    ]
+    show_table(examples, False, columns)
+
+
+def _shortly(call_input: dict[str, Any]) -> str:
+    """Return the command of a call, or its arguments as JSON."""
+    return str(call_input["command"]) if call_input.keys() == {"command"} else json.dumps(call_input, ensure_ascii=False)

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -111,6 +112,14 @@ def since(time: str) -> str:
 def until(time: str) -> str:
     """Return how much time is left until the time of a row, such as `23 hours left`."""
     return time_left(datetime.fromisoformat(time), datetime.now(UTC))
+
+
+def dollars(amount: str | None) -> str:
+    """Return an exact amount in dollars, rounded to cents; `under $0.01` for less."""
+    if amount is None:
+        return "unknown"
+    exact = Decimal(amount)
+    return "under $0.01" if 0 < exact < Decimal("0.005") else f"${exact:.2f}"
 
 
 def outcome(approval: dict[str, Any]) -> Iterator[str]:

@@ -1,0 +1,54 @@
+"""The state of a session in a word, and names in the place of ids."""
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from api.cli.client import Inbox
+from api.cli.tables import SHORT_ID
+from models.pure.text.visible import visible
+
+ENDS = {"refusal": "refused", "budget_reached": "out of budget"}
+"""The words for a stop reason of a run that ended early. Every other one is `failed`."""
+FAILED = {"failed", "refused", "out of budget"}
+SEARCHED = 200
+"""The newest rows among which a name, or the end of an id, is searched."""
+NOUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "agent": ("/v1/agents", "agent_", {}),
+    "session": ("/v1/sessions", "sesn_", {"include_archived": True}),
+    "approval": ("/v1/approvals", "appr_", {"order": "desc"}),
+}
+"""For each noun: the path of its list, the prefix of its ids, and the query that lists all of them, newest first."""
+
+
+def state_of(session: dict[str, Any]) -> str:
+    """Return the state of a session: works, waits, retries, new, done, failed, refused, out of budget, or archived."""
+    if session["archived_at"]:
+        return "archived"
+    reason = session["stop_reason"]["type"] if session["stop_reason"] else ""
+    match session["state"]:
+        case "error":
+            return ENDS.get(reason, "failed")
+        case "completed":
+            return "done"
+        case "waiting_approval":
+            return "waits"
+    if session["status"] == "idle":
+        return "waits" if reason == "requires_action" else "new"
+    return "retries" if session["status"] == "rescheduling" else "works"
+
+
+def find_id(inbox: Inbox, noun: str, text: str) -> str:
+    """Return the id of a row, by its id, the end of its id, its name or its title. Raises click.ClickException."""
+    path, prefix, query = NOUNS[noun]
+    if text.startswith(prefix):
+        return quote(text, safe="")
+    rows = inbox.listed(path, most=SEARCHED, **query)
+    ids = {row["id"] for row in rows if text in {row.get("name"), row.get("title")}} or {
+        row["id"] for row in rows if len(text) >= SHORT_ID and row["id"].endswith(text.upper())
+    }
+    if len(ids) == 1:
+        return str(ids.pop())
+    fault = f"several {noun}s are named {text!r}" if ids else f"no {noun} is named {text!r}"
+    raise click.ClickException(f"{visible(fault)}: give the id, {prefix}..., or its last {SHORT_ID} characters")

@@ -1,0 +1,127 @@
+"""Tables for terminals: a header, aligned columns that fit the width, and colours. A pipe or a file gets whole, plain texts."""
+
+import json
+import shutil
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from models.pure.text.visible import visible
+
+Row = dict[str, Any]
+
+LEAST = 16
+"""Characters that a column keeps when it gives way to others."""
+SHORT_ID = 8
+"""The last characters of an id, by which a table on a terminal names a row. Commands take them in place of the id."""
+COLOURS = {
+    **dict.fromkeys(("allowed", "answered", "done", "up", "allow"), "green"),
+    **dict.fromkeys(("denied", "expired", "failed", "refused", "down", "deny", "out of budget"), "red"),
+    **dict.fromkeys(("pending", "waits", "ask", "due", "halted"), "yellow"),
+    **dict.fromkeys(("works", "retries"), "blue"),
+}
+"""One meaning for each colour, as on the pages. Other words have none."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column."""
+
+    title: str
+    cell: Callable[[Row], Any]
+    """Returns the row's text. None is shown as `-`."""
+    gives_way: bool = False
+    """Whether the column is cut where the table is wider than the terminal."""
+    coloured: bool = False
+    """Whether the text is a state, which has a colour."""
+    to_the_right: bool = False
+    """Whether the column is a number."""
+
+    def text(self, row: Row) -> str:
+        """Return the text of a row, in one line."""
+        value = self.cell(row)
+        return "-" if value is None or value == "" else visible(str(value))
+
+
+def id_column(title: str = "ID", field: str = "id") -> Column:
+    """Return the column of the id: its end on a terminal, the whole id elsewhere."""
+    return Column(title, lambda row: row[field][-SHORT_ID:] if sys.stdout.isatty() else row[field])
+
+
+def show_table(rows: Sequence[Row], as_json: bool, columns: Sequence[Column]) -> None:
+    """Print rows as JSON, or as a table with these columns."""
+    if as_json:
+        click.echo(json.dumps(rows, default=str, indent=1))
+    elif not rows:
+        click.echo("None.", err=True)
+    else:
+        for line in table(rows, columns, width_of_terminal()):
+            click.echo(line)
+
+
+def width_of_terminal() -> int | None:
+    """Return the columns of the terminal, or None if the output is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def table(rows: Sequence[Row], columns: Sequence[Column], width: int | None) -> Iterator[str]:
+    """Yield the header and a line for each row, none wider than `width` as far as columns give way."""
+    texts = [[column.text(row) for column in columns] for row in rows]
+    titles = [column.title for column in columns]
+    widths = _fit([max(map(columns_of, cells)) for cells in zip(titles, *texts, strict=True)], columns, width)
+    yield click.style(_line(titles, columns, widths), dim=True)
+    for cells in texts:
+        yield _line(cells, columns, widths, colours=True)
+
+
+def columns_of(text: str) -> int:
+    """Return the width of a text on a terminal, where letters of East Asia take two columns and combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text, or its beginning with an ellipsis, in at most `width` columns."""
+    if columns_of(text) <= width:
+        return text
+    beginning = ""
+    for character in text:
+        if columns_of(beginning + character) >= width:
+            break
+        beginning += character
+    return f"{beginning.rstrip()}…"
+
+
+def painted(text: str, state: str = "") -> str:
+    """Return a text in the colour of a state; by default, of the text itself."""
+    colour = COLOURS.get(state or text)
+    return click.style(text, fg=colour) if colour else text
+
+
+def _fit(widths: list[int], columns: Sequence[Column], width: int | None) -> list[int]:
+    """Return widths that fit: the widest of the columns that give way shrinks first."""
+    if width is None:
+        return widths
+    fitting = list(widths)
+    while sum(fitting) + 2 * (len(fitting) - 1) > width:
+        widest = max(range(len(fitting)), key=lambda at: fitting[at] if columns[at].gives_way else 0)
+        if not columns[widest].gives_way or fitting[widest] <= LEAST:
+            break
+        fitting[widest] -= 1
+    return fitting
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], *, colours: bool = False) -> str:
+    """Return the cells as a line. Colours take no width, so they come after the padding is known."""
+    parts = []
+    for text, column, width in zip(cells, columns, widths, strict=True):
+        fitting = cut(text, width)
+        padding = " " * (width - columns_of(fitting))
+        cell = painted(fitting, text) if colours and column.coloured else fitting
+        parts.append(padding + cell if column.to_the_right else cell + padding)
+    return "  ".join(parts).rstrip()

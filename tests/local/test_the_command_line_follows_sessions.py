@@ -1,0 +1,177 @@
+"""In a terminal one sees what runs, begins sessions, follows them and stops them, with names instead of ids."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from doors.served import Caller
+from doors.waiting import asked, good
+from local.conftest import Assent
+from local.terminal import terminal
+from rows.stage import Stage, call, say
+
+from api.cli.main import main
+
+
+@pytest.fixture
+def janitor(caller: Caller) -> str:
+    """The id of an agent."""
+    return str(caller.agent(name="Janitor", tools=[{"type": "agent_toolset_20260401"}])["id"])
+
+
+def test_the_command_alone_is_the_status(assent: Assent, caller: Caller, stage: Stage, api: str) -> None:
+    assert assent().splitlines()[0] == f"up · 0 wait · 0 failed · {api}"
+    asked(caller, stage)
+    assert assent().splitlines()[:2] == [
+        f"up · 1 waits · 0 failed · {api}",
+        "  assent approvals            decide what waits",
+    ]
+    summary = json.loads(assent("status", "--json"))
+    assert (summary["status"], summary["waiting_approvals"], summary["sessions"]) == ("up", 1, 1)
+    good(caller.post("/v1/halt", json={"reason": "a look"}))
+    assert "halted: a look." in assent("status")
+
+
+def test_a_server_that_does_not_respond_is_down(assent: Assent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ASSENT_URL", "http://127.0.0.1:9")
+    assert assent(code=1).startswith("down · the API does not respond at http://127.0.0.1:9 ")
+    assert json.loads(assent("status", "--json", code=1))["status"] == "down"
+    monkeypatch.delenv("ASSENT_URL")
+    assert "start it with `assent up`" in assent("status", "--data-dir", str(tmp_path), code=1)
+
+
+def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: Stage, janitor: str) -> None:
+    words = ("--title", "Sweep", "--json")
+    session = json.loads(assent("sessions", "start", "Janitor", "Sweep the floor.", *words))
+    assert (session["agent"]["id"], session["title"]) == (janitor, "Sweep")
+    header, row = assent("sessions", "list").splitlines()
+    assert header.split() == ["ID", "STATE", "TITLE", "AGENT", "WAITS", "FOR", "COST", "ACTIVE"]
+    assert row.split()[:4] == [session["id"], "works", "Sweep", "Janitor"]
+    stage.reply(session["id"], call(command="ls -l"))
+    [_, row] = assent("sessions", "list", "--waiting", "--agent", "Janitor").splitlines()
+    assert "waits  Sweep  Janitor  Run shell command: ls -l" in row
+    shown = assent("sessions", "show", "Sweep")
+    assert f"  id        {session['id']}\n  state     waits\n" in shown
+    assert "person: Sweep the floor.\n" in shown
+    assert 'agent wants bash {"command":"ls -l"}\n' in shown
+    assert assent("sessions", "stop", session["id"][-8:].lower()) == f"{session['id']} stops.\n"
+    assert assent("sessions", "say", "Sweep", "Go on.") == f"Sent to {session['id']}.\n"
+    assert "Go on." in assent("sessions", "show", "Sweep")
+    assert [row["id"] for row in json.loads(assent("sessions", "list", "--json"))] == [session["id"]]
+
+
+def test_a_session_gets_a_budget_in_dollars(assent: Assent, janitor: str) -> None:
+    session = json.loads(assent("sessions", "start", janitor, "Sweep.", "--budget", "2.50", "--json"))
+    assert session["budget"]["max_list_cost"] == {"amount": "250", "currency": "USD"}
+    assert "  cost      $0.00 of $2.50, 0 requests" in assent("sessions", "show", session["id"])
+
+
+def test_watching_shows_the_past_then_the_news_until_the_session_rests(assent: Assent, stage: Stage, janitor: str) -> None:
+    session = json.loads(assent("sessions", "start", janitor, "Hello.", "--json"))
+    with terminal("sessions", "watch", session["id"]) as screen, ThreadPoolExecutor() as pool:
+        screen.wait_for("person: Hello.")
+        pool.submit(stage.reply, session["id"], say("Good morning.")).result()
+        screen.wait_for("agent: Good morning.")
+        screen.wait_for("The session is idle: end_turn.")
+    assert assent("sessions", "watch", session["id"]).count("Good morning.") == 1
+    assert [json.loads(line)["type"] for line in assent("sessions", "watch", session["id"], "--json").splitlines()][-1] == (
+        "session.status_idle"
+    )
+
+
+def test_a_run_that_failed_says_so(assent: Assent, stage: Stage, caller: Caller, janitor: str) -> None:
+    session = json.loads(assent("sessions", "start", janitor, "Hello.", "--json"))
+    stage.reply(session["id"], say("No."), stop_reason="refusal")
+    assert " refused " in assent("sessions", "list")
+    assert "· 1 failed ·" in assent()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["sessions", "show", "nothing"], 1, "no session is named 'nothing': give the id, sesn_..., or its last 8 characters"),
+        (["sessions", "show", "sesn_none"], 1, "Error: session 'sesn_none' was not found in this workspace.\n"),
+        (["sessions", "start", "Nobody", "Hi."], 1, "no agent is named 'Nobody'"),
+        (["sessions", "start", "Janitor", "Hi.", "--budget", "0.001"], 2, "must be dollars, with at most two decimals"),
+        (["aprovals"], 2, "No such command 'aprovals'. Did you mean `assent approvals`"),
+        (["sessions", "lst"], 2, "No such command 'lst'. Did you mean 'list'?"),
+        (["policy", "try", "bash", "ls"], 2, "name either --agent or --session."),
+        (["policy", "try", "read", "x", "--agent", "Janitor"], 2, "INPUT: it is not JSON"),
+        (["open", "nothing"], 1, "nothing: neither a page (inbox, "),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_remedy(assent: Assent, janitor: str, words: list[str], code: int, text: str) -> None:
+    assert text in assent(*words, code=code)
+
+
+def test_agents_are_listed_with_their_tools_and_policies(assent: Assent, caller: Caller) -> None:
+    rules = [{"effect": "deny", "match": "bash(rm *)", "reason": "Never."}]
+    config = {"name": "bash", "permission_policy": {"type": "auto", "rules": rules, "default": "ask"}}
+    agent = caller.agent(name="Sweeper", tools=[{"type": "agent_toolset_20260401", "configs": [config]}])
+    _, row = assent("agents", "list").splitlines()
+    assert row.startswith(f"{agent['id']}  Sweeper  ")
+    shown = assent("agents", "show", "Sweeper")
+    assert "  tool      bash  1 rule, else ask\n            deny bash(rm *)  (Never.)\n" in shown
+    caller.post(f"/v1/agents/{agent['id']}", json={"name": "Sweeper 2"})
+    assert [line.split()[0] for line in assent("agents", "versions", agent["id"]).splitlines()] == ["V", "2", "1"]
+    assert json.loads(assent("agents", "show", "Sweeper 2", "--version", "1", "--json"))["name"] == "Sweeper"
+
+
+def test_a_call_is_tried_and_a_rule_is_simulated(assent: Assent, caller: Caller, stage: Stage) -> None:
+    [tool_call] = asked(caller, stage, call(command="git status"))
+    agent_id = good(caller.get(f"/v1/sessions/{tool_call.session_id}"))["agent"]["id"]
+    verdict = assent("policy", "try", "bash", "git status && ls", "--agent", agent_id)
+    assert verdict.startswith("ask, by ")
+    assert "  runs      git status\n  runs      ls\n" in verdict
+    same = ("policy", "try", "bash", '{"command": "ls"}', "--session", tool_call.session_id, "--json")
+    assert json.loads(assent(*same))["effect"] == "ask"
+    simulation = assent("policy", "simulate", "deny", "bash(git *)", "--agent", agent_id)
+    assert "1 call since 7 days ago: 1 would have had another verdict.\n" in simulation
+    assert "deny   waiting  bash  git status" in simulation
+    assert json.loads(assent("policy", "simulate", "deny", "bash(git *)", "--json"))["changed"] == 1
+
+
+def test_the_page_of_a_row_is_one_word_away(assent: Assent, caller: Caller, stage: Stage, api: str) -> None:
+    [tool_call] = asked(caller, stage)
+    [approval] = good(caller.get("/v1/approvals"))["data"]
+    session_id = tool_call.session_id
+    assert assent("open") == f"{api}/inbox\n"
+    assert assent("open", session_id) == assent("open", session_id[-8:]) == f"{api}/inbox/sessions/{session_id}\n"
+    assert assent("open", approval["id"][-8:]) == f"{api}/inbox/approvals/{approval['id']}\n"
+
+
+def test_a_terminal_gets_tables_that_fit_and_ids_that_can_be_typed(caller: Caller, stage: Stage) -> None:
+    [tool_call] = asked(caller, stage, call(command="echo " + "long " * 60))
+    with terminal("sessions", "list", columns=80) as screen:
+        screen.wait_for("ACTIVE\n")
+        row = screen.wait_for("\n")
+    assert row.startswith(f"{tool_call.session_id[-8:]}  waits  ")
+    assert "echo long" in row
+    assert max(map(len, screen.text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("shell", "text"), [("bash", "complete -o nosort"), ("zsh", "#compdef assent"), ("fish", "complete --no-files")]
+)
+def test_each_shell_gets_its_script_for_completion(shell: str, text: str) -> None:
+    assert text in CliRunner().invoke(main, ["completion", shell]).output
+
+
+def test_ctrl_c_ends_a_command_without_a_word(assent: Assent, janitor: str) -> None:
+    session = json.loads(assent("sessions", "start", janitor, "Hello.", "--json"))["id"]
+    words = [sys.executable, "-u", "-m", "api.cli.main", "sessions", "watch", session]
+    with subprocess.Popen(words, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as watch:
+        try:
+            assert watch.stdout
+            watch.stdout.readline()
+            watch.send_signal(signal.SIGINT)
+            assert watch.communicate(timeout=20)[0].strip() == ""
+            assert watch.returncode == 130
+        finally:
+            watch.kill()
