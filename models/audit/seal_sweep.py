@@ -38,6 +38,8 @@ class SealSweep:
         self.coverage_since = BEGINNING
         """The time from which on `coverage` knows the seals."""
         self.watch = SealWatch()
+        self.stands_aside = False
+        """True if the last run left chains to other sealers, for lack of the key, of the file or of a head in it."""
         self._running = threading.Lock()
 
     @property
@@ -58,6 +60,7 @@ class SealSweep:
             with signer.signer() as by:
                 if not by.problem:
                     grown = self._seal(by)
+                self.stands_aside = bool(by.problem or by.aside)
                 self.watch.look(by)
         except InUse:
             return 0  # another process is sealing

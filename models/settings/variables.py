@@ -29,6 +29,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "DATABASE_URL": _ROWS,
     "DATABASE_SYSTEM_URL": ("sweeps",),
     "DATABASE_OWNER_URL": (),  # `assent migrate` only
+    "DATABASE_SCALER_URL": (),  # KEDA only
     "ASSENT_*_PASSWORD": (),  # `assent roles` only; the processes have URLs
     "REDIS_URL": PROCESSES,
     "ANTHROPIC_*": ("turns",),

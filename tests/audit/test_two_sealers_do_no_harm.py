@@ -6,8 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import redis
 from audit.sealers import Sealer
 from audit.tampering import act, verified
+from crashes.hints import use_redis
+from crashes.processes import wait_for
 from own_database import Clock
 from rows.stage import Stage
 
@@ -132,6 +135,30 @@ def test_a_sealer_without_a_key_adds_no_unsigned_seal(
     assert "has no key: set ASSENT_AUDIT_KEY" in (alarm_of(stage) or "")
     first.run()
     assert alarm_of(stage) is None
+    assert is_intact(stage)
+
+
+@pytest.mark.parametrize("lack", ["its key", "its head"])
+def test_a_sealer_that_stands_aside_passes_the_sweep_on(
+    stage: Stage, first: Sealer, second: Sealer, lack: str, clean_redis: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Three times. So it does not take every sweep of a minute, and raise an alarm while another process could seal."""
+    use_redis(monkeypatch, clean_redis)
+    act(stage)
+    clock.advance(seals.LATE_SECONDS)
+    first.run()
+    clock.advance(seals.LATE_SECONDS)
+    act(stage)
+    aside = second if lack == "its head" else Sealer(monkeypatch, None, None)
+    monkeypatch.setattr(sweeps, "_seals", aside.sweep)
+    aside.run(lambda: sweeps.seal_audit("3"))
+    aside.run(lambda: sweeps.seal_audit("2"))
+    with redis.Redis.from_url(clean_redis) as client:
+        wait_for("the sweep is passed on", lambda: client.llen("sweeps"))
+        assert [json.loads(message)["headers"]["argsrepr"] for message in client.lrange("sweeps", 0, -1)] == ["('3',)"]
+    monkeypatch.setattr(sweeps, "_seals", first.sweep)
+    first.run(sweeps.seal_audit)
+    assert not first.sweep.stands_aside
     assert is_intact(stage)
 
 
