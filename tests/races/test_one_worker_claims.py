@@ -5,8 +5,12 @@ from functools import partial
 from crashes.invariants import check_invariants
 from races.races_together import of_kind, together
 from rows.stage import Stage, call, say
+from rows.tasks import claim_delivery
 
 from models.database.rows import Stale
+from models.database.transactions import transaction
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 
@@ -30,6 +34,24 @@ def test_a_call_is_claimed_by_one_of_twenty(stage: Stage) -> None:
     assert outcomes.count(None) == 19
     assert (held.fence, held.attempt) == (1, 1)
     assert len(check_invariants(stage.workspace_id, session_id).attempts) == 1
+
+
+def test_a_delivery_is_claimed_by_one_of_eight(stage: Stage) -> None:
+    with transaction(stage.workspace_id) as db:
+        endpoint = NewEndpoint(url="https://hooks.example.com/assent", enabled_events=["session.created"])
+        Endpoint.create(db, stage.principal, endpoint)
+    stage.session()
+    with transaction(stage.workspace_id) as db:
+        [delivery] = db.find(Delivery)
+
+    def claim() -> Delivery | None:
+        with transaction(stage.workspace_id) as db:
+            return claim_delivery(db, delivery.id)
+
+    outcomes = together(*[claim] * 8)
+    (held,) = of_kind(outcomes, Delivery)
+    assert outcomes.count(None) == 7
+    assert (held.fence, held.attempt) == (1, 1)
 
 
 def test_a_checkpoint_is_kept_once(stage: Stage) -> None:
