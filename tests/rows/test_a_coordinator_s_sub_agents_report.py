@@ -172,6 +172,7 @@ def test_a_sub_agent_has_no_tool_of_its_coordinator(stage: Stage) -> None:
         ({"agent": "Reader", "session_thread_id": "sthr_x", "message": "Hi."}, "send either agent or session_thread_id"),
         ({"agent": "Nobody", "message": "Hi."}, "none of your agents: Reader, Writer"),
         ({"session_thread_id": "sthr_x", "message": "Hi."}, "you began no thread 'sthr_x'"),
+        ({"agent": "Reader", "message": " \n "}, "message: holds only white space"),
         ({"agent": {"name": "A", "description": "B", "system": "C"}, "message": "Hi."}, "does not fit the tool's schema"),
     ],
 )

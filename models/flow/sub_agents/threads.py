@@ -63,6 +63,8 @@ def _send(locked: Locked, arguments: dict[str, Any]) -> str:
     agent, thread_id = arguments.get("agent"), arguments.get("session_thread_id")
     if (agent is None) == (thread_id is None):
         raise Invalid("agent", "send either agent or session_thread_id.")
+    if not arguments["message"].strip():
+        raise Invalid("message", "holds only white space, which models refuse; write the task.")
     _check_messages(locked)
     thread = _find(locked, thread_id) if thread_id is not None else _begin(locked, agent)
     locked.session.agent_messages += 1
