@@ -93,7 +93,7 @@ class Offer:
         parallel = not self.agent.get("disable_parallel_tool_use")
         return ModelRequest(
             model=self.agent["model"]["id"],
-            system=self.agent["system"] if parallel else _guided(self.agent["system"]),
+            system=_system_prompt(self.agent["system"], parallel=parallel),
             messages=self.folding.messages if self.folding else self.messages,
             tools=tools.for_model(),
             max_tokens=settings().max_tokens,
@@ -117,6 +117,10 @@ def _fitted(offer: Offer, queued_turn: QueuedTurn, parts: Sequence[Part], first:
     return replace(offer, messages=messages, folding=folding, tokens=tokens)
 
 
-def _guided(system: str | None) -> str:
-    """Return the system prompt of an agent that must call one tool at a time."""
-    return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
+def _system_prompt(system: str | None, *, parallel: bool) -> str | None:
+    """Return the system prompt, with a word to an agent that must call one tool at a time.
+
+    White space counts as none, because models refuse it.
+    """
+    texts = [system or "", "" if parallel else words.one_at_a_time()]
+    return "\n\n".join(text for text in texts if text.strip()) or None

@@ -24,7 +24,8 @@ def request_of(stage: Stage, session_id: str) -> ModelRequest:
 
 
 @pytest.mark.parametrize(
-    ("system", "prompt"), [(None, words.one_at_a_time()), ("Be kind.", f"Be kind.\n\n{words.one_at_a_time()}")]
+    ("system", "prompt"),
+    [(None, words.one_at_a_time()), (" \n", words.one_at_a_time()), ("Be kind.", f"Be kind.\n\n{words.one_at_a_time()}")],
 )
 def test_the_switch_and_the_system_prompt_ask_for_one_call(stage: Stage, system: str | None, prompt: str) -> None:
     session = stage.session()
@@ -37,3 +38,9 @@ def test_without_it_the_request_says_nothing_about_parallel_calls(stage: Stage) 
     session = stage.session()
     request = request_of(stage, session)
     assert (request.parallel, request.system) == (True, None)
+
+
+def test_a_blank_system_prompt_is_not_sent_because_models_refuse_it(stage: Stage) -> None:
+    session = stage.session()
+    stage.change_agent(session, lambda agent: agent.update(system=" \n"))
+    assert request_of(stage, session).system is None
