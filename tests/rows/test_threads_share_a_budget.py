@@ -71,6 +71,25 @@ def test_a_denial_ends_the_runs_of_all_that_waited(stage: Stage, crew: Crew) -> 
     stage.check(crew.session_id)
 
 
+def test_a_coordinator_that_waits_too_is_not_asked_again_after_a_denial(stage: Stage) -> None:
+    """The reports of its sub-agents start no run that would reach the budget again."""
+    stage.quote = QUOTE
+    crew = Crew.begin(stage, budget="30", model=MODEL)
+    stage.reply(crew.session_id, send("Reader"), charge=COSTS_10)
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE session SET max_list_cost = 10.5 WHERE id = %(id)s", id=crew.session_id)
+    assert [claim(crew, 0), stage.claim(crew.session_id)] == [None, None]
+    assert states(crew) == ["waiting", "waiting"]
+    stage.decide(question(crew), result="deny")
+    assert states(crew) == ["idle", "idle"]
+    assert question(crew).status == "denied", "nobody is asked again"
+    assert stage.read(crew.session_id).stop_reason == REACHED
+    stage.check(crew.session_id)
+    stage.locked(crew.session_id, lambda locked: updates.update(locked, {"budget": Decimal(100)}))
+    assert states(crew) == ["running", "running"]
+    stage.check(crew.session_id)
+
+
 def test_a_passed_deadline_ends_the_runs_of_all_that_waited(stage: Stage, crew: Crew, clock: object) -> None:
     assert [claim(crew, number) for number in (0, 1)] == [None, None]
     clock.advance(90_000)  # type: ignore[attr-defined]

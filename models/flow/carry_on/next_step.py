@@ -106,11 +106,12 @@ def go_on(locked: Locked) -> None:
 def rest(locked: Locked, stop_reason: StopReason, stop_details: dict[str, Any] | None = None) -> None:
     """End the thread's run: the thread is idle. If messages wait, they start the next run at once. A sub-agent reports.
 
-    If somebody ended the run, messages of other threads start none. `stop_details`: why the model refused.
+    If somebody ended the run, or it reached a cap, messages of other threads start none. `stop_details`: why the model refused.
     """
     thread = locked.thread
     report(locked, stop_reason)
-    if thread.unread and (not is_ended(stop_reason) or Event.awaits_reply(locked.db, thread)):
+    only_for_users = is_ended(stop_reason) or stop_reason == BUDGET_REACHED
+    if thread.unread and (not only_for_users or Event.awaits_reply(locked.db, thread)):
         locked.run_again()
         Turn.queue(locked, 1)
         Work.want(locked)
