@@ -132,3 +132,12 @@ def test_it_reports_like_any_sub_agent(stage: Stage, crew: Crew) -> None:
     crew.replies(say("Three."))
     assert crew.texts(stage.begin(crew.session_id)) == ["Three."]
     stage.check(crew.session_id)
+
+
+@pytest.mark.parametrize("name", ["Lead", " reader ", "  "])
+def test_no_inline_agent_has_the_name_of_another_agent(stage: Stage, name: str) -> None:
+    """People would take its approvals for those of the other one."""
+    crew = Crew.begin(stage, inline=True)
+    [failed] = crew.lead_replies(send(DEFINITION | {"name": name}))
+    assert "agent.name" in stage.result(failed)
+    assert crew.threads == []

@@ -103,6 +103,7 @@ def _begin(locked: Locked, agent: str | dict[str, Any] | None) -> Thread:
             "user to archive some.",
         )
     if isinstance(agent, dict):
+        _check_name(locked, agent["name"])
         body = inline_body(locked.agent, agent, listings_of(locked.db, locked.agent))
         thread = _thread(locked, Member(locked.thread.agent_id, locked.thread.agent_version, body["name"], None), inline=True)
         key = {"session_id": thread.session_id, "thread_id": thread.id, "workspace_id": thread.workspace_id}
@@ -112,6 +113,13 @@ def _begin(locked: Locked, agent: str | dict[str, Any] | None) -> Thread:
     locked.begin_thread(thread)
     locked.note("thread.created", thread.id, agent=thread.agent_id, version=thread.agent_version, inline=thread.inline)
     return thread
+
+
+def _check_name(locked: Locked, name: str) -> None:
+    """Raise Invalid if people would take an inline agent of this name for another agent of the session."""
+    others = [locked.agent["name"], *(member.name for member in roster.members(locked.db, locked.agent))]
+    if not name.strip() or name.strip().casefold() in {other.strip().casefold() for other in others}:
+        raise Invalid("agent.name", f"{name!r} is blank, or the name of another agent; choose one of its own.")
 
 
 def _member(locked: Locked, name: str) -> Member:
