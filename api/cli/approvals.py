@@ -3,18 +3,19 @@
 import json
 import time
 from typing import Any, TextIO
+from urllib.parse import quote
 
 import click
 
-from api.cli.asking import ask, edited
+from api.cli.asking import Later, ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json
 from api.cli.showing import describe, outcome, question, since, tally, until
+from api.cli.states import find_id
+from api.cli.tables import Column, id_column, show_table
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
-PROMPT = 80
-"""Characters of a prompt in a list."""
 
 
 def _json(_context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
@@ -52,7 +53,7 @@ def approvals_watch(inbox: Inbox) -> None:
 def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only: str | None) -> None:
     """List approvals, without deciding."""
     rows = inbox.listed("/v1/approvals", most=limit, status=None if status == "all" else status, **only)
-    show(rows, as_json, _line)
+    show_table(rows, as_json, _columns(rows))
 
 
 @approvals.command("show")
@@ -62,11 +63,12 @@ def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only:
 @with_inbox
 def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) -> None:
     """Show one approval: the call that would run, and the decision."""
-    approval = inbox.approval(approval_id, reveal=reveal)
+    approval = inbox.approval(find_id(inbox, "approval", approval_id), reveal=reveal)
     if as_json:
         click.echo(json.dumps(approval, indent=1))
         return
-    for line in [*describe(approval), *outcome(approval)]:
+    title = inbox.call("GET", f"/v1/sessions/{quote(approval['session_id'])}").get("title")
+    for line in [*describe(approval, title=title), *outcome(approval)]:
         click.echo(line)
 
 
@@ -118,37 +120,54 @@ def approvals_decide(
         raise click.UsageError("use --edit or --input, not both.")
     if allow is None and "outcome" not in decision:
         raise click.UsageError("use --allow or --deny; or --outcome, for a call whose outcome is unknown.")
+    approval_id = find_id(inbox, "approval", approval_id)
     decision |= _by_hand(inbox, approval_id) if edit else _from(file) if file else {}
     decided = inbox.decide(approval_id, decision)
     for line in [json.dumps(decided, indent=1)] if as_json else outcome(decided):
         click.echo(line)
 
 
-def _line(row: Approval) -> str:
-    """Return an approval as a line of a list."""
-    prompt = question(row)
-    cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
-    place = f"{row['queue_position']}. " if row["queue_position"] else ""
-    votes = f"  {tally(row)}" if row["people_only"] else ""
-    left = f", {until(row['expires_at'])}" if row["status"] == "pending" else ""
-    return f"{place}{row['id']}  {row['status']}{votes}  asked {since(row['created_at'])}{left}  {cut}"
+def _columns(rows: list[Approval]) -> list[Column]:
+    """Return the columns of a list: the place in a waiting list and the votes only where there are any."""
+    place = [Column("PLACE", lambda row: row["queue_position"], to_the_right=True)]
+    votes = [Column("VOTES", lambda row: tally(row) if row["people_only"] else "", is_spare=True)]
+    return [
+        *(place if any(row["queue_position"] for row in rows) else []),
+        id_column(),
+        Column("STATUS", lambda row: row["status"], coloured=True),
+        Column("QUESTION", question, gives_way=True),
+        *(votes if any(row["people_only"] for row in rows) else []),
+        Column("ASKED", lambda row: since(row["created_at"])),
+        Column("DEADLINE", lambda row: until(row["expires_at"]) if row["status"] == "pending" else ""),
+    ]
 
 
 def run(inbox: Inbox, *, watch: bool = False) -> None:
     """Show each pending approval and ask for a decision, once or for ever."""
-    seen: set[str] = set()
+    seen: list[str] = []
     while True:
-        new = [a for a in inbox.pending() if a["id"] not in seen]
+        pending = inbox.pending()
+        new = [approval for approval in pending if approval["id"] not in seen]
         if new:
             # One at a time, since a decision may create approvals or settle others.
-            seen.add(new[0]["id"])
-            if not ask(inbox, new[0]):
+            seen.append(new[0]["id"])
+            later = ask(inbox, new[0], f"{len(seen)} of {len(seen) + len(new) - 1}")
+            if later is Later.QUIT:
                 return
+            if later is Later.BACK:
+                seen = _before(seen, {approval["id"] for approval in pending})
         elif watch:
             time.sleep(WATCH_SECONDS)
         else:
             click.echo("Nothing waits for a decision." if not seen else "Nothing else waits.")
             return
+
+
+def _before(past_ids: list[str], pending: set[str]) -> list[str]:
+    """Return the past approvals, without the last one and the last before it that still waits."""
+    others = past_ids[:-1]
+    waiting = [approval_id for approval_id in others if approval_id in pending]
+    return [approval_id for approval_id in others if approval_id not in waiting[-1:]]
 
 
 def _by_hand(inbox: Inbox, approval_id: str) -> dict[str, Any]:

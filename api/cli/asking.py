@@ -6,6 +6,7 @@ import termios
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -23,6 +24,7 @@ class Later(Enum):
     """The approval is not decided now."""
 
     SKIP = "skip"
+    BACK = "back"
     QUIT = "quit"
 
 
@@ -72,11 +74,27 @@ OPTIONS = {"1": "once", "2": "session", "3": "always", "7": "edit", "8": "answer
 """The option of each choice about a call that a tool may leave out. A choice keeps its number if others are left out."""
 
 
-def ask(inbox: Inbox, approval: Approval) -> bool:
-    """Show one approval and carry out the person's choice. Returns False if the person quits."""
-    decision = choose(inbox, approval)
+FEW = 7
+"""Choices that are listed at once. More are listed if the person asks for them."""
+LETTERS = {
+    "tool_call": {"a": "1", "s": "2", "d": "4", "e": "7", "j": "9"},
+    "question": {"a": "1", "d": "3", "j": "9"},
+    "unknown_outcome": {"j": "9"},
+}
+"""The letters for choices, by the kind of approval. Enter follows each, so that a key that is held decides nothing."""
+_LETTERS = {"a": "1", "d": "4", "j": "9"}
+"""Of the other kinds."""
+_WORDS = {"a": "allow", "s": "session", "d": "deny", "e": "edit", "j": "next", "k": "back"}
+_MORE = {"x": "exact", "?": "all", "q": "quit"}
+"""One line of 80 columns has all of them."""
+
+
+def ask(inbox: Inbox, approval: Approval, place: str) -> Later | None:
+    """Show one approval and carry out the person's choice. Returns None if the person made a decision."""
+    title = inbox.call("GET", f"/v1/sessions/{quote(approval['session_id'])}").get("title")
+    decision = choose(inbox, approval, place, title)
     if not isinstance(decision, dict):
-        return decision is Later.SKIP
+        return decision
     try:
         for line in settle(inbox, approval, decision):
             click.echo(line)
@@ -87,29 +105,65 @@ def ask(inbox: Inbox, approval: Approval) -> bool:
         click.echo(f"Not decided: {visible(refused.message)}")
     except KeyboardInterrupt:
         click.echo("Stopped watching. The session continues.")
-    return True
+    return None
 
 
-def choose(inbox: Inbox, approval: Approval) -> "Decision | Later":
-    """Show one approval, and return the person's decision."""
-    for line in describe(approval):
+def choose(inbox: Inbox, approval: Approval, place: str = "", title: str | None = None) -> "Decision | Later":
+    """Show one approval, and return the person's decision. `place` and `title`: as `describe` takes them."""
+    for line in describe(approval, place, title):
         click.echo(line)
     choices = _choices(approval)
     while True:
-        key = pick({number: words for number, (words, _) in choices.items()})
+        key = _press(approval, choices, may_go_back=bool(place))
+        if key == "k":
+            return Later.BACK
         if choices[key][1] is None:
             return Later.QUIT if key == "q" else Later.SKIP
         if decision := _complete(inbox, approval, key, dict(choices[key][1] or {})):
             return decision
 
 
+def _press(approval: Approval, choices: Choices, *, may_go_back: bool) -> str:
+    """Return the number of a choice, `q`, or `k` for the approval before."""
+    letters = {key: one for key, one in LETTERS.get(approval["kind"], _LETTERS).items() if one in choices}
+    letters |= {"k": "k"} if may_go_back else {}
+    if len(choices) <= FEW:
+        _list_choices(choices)
+    else:
+        click.echo("  " + "  ".join(f"{click.style(key, bold=True)} {word}" for key, word in _in_line(letters)))
+    while True:
+        key = _prompt([*choices, *letters, *_MORE])
+        if key == "?":
+            _list_choices(choices)
+        elif key == "x":
+            click.echo(f"  exactly   {visible(approval['input_canonical'])}\n  sha256    {approval['input_sha256']}")
+        else:
+            return letters.get(key, key)
+
+
+def _in_line(letters: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a line of choices, each with its word."""
+    yield from ((key, _WORDS[key]) for key in letters)
+    yield from _MORE.items()
+
+
+def _list_choices(choices: Choices) -> None:
+    for number, (words, _) in choices.items():
+        click.echo(f"  {number}  {words}")
+
+
 def pick(choices: Mapping[str, str]) -> str:
     """Show choices, and return the one that the person types. What was typed before they were shown is discarded."""
     for number, words in choices.items():
         click.echo(f"  {number}  {words}")
+    return _prompt(list(choices))
+
+
+def _prompt(keys: list[str]) -> str:
+    """Return the key that the person types. What was typed before is discarded."""
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # such as further lines of a pasted text
-    choice: str = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
+    choice: str = click.prompt("Your choice", type=click.Choice(list(dict.fromkeys(keys))), show_choices=False)
     return choice
 
 

@@ -153,18 +153,16 @@ def running_up(folder: Path) -> dict[str, Any]:
 
 
 def show(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str] | None = None) -> None:
-    """Print the rows as JSON, or each as the text that `line` returns; by default as its values."""
-    if as_json:
-        click.echo(json.dumps(rows, default=str, indent=1))
+    """Print the rows as JSON, or each as the text that `line` returns; by default as a table of its values."""
+    if line is None or as_json:
+        from api.cli.tables import columns_for, show_table  # not above: `assent up` needs no tables
+
+        show_table(rows, as_json, columns_for(rows))
         return
     for row in rows:
-        click.echo((line or _cells)(row))
+        click.echo(line(row))
     if not rows:
         click.echo("None.", err=True)
-
-
-def _cells(row: dict[str, Any]) -> str:
-    return "  ".join(", ".join(v) if isinstance(v, list) else "-" if v is None else str(v) for v in row.values())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import rfc8785
 
+from api.cli.calls import input_lines
 from models.pure.text.path import path_in_words
 from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible, visible_lines
@@ -26,8 +27,11 @@ _TIMEOUTS = {
 }
 
 
-def describe(approval: dict[str, Any]) -> Iterator[str]:
-    """Yield an approval's lines. Raises click.ClickException if the input does not match its hash."""
+def describe(approval: dict[str, Any], place: str = "", title: str | None = None) -> Iterator[str]:
+    """Yield an approval's lines. Raises click.ClickException if the input does not match its hash.
+
+    `place`: such as `3 of 51`. `title`: of the session.
+    """
     input_text, masked_paths = str(approval["input_canonical"]), approval["masked"]
     if not masked_paths and hashlib.sha256(input_text.encode()).hexdigest() != approval["input_sha256"]:
         raise click.ClickException(
@@ -38,10 +42,11 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         yield click.style("Nobody knows whether this call took effect. What was its outcome?", bold=True)
     if backup_at := approval.get("may_have_been_decided_after"):
         yield click.style(f"May have been decided after the backup of {backup_at}; the call may have run then.", bold=True)
-    yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
+    before = click.style(f"{place}  ", dim=True) if place else ""
+    yield before + click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
     yield f"  agent     {path_of(approval)}"
     yield f"  tool      {visible(approval['tool'])}"
-    yield f"  input     {visible(input_text)}"
+    yield from input_lines(approval["tool"], json.loads(input_text))
     if approval["tool"] == "bash" and (directory := json.loads(input_text).get("working_directory")):
         yield f"  directory {visible(str(directory))}"
     if masked_paths:
@@ -49,10 +54,10 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     if hints := approval.get("annotations"):
         yield f"  hints     {json_text(hints)} (by the tool's server, not verified)"
     yield f"  rule      {visible(approval['rule'])}"
-    yield f"  session   {visible(approval['session_id'])}"
+    yield f"  session   {visible(f'{title} · ' if title else '')}{visible(approval['session_id'])}"
     yield f"  asked     {since(approval['created_at'])}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
-    yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at']}), {then}"
+    yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at'][:16].replace('T', ' ')} UTC), {then}"
     for option, settings in approval["not_offered"].items():
         yield f"  no option {option}: {visible(settings)} leave it out"
     if approval["widest_match"] == "exact":

@@ -4,12 +4,15 @@ import json
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import click
 
+from models.pure.text.relative_time import ago, span
 from models.pure.text.visible import visible
 
 Row = dict[str, Any]
@@ -40,6 +43,8 @@ class Column:
     """Whether the text is a state, which has a colour."""
     to_the_right: bool = False
     """Whether the column is a number."""
+    is_spare: bool = False
+    """Whether the column is left out where a terminal is too narrow."""
 
     def text(self, row: Row) -> str:
         """Return the text of a row, in one line."""
@@ -50,6 +55,21 @@ class Column:
 def id_column(title: str = "ID", field: str = "id") -> Column:
     """Return the column of the id: its end on a terminal, the whole id elsewhere."""
     return Column(title, lambda row: row[field][-SHORT_ID:] if sys.stdout.isatty() else row[field])
+
+
+def columns_for(rows: Sequence[Row]) -> list[Column]:
+    """Return a column for each field of the rows. The first two stay on a narrow terminal."""
+    names = list(rows[0]) if rows else []
+    return [
+        Column(
+            name.removesuffix("_at").replace("_", " ").upper(),
+            partial(_value, name=name),
+            gives_way=not name.endswith(("id", "_at")),
+            coloured=name == "status",
+            is_spare=at > 1,
+        )
+        for at, name in enumerate(names)
+    ]
 
 
 def show_table(rows: Sequence[Row], as_json: bool, columns: Sequence[Column]) -> None:
@@ -70,9 +90,8 @@ def width_of_terminal() -> int | None:
 
 def table(rows: Sequence[Row], columns: Sequence[Column], width: int | None) -> Iterator[str]:
     """Yield the header and a line for each row, none wider than `width` as far as columns give way."""
-    texts = [[column.text(row) for column in columns] for row in rows]
-    titles = [column.title for column in columns]
-    widths = _fit([max(map(columns_of, cells)) for cells in zip(titles, *texts, strict=True)], columns, width)
+    columns, widths = _fit(columns, [_widest(column, rows) for column in columns], width)
+    titles, texts = [column.title for column in columns], [[column.text(row) for column in columns] for row in rows]
     yield click.style(_line(titles, columns, widths), dim=True)
     for cells in texts:
         yield _line(cells, columns, widths, colours=True)
@@ -103,17 +122,42 @@ def painted(text: str, state: str = "") -> str:
     return click.style(text, fg=colour) if colour else text
 
 
-def _fit(widths: list[int], columns: Sequence[Column], width: int | None) -> list[int]:
-    """Return widths that fit: the widest of the columns that give way shrinks first."""
+def _widest(column: Column, rows: Sequence[Row]) -> int:
+    return max(columns_of(text) for text in (column.title, *map(column.text, rows)))
+
+
+def _fit(columns: Sequence[Column], widths: list[int], width: int | None) -> tuple[list[Column], list[int]]:
+    """Return the columns that fit, with their widths. Spare columns go first, and then the widest that gives way shrinks."""
+    fitting, sizes = list(columns), list(widths)
     if width is None:
-        return widths
-    fitting = list(widths)
-    while sum(fitting) + 2 * (len(fitting) - 1) > width:
-        widest = max(range(len(fitting)), key=lambda at: fitting[at] if columns[at].gives_way else 0)
-        if not columns[widest].gives_way or fitting[widest] <= LEAST:
+        return fitting, sizes
+    while _sum(min(size, LEAST) if one.gives_way else size for one, size in zip(fitting, sizes, strict=True)) > width:
+        spare = [at for at, column in enumerate(fitting) if column.is_spare]
+        if not spare:
             break
-        fitting[widest] -= 1
-    return fitting
+        del fitting[spare[-1]], sizes[spare[-1]]
+    while _sum(sizes) > width:
+        widest = max(range(len(sizes)), key=lambda at: sizes[at] if fitting[at].gives_way else 0)
+        if not fitting[widest].gives_way or sizes[widest] <= LEAST:
+            break
+        sizes[widest] -= 1
+    return fitting, sizes
+
+
+def _sum(sizes: Iterable[int]) -> int:
+    """Return the width of a line of cells of these sizes."""
+    return sum(size + 2 for size in sizes) - 2
+
+
+def _value(row: Row, name: str) -> str | None:
+    """Return a field as text: a list with commas, a moment relative to now."""
+    value = row[name]
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if value is None or not name.endswith("_at"):
+        return None if value is None else str(value)
+    moment, now = datetime.fromisoformat(str(value)), datetime.now(UTC)
+    return f"in {span((moment - now).total_seconds())}" if moment > now else ago(moment, now)
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], *, colours: bool = False) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
-from models.pure.text.visible import visible
+from api.cli.main import as_json
+from api.cli.showing import dollars
+from api.cli.tables import Column, show_table
 
 GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
 
@@ -32,17 +33,39 @@ def usage(
         "agent_id": agent_id,
         "session_id": session_id,
     }
-    show(inbox.listed("/v1/usage", **query), as_json, partial(_line, by=by, daily=daily))
+    rows = inbox.listed("/v1/usage", **query)
+    show_table(rows, as_json, [] if as_json else _columns(inbox, rows, by, daily=daily))
 
 
-def _line(row: dict[str, Any], by: tuple[str, ...], *, daily: bool) -> str:
-    """Return the sums of a group as a line."""
-    groups = [visible(row[group if group in {"person", "provider", "model"} else f"{group}_id"] or "-") for group in by]
-    cost = "unknown" if row["exact_list_cost"] is None else f"${row['exact_list_cost']}"
-    unpriced = f" and {row['unpriced_requests']} requests without a price" if row["unpriced_requests"] and cost != "unknown" else ""
-    estimated = f", {row['estimated_requests']} estimated" if row["estimated_requests"] else ""
-    cache_reads, cache_writes = row["cache_read_input_tokens"], row["cache_creation_input_tokens"]
-    inputs = f"{row['input_tokens'] + cache_reads + cache_writes} tokens in ({cache_reads} from the cache)"
-    cells = [row["starting_at"][:10]] if daily else []
-    cells += [*groups, f"{cost}{unpriced}", f"{row['requests']} requests{estimated}", inputs, f"{row['output_tokens']} out"]
-    return "  ".join(cells)
+def _columns(inbox: Inbox, rows: list[dict[str, Any]], by: tuple[str, ...], *, daily: bool) -> list[Column]:
+    """Return the columns: the groups, then the sums."""
+    names = {agent["id"]: agent["name"] for agent in inbox.listed("/v1/agents", include_archived=True)} if "agent" in by else {}
+
+    def name_of(row: dict[str, Any], group: str) -> Any:
+        value = row[group if group in {"person", "provider", "model"} else f"{group}_id"]
+        return names.get(value, value)
+
+    note = [Column("NOTE", _note, is_spare=True)] if any(map(_note, rows)) else []
+    return [
+        *([Column("DAY", lambda row: row["starting_at"][:10])] if daily else []),
+        *(Column(group.upper(), partial(name_of, group=group), gives_way=True) for group in by),
+        Column("COST", lambda row: dollars(row["exact_list_cost"]), to_the_right=True),
+        Column("REQUESTS", lambda row: row["requests"], to_the_right=True),
+        Column("TOKENS IN", _input_tokens, to_the_right=True),
+        Column("FROM CACHE", lambda row: row["cache_read_input_tokens"], to_the_right=True, is_spare=True),
+        Column("OUT", lambda row: row["output_tokens"], to_the_right=True),
+        *note,
+    ]
+
+
+def _input_tokens(row: dict[str, Any]) -> int:
+    return int(row["input_tokens"] + row["cache_read_input_tokens"] + row["cache_creation_input_tokens"])
+
+
+def _note(row: dict[str, Any]) -> str:
+    """Return what the sums of a row leave out or guess."""
+    parts = [
+        f"{row['unpriced_requests']} without a price" if row["unpriced_requests"] else "",
+        f"{row['estimated_requests']} estimated" if row["estimated_requests"] else "",
+    ]
+    return ", ".join(filter(None, parts))

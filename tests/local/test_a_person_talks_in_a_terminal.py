@@ -30,7 +30,7 @@ def test_it_talks_and_decides_in_one_place(caller: Caller, stage: Stage) -> None
         session_id = started(caller)
         first, second = stage.reply(session_id, say("I look."), call(command="ls"), call(command="pwd"))
         assert "agent> I look." in screen.wait_for("Run shell command: ls")
-        screen.wait_for("deny with a message")
+        screen.wait_for("q quit")
         screen.wait_for("Your choice: ")
         screen.type("1\n1\n")  # the second line comes before its question, so it answers nothing
         screen.wait_for("Decided.")

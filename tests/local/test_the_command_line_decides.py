@@ -56,7 +56,13 @@ def status(stage: Stage, tool_call: ToolCall) -> str:
         ("6\n", "denied", "The session is idle: end_turn."),
         ("8\n3 files\n", "answered", "result: "),
         ("9\n", "asked", "Run shell command: git log"),
-        ("x\n9\n", "asked", "Error: "),
+        ("y\n9\n", "asked", "Error: "),
+        ("a\n", "queued", "Decided."),
+        ("d\n", "denied", "Decided."),
+        ("s\n1\ny\n", "queued", "The grant covers every call of bash"),
+        ("x\nj\n", "asked", 'exactly   {"command":"git status"}'),
+        ("?\nj\n", "asked", "  8  answer in the tool's place"),
+        ("j\nk\nd\n", "denied", "2 of 2  Run shell command: git log"),
     ],
 )
 def test_each_choice_does_what_it_says(
@@ -70,9 +76,9 @@ def test_each_choice_does_what_it_says(
 def test_only_the_answers_that_a_tool_offers_are_choices(assent: Assent, caller: Caller, stage: Stage) -> None:
     agent = agent_with(caller, options=["session", "answer"], widest_match="exact")
     tool_call, _ = asked(caller, stage, call(command="git status"), call(command="git log"), agent=agent)
-    text = assent("approvals", typed="3\n1\n2\ny\nq\n")
+    text = assent("approvals", typed="?\n3\n1\n2\ny\nq\n")
     assert "no option always: the approval settings of the tool leave it out" in text
-    assert re.findall(r"^  (\w)  ", text.partition("Your choice")[0], re.MULTILINE) == [*"245689", "q"]
+    assert re.findall(r"^  (\w)  ", text.split("Your choice")[1], re.MULTILINE) == [*"245689", "q"]
     assert "The grant covers only this exact input of bash, for the rest of this session." in text
     assert status(stage, tool_call) == "queued"
 
@@ -142,13 +148,23 @@ def test_an_edit_that_is_unchanged_wrong_or_not_confirmed_decides_nothing(
     assert status(stage, waiting[0]) == "asked"
 
 
+def test_the_card_names_the_agent_the_session_and_its_place(assent: Assent, caller: Caller, stage: Stage) -> None:
+    agent = caller.agent(name="Captain", tools=[{"type": "agent_toolset_20260401"}])
+    asked(caller, stage, call(command="git tag v4\ngit push"), agent=agent, title="Release 4")
+    shown = assent("approvals", typed="q\n")
+    assert shown.startswith("\n1 of 1  Run shell command: ")
+    assert "  agent     Captain\n  tool      bash\n  command   2 lines\n  │ git tag v4\n  │ git push\n" in shown
+    assert "  session   Release 4 · sesn_" in shown
+
+
 def test_the_list_is_for_people_and_for_programs(assent: Assent, caller: Caller, waiting: list[ToolCall]) -> None:
     first, second = (approval_of(caller, tool_call) for tool_call in waiting)
     assert json.loads(assent("approvals", "list", "--json")) == [first, second]
     assert json.loads(assent("approvals", "list", "--json", "--limit", "1")) == [first]
     assert json.loads(assent("approvals", "list", "--json", "--status", "denied")) == []
     assert json.loads(assent("approvals", "list", "--json", "--status", "all", "--tool", "read")) == []
-    [line, _] = assent("approvals", "list").splitlines()
+    header, line, _ = assent("approvals", "list").splitlines()
+    assert header.split() == ["ID", "STATUS", "QUESTION", "ASKED", "DEADLINE"]
     assert line.startswith(f"{first['id']}  pending  ")
     assert "Run shell command: git status" in line
     assert assent("approvals", "list", "--status", "expired") == "None.\n"
@@ -277,7 +293,7 @@ def test_times_are_relative(assent: Assent, waiting: list[ToolCall], stage: Stag
     with transaction(stage.workspace_id) as db:
         times = "created_at = now() - interval '31 minutes 10 seconds', expires_at = now() + interval '23 hours 10 minutes'"
         db.write(f"UPDATE approval SET {times} WHERE tool_call_id = %(id)s", id=waiting[0].id)
-    line, other = assent("approvals", "list").splitlines()
-    assert "asked 31 minutes ago, 23 hours left" in line
-    assert "asked just now, " in other
+    _, line, other = assent("approvals", "list").splitlines()
+    assert line.endswith("31 minutes ago  23 hours left")
+    assert "just now  " in other
     assert "31 minutes ago" in assent("approvals", typed="q\n")

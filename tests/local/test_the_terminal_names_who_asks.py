@@ -28,7 +28,7 @@ def test_an_approval_is_shown_with_its_path(assent: Assent, crew: Crew) -> None:
 
 def test_a_session_s_grant_may_be_for_all_agents(assent: Assent, caller: Caller, crew: Crew) -> None:
     with terminal("approvals", columns=120) as screen:
-        for words, keys in (("9  skip", "2\n"), ("3  calls that match", "1\n")):
+        for words, keys in (("q quit", "2\n"), ("3  calls that match", "1\n")):
             screen.wait_for(words)
             screen.wait_for("Your choice: ")
             screen.type(keys)
