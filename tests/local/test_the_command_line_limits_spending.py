@@ -1,5 +1,7 @@
 """`assent limits` sets, lists and deletes spend limits; `assent approvals` decides when a session reaches one."""
 
+import json
+
 import pytest
 from local.conftest import Assent
 from rows.spending import QUOTE, begin, spent
@@ -15,6 +17,17 @@ def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> 
     assert assent("limits", "list") == "None.\n"
     assert "name one of --agent" in assent("limits", "create", "5", code=2)
     assert "DOLLARS" in assent("limits", "create", "0.001", "--workspace", stage.workspace_id, code=2)
+
+
+def test_usage_is_a_table_with_the_names_of_agents(assent: Assent, stage: Stage) -> None:
+    stage.quote = QUOTE
+    agent = stage.read(spent(stage)).agent_id
+    header, row = assent("usage", "--by", "agent", "--daily").splitlines()
+    assert header.split("  ")[0] == "DAY"
+    assert header.split()[1:4] == ["AGENT", "COST", "REQUESTS"]
+    assert "$" in row
+    assert agent not in row
+    assert json.loads(assent("usage", "--by", "agent", "--json"))[0]["agent_id"] == agent
 
 
 @pytest.mark.parametrize("cap", ["budget", "limit"])
