@@ -38,11 +38,13 @@ def sub_agent_tools(agent: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _send(*, inline: bool) -> dict[str, Any]:
-    by_name = {**_NAME, "description": "Name or id of an agent that list_agents names. It begins in a thread of its own."}
+    """Return the entry of `send_to_agent`. Of agent and thread, models often send one as null."""
+    described = "Name or id of an agent that list_agents names. It begins in a thread of its own."
+    by_name = {**_NAME, "type": ["string", "null"], "description": described}
     properties = {
         "agent": {"anyOf": [by_name, _INLINE]} if inline else by_name,
         "session_thread_id": {
-            "type": "string",
+            "type": ["string", "null"],
             "maxLength": 128,
             "description": "A thread that you began before. It keeps its history.",
         },

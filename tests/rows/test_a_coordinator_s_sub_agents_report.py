@@ -7,6 +7,8 @@ from rows.crew import SELF, Crew, create_agent, list_agents, roster, send, write
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
+from models.policy.sub_agent_tools import sub_agent_tools
+from models.pure.json.fitting import misfit
 from models.session.tool_call.row import ToolCall
 from models.workspace.agent import Agent
 
@@ -191,3 +193,12 @@ def test_an_archived_thread_takes_no_more_messages(stage: Stage, crew: Crew) -> 
     [failed] = crew.lead_replies(write(crew.thread().id))
     assert "is archived" in stage.result(failed)
     stage.check(crew.session_id)
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["roster", "inline"])
+def test_a_model_may_send_either_agent_or_thread_as_null(*, inline: bool) -> None:
+    inline_agents = {"type": "enabled" if inline else "disabled"}
+    sub_agents = {"type": "enabled", "inline_agents": inline_agents, "predefined_agents": [{"type": "self"}]}
+    schema = sub_agent_tools({"multiagent": {"type": "multiagent_20261001", "subagents": sub_agents}})[1]["input_schema"]
+    assert misfit(schema, {"agent": "Reader", "session_thread_id": None, "message": "Hi."}) is None
+    assert misfit(schema, {"agent": None, "session_thread_id": "sthr_x", "message": "Hi."}) is None

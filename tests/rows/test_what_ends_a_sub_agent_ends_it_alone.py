@@ -62,7 +62,7 @@ def test_a_deadline_that_ends_the_run_ends_one_run(stage: Stage, crew: Crew, clo
     ends(crew, clock, on_timeout="end_run")
     assert [thread.status for thread in (crew.lead, *crew.threads)] == ["running", "idle", "running"]
     [report] = reports(crew)
-    assert "ended early: it was ended from outside, with the reason: Nobody decided in time." in report
+    assert "ended early: it was ended: Nobody decided in time." in report
     assert "denied" not in report
     stage.check(crew.session_id)
 
@@ -72,7 +72,7 @@ def test_a_person_who_denies_and_ends_the_run_ends_one_run(stage: Stage, crew: C
     stage.confirm(crew.session_id, waiting.id, "deny", interrupt=True, deny_message="Not this one.")
     assert [thread.status for thread in (crew.lead, *crew.threads)] == ["running", "idle", "running"]
     [report] = reports(crew)
-    assert "with the reason: Not this one." in report
+    assert "it was ended: Not this one." in report
     assert report.endswith("I delete it.")
     stage.check(crew.session_id)
 
@@ -118,7 +118,7 @@ def test_an_interrupt_of_one_thread_is_reported(stage: Stage, crew: Crew) -> Non
     crew.replies(call())
     stage.send(crew.session_id, {"type": "user.interrupt", "session_thread_id": crew.thread().id})
     assert [thread.status for thread in (crew.lead, *crew.threads)] == ["running", "idle", "running"]
-    assert "ended from outside" in reports(crew)[0]
+    assert "somebody ended it" in reports(crew)[0]
     stage.check(crew.session_id)
 
 
@@ -134,7 +134,7 @@ def test_an_interrupt_of_all_leaves_nothing_running(stage: Stage, crew: Crew) ->
     stage.message(crew.session_id, "What happened?")
     stage.reply(crew.session_id, say("They were stopped."))
     texts = [block["text"] for message in stage.history(crew.session_id) for block in message["content"] if "text" in block]
-    assert sum("ended from outside" in text for text in texts) == 2, "the next run knows both reports"
+    assert sum("somebody ended it" in text for text in texts) == 2, "the next run knows both reports"
     stage.check(crew.session_id)
 
 
@@ -187,7 +187,7 @@ def test_a_sub_agent_that_is_archived_while_it_waits_reports(stage: Stage, crew:
     crew.replies(call())
     stage.archive_thread(crew.session_id, crew.thread().id)
     assert [thread.status for thread in (crew.lead, *crew.threads)] == ["running", "terminated", "running"]
-    assert "ended from outside" in reports(crew)[0]
+    assert "somebody ended it" in reports(crew)[0]
     stage.check(crew.session_id)
 
 

@@ -8,7 +8,7 @@ from models.flow.carry_on.hosted_work import retire_work
 from models.flow.carry_on.listing import is_stale, list_waiting
 from models.flow.carry_on.next_move import all_settled, waits_for
 from models.flow.sub_agents.messages import keep
-from models.flow.sub_agents.reports import is_ended, report
+from models.flow.sub_agents.reports import only_people_wake, report
 from models.flow.sub_agents.threads import carry_out
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import NOTHING
@@ -106,12 +106,11 @@ def go_on(locked: Locked) -> None:
 def rest(locked: Locked, stop_reason: StopReason, stop_details: dict[str, Any] | None = None) -> None:
     """End the thread's run: the thread is idle. If messages wait, they start the next run at once. A sub-agent reports.
 
-    If somebody ended the run, or it reached a cap, messages of other threads start none. `stop_details`: why the model refused.
+    `stop_details`: why the model refused.
     """
     thread = locked.thread
     report(locked, stop_reason)
-    only_for_users = is_ended(stop_reason) or stop_reason == BUDGET_REACHED
-    if thread.unread and (not only_for_users or Event.awaits_reply(locked.db, thread)):
+    if thread.unread and (not only_people_wake(stop_reason) or Event.awaits_reply(locked.db, thread)):
         locked.run_again()
         Turn.queue(locked, 1)
         Work.want(locked)

@@ -32,5 +32,8 @@ def deliver(locked: Locked, to: Thread, text: str, *, wakes: bool = True) -> Non
 
 
 def keep(locked: Locked) -> None:
-    """Have the messages that wait in the thread at hand belong to a turn that never runs, so that its next turn knows them."""
+    """Have the messages that wait in the thread at hand belong to a turn that never runs, so that its next turn knows them.
+
+    Messages without a turn would start a run: a thread with unread messages does not rest.
+    """
     Turn.queue(locked, locked.thread.turn_count).cancel(locked)

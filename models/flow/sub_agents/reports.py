@@ -11,8 +11,8 @@ from models.session.locked import Locked
 def report(locked: Locked, stop_reason: Mapping[str, Any]) -> None:
     """Send the report of the thread at hand, whose run ends, to its coordinator. No-op for a session's own thread.
 
-    The report starts the coordinator's next turn, unless somebody ended the coordinator's run, or the sub-agent reached a cap,
-    which the coordinator would reach as well: then the coordinator's next run knows the report.
+    The report starts the coordinator's next turn, unless only people wake the coordinator, or the sub-agent reached a cap, which
+    the coordinator would reach as well: then the coordinator's next run knows the report.
     """
     thread = locked.thread
     parent = next((each for each in locked.threads if each.id == thread.parent_id), None)
@@ -22,12 +22,13 @@ def report(locked: Locked, stop_reason: Mapping[str, Any]) -> None:
     why = _why(locked, stop_reason)
     text = f"{words.ended_early(why)}\n\n{last_text}" if why else last_text
     at_cap = stop_reason["type"] == "budget_reached"
-    deliver(locked, parent, text, wakes=not at_cap and not is_ended(parent.stop_reason))
+    deliver(locked, parent, text, wakes=not at_cap and not only_people_wake(parent.stop_reason))
 
 
-def is_ended(stop_reason: Mapping[str, Any] | None) -> bool:
-    """True if somebody ended a run, with this stop reason."""
-    return "ended_by" in (stop_reason or {})
+def only_people_wake(stop_reason: Mapping[str, Any] | None) -> bool:
+    """True if messages of other threads start no run after one with this stop reason: somebody ended it, or it reached a cap."""
+    reason = stop_reason or {}
+    return "ended_by" in reason or reason.get("type") == "budget_reached"
 
 
 def _last_text(locked: Locked) -> str | None:
@@ -50,7 +51,7 @@ _TEXTS = """
 
 def _why(locked: Locked, stop_reason: Mapping[str, Any]) -> str | None:
     """Return why the thread's run ended early; None if it ended by itself."""
-    if is_ended(stop_reason):
+    if "ended_by" in stop_reason:
         return words.ended_by_somebody(stop_reason.get("message"))
     errors = [
         event.body["error"] for event in locked.events if event.type == "session.error" and event.thread_id == locked.thread.id

@@ -149,7 +149,7 @@ def ended_early(why: str) -> str:
 
 def ended_by_somebody(message: str | None) -> str:
     """A person, a deadline or a client ended the run of a sub-agent."""
-    return f"it was ended from outside, with the reason: {message}" if message else "it was ended from outside."
+    return f"it was ended: {message}" if message else "somebody ended it."
 
 
 def refused_by_model() -> str:
