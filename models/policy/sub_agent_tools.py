@@ -39,8 +39,8 @@ def sub_agent_tools(agent: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _send(*, inline: bool) -> dict[str, Any]:
     """Return the entry of `send_to_agent`. Of agent and thread, models often send one as null."""
-    described = "Name or id of an agent that list_agents names. It begins in a thread of its own."
-    by_name = {**_NAME, "type": ["string", "null"], "description": described}
+    meaning = "Name or id of an agent that list_agents names. It begins in a thread of its own."
+    by_name = {**_NAME, "type": ["string", "null"], "description": meaning}
     properties = {
         "agent": {"anyOf": [by_name, _INLINE]} if inline else by_name,
         "session_thread_id": {

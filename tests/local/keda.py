@@ -1,4 +1,4 @@
-"""The fields of KEDA's objects that the chart uses, as JSON schemas, by the documentation of KEDA 2.17. Others are refused."""
+"""The fields of KEDA's objects that the chart uses, as JSON schemas by its documentation. Others are refused."""
 
 from typing import Any
 
