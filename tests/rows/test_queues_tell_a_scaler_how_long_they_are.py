@@ -1,5 +1,6 @@
 """KEDA asks the database how many rows wait in a queue and how many are worked on, as a role that may ask nothing else."""
 
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -12,12 +13,15 @@ from rows.stage import Stage, call
 from models.database.transactions import transaction
 from models.workspace.halt import Halt
 
-QUERIES = {
-    item["spec"]["scaleTargetRef"]["name"].removeprefix("assent-"): item["spec"]["triggers"][0]["metadata"]["query"]
-    for item in rendered(FULL)
-    if item["kind"] == "ScaledObject"
-}
-"""The chart's queries, by queue."""
+
+@cache
+def queries() -> dict[str, str]:
+    """The chart's queries, by queue."""
+    return {
+        item["spec"]["scaleTargetRef"]["name"].removeprefix("assent-"): item["spec"]["triggers"][0]["metadata"]["query"]
+        for item in rendered(FULL)
+        if item["kind"] == "ScaledObject"
+    }
 
 
 def as_scaler(urls: DatabaseUrls, query: str) -> list[tuple[Any, ...]]:
@@ -29,7 +33,7 @@ def as_scaler(urls: DatabaseUrls, query: str) -> list[tuple[Any, ...]]:
 
 def rows_of(urls: DatabaseUrls) -> dict[str, int]:
     """What KEDA reads of each queue."""
-    return {queue: as_scaler(urls, query)[0][0] for queue, query in QUERIES.items()}
+    return {queue: as_scaler(urls, query)[0][0] for queue, query in queries().items()}
 
 
 def test_rows_that_wait_and_rows_that_are_worked_on_count(stage: Stage, clock: Clock, database_urls: DatabaseUrls) -> None:
