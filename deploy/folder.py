@@ -115,11 +115,15 @@ def why_taken(port: int) -> OSError | None:
     return None
 
 
+_RANDOM = random.SystemRandom()
+"""Two processes never choose the same ports by the same seed, which a test or a fork may set."""
+
+
 def free_port(ports_in_use: Iterable[int] = ()) -> int:
     """Return a free port below the range of outgoing connections, so that it is probably free at the next start as well."""
     ports_in_use = set(ports_in_use)
     while True:
-        port = random.randint(20_000, 32_000)  # noqa: S311 - not a secret
+        port = _RANDOM.randint(20_000, 32_000)
         if port not in ports_in_use and is_free(port):
             return port
 
