@@ -144,22 +144,22 @@ def _columns(rows: list[Approval]) -> list[Column]:
 
 def run(inbox: Inbox, *, watch: bool = False) -> None:
     """Show each pending approval and ask for a decision, once or for ever."""
-    seen: list[str] = []
+    ids_shown: list[str] = []
     while True:
         pending = inbox.pending()
-        new = [approval for approval in pending if approval["id"] not in seen]
+        new = [approval for approval in pending if approval["id"] not in ids_shown]
         if new:
             # One at a time, since a decision may create approvals or settle others.
-            seen.append(new[0]["id"])
-            later = ask(inbox, new[0], f"{len(seen)} of {len(seen) + len(new) - 1}")
+            ids_shown.append(new[0]["id"])
+            later = ask(inbox, new[0], f"{len(ids_shown)} of {len(ids_shown) + len(new) - 1}")
             if later is Later.QUIT:
                 return
             if later is Later.BACK:
-                seen = _before(seen, {approval["id"] for approval in pending})
+                ids_shown = _before(ids_shown, {approval["id"] for approval in pending})
         elif watch:
             time.sleep(WATCH_SECONDS)
         else:
-            click.echo("Nothing waits for a decision." if not seen else "Nothing else waits.")
+            click.echo("Nothing waits for a decision." if not ids_shown else "Nothing else waits.")
             return
 
 

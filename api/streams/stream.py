@@ -176,10 +176,10 @@ _COLUMNS = tuple(table_of(Event).columns)
 # events would read all bodies, for every page.) Nor is the body of an event that is not in the thread's stream.
 _PAGE = """
     WITH RECURSIVE page AS (
-        SELECT event.*, CASE WHEN {seen} THEN octet_length(body::text) ELSE 0 END AS bytes, 1 AS rows FROM event
+        SELECT event.*, CASE WHEN {in_stream} THEN octet_length(body::text) ELSE 0 END AS bytes, 1 AS rows FROM event
         WHERE session_id = %(session)s AND seq = (SELECT min(seq) FROM event WHERE session_id = %(session)s AND seq > %(seq)s)
         UNION ALL
-        SELECT event.*, page.bytes + CASE WHEN {seen} THEN octet_length(event.body::text) ELSE 0 END, page.rows + 1
+        SELECT event.*, page.bytes + CASE WHEN {in_stream} THEN octet_length(event.body::text) ELSE 0 END, page.rows + 1
         FROM page
         CROSS JOIN LATERAL (SELECT min(seq) AS seq FROM event WHERE session_id = %(session)s AND event.seq > page.seq) following
         JOIN event ON event.session_id = %(session)s AND event.seq = following.seq
@@ -193,10 +193,10 @@ def following(db: Db, reader: Reader) -> tuple[deque[Event], bool]:
 
     Events that are not in the stream of the reader's thread have an empty body.
     """
-    seen = in_stream_of(reader.thread_id, reader.session_id)
-    body = f"CASE WHEN {seen} THEN body ELSE '{{}}' END"
+    in_stream = in_stream_of(reader.thread_id, reader.session_id)
+    body = f"CASE WHEN {in_stream} THEN body ELSE '{{}}' END"
     columns = ", ".join(body if column == "body" else column for column in _COLUMNS)
-    statement = _PAGE.format(seen=seen, columns=columns, most_bytes=PAGE_BYTES, most_rows=PAGE)
+    statement = _PAGE.format(in_stream=in_stream, columns=columns, most_bytes=PAGE_BYTES, most_rows=PAGE)
     page = db.rows(statement, session=reader.session_id, seq=reader.seq, thread=reader.thread_id)
     more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
     return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
