@@ -16,7 +16,7 @@ def create_app() -> "Flask":
     from flask import Flask
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
-    from api import inbox, signing_in
+    from api import desk, signing_in
     from api.door import client, errors, limits, parsing
     from api.v1.spending.spend_limits import routes as spend_limits
     from api.v1.webhooks import routes as webhooks
@@ -39,7 +39,7 @@ def create_app() -> "Flask":
         app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
     for place, prefix in webhooks.PREFIXES.items():
         app.register_blueprint(webhooks.webhooks, name=place, url_prefix=prefix)
-    inbox.install(app)
+    desk.install(app)
     signing_in.install(app)
     return app
 

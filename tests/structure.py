@@ -61,7 +61,10 @@ BOUNDS = {
     "api.v1.policy": (5, 4, 0, 3),
     "api.v1.sessions": (5, 5, 0, 3),
     "api.chat": (11, 32, 0, 10),
-    "api.inbox": (26, 49, 0, 8),
+    "api.desk": (14, 28, 0, 5),
+    "api.desk.card": (6, 7, 0, 4),
+    "api.desk.shell": (7, 6, 0, 4),
+    "api.desk.settings": (6, 0, 0, 1),
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 

@@ -40,7 +40,7 @@ HEADERS = {
 """Headers of every page, in addition to those that `api.door.client` adds to every response."""
 
 _READ = "send a form"
-_BLUEPRINTS = frozenset({"inbox", "links", "signing_in", "slack", "unsubscribing"})
+_BLUEPRINTS = frozenset({"desk", "links", "signing_in", "slack", "unsubscribing"})
 
 
 def is_page(endpoint: str) -> bool:

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from flask import Response, request
 
+from api.desk.shell import viewing
 from api.door import browser, pages
 from api.door.errors import Denied
 from api.door.pages import SIGN_IN, page
-from api.inbox import viewing
 from api.signing_in.adding import ACCOUNT, can_add, check_can_add
 from api.signing_in.blueprint import let_in, signing_in, start
 from api.signing_in.passwords import check_allowed

@@ -6,10 +6,10 @@ over nobody.
 
 from flask import Response
 
+from api.desk.shell import viewing
 from api.door import browser, pages
 from api.door.errors import Denied
 from api.door.pages import page
-from api.inbox import viewing
 from api.signing_in import ceremonies
 from api.signing_in.adding import ACCOUNT, can_add, check_can_add
 from api.signing_in.blueprint import signing_in

@@ -8,9 +8,9 @@ from typing import Any
 
 from flask import Response
 
+from api.desk.shell import viewing
 from api.door import pages
 from api.door.pages import page
-from api.inbox import viewing
 from api.signing_in.adding import ACCOUNT, check_can_add
 from api.signing_in.blueprint import signing_in
 from models.database.rows import Db

@@ -4,7 +4,7 @@ from doors.served import Caller, good
 from rows.stage import Stage, call, say
 
 from api.cli.showing import narrate
-from api.inbox.rendering.story import entry
+from api.desk.rendering.story import entry
 
 
 def listing(caller: Caller, stage: Stage) -> tuple[str, dict[str, object]]:

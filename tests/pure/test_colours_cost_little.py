@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from api.inbox.rendering import highlight
+from api.desk.rendering import highlight
 from models.pure.text.line_diff import hunks
 
 CPU_SECONDS = 0.6

@@ -8,7 +8,7 @@ from api.v1.approvals.requests import ApprovalKind
 from models.flow.decide.kinds import CARRY_OUT
 from models.session.approval.kinds import KINDS
 
-TEMPLATES = Path(__file__).parents[2] / "api/inbox/templates/kinds"
+TEMPLATES = Path(__file__).parents[2] / "api/desk/card/kinds"
 
 
 def test_every_kind_has_a_verb_that_carries_its_decisions_out() -> None:

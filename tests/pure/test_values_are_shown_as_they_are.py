@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from werkzeug.datastructures import MultiDict
 
-from api.inbox.rendering import diff, fields, highlight
-from api.inbox.rendering.evidence import evidence
-from api.inbox.rendering.tree import tree
+from api.desk.rendering import diff, fields, highlight
+from api.desk.rendering.evidence import evidence
+from api.desk.rendering.tree import tree
 from models.pure.text.line_diff import MOST_LINES, hunks
 from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible_lines

@@ -34,7 +34,7 @@ def carry_out(locked, approval, decision):
     approval.call(locked.db).settle(locked, "answered", Result.error("Handed over."))
     return event_id
 """,
-    "api/inbox/templates/kinds/handover.html": "{{ start('decision') }}<button name='do' value='allow'>Hand over</button></form>",
+    "api/desk/card/kinds/handover.html": "{{ start('decision') }}<button name='do' value='allow'>Hand over</button></form>",
 }
 """The files of a kind, by their paths. Besides these, docs/decisions.md describes it."""
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules, say
 
-from api.inbox import patterns
+from api.desk.card import patterns
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.begin import sessions

@@ -1,6 +1,6 @@
 """The kinds of approvals. One file per kind says which decisions fit, what silence and an interrupt do, and how people are asked.
 
-`models.flow.decide.kinds` has what the decisions do, and `api/inbox/templates/kinds` how people decide on a card: also one file per
+`models.flow.decide.kinds` has what the decisions do, and `api/desk/card/kinds` how people decide on a card: also one file per
 kind, of the same name. So a kind is added by its files alone.
 """
 

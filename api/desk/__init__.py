@@ -1,0 +1,40 @@
+"""The desk: pages on which people find, decide and see what came of it. The server renders them; every action is a plain form.
+
+    shell      the frame of each page: templates, styles, scripts, forms, the halt, the stream that tells open pages to look again
+    inbox      the list of approvals: those that wait for me, or for anybody, and decided ones; decisions about several
+    card       one approval with the evidence to judge it, and its decisions; `verbs` has the decision of each button
+    sessions   the sessions, and a session's conversation
+    policies   grants
+    settings   people, keys, channels, webhooks, provider keys, usage
+    audit      the acts, their verification and their export
+    link       the page of a message's link, for a person who is not signed in
+
+A page is declared by `shell.blueprint`, reads rows, and gives them to a template of its own folder, where its styles and scripts
+are as well. `rendering` turns values into what templates print. `waiting_list` has the approvals that a person sees, in order.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+
+def install(app: "Flask") -> None:
+    """Serve the pages."""
+    from api.desk.audit import audit
+    from api.desk.card import always, card, deciding, edit
+    from api.desk.inbox import list as list_
+    from api.desk.inbox import several
+    from api.desk.link.link import links
+    from api.desk.policies import grants
+    from api.desk.sessions import sessions
+    from api.desk.settings import channels, keys, people, provider_keys, usage, webhooks
+    from api.desk.shell import files, halt, live, template_language
+    from api.desk.shell.blueprint import desk
+
+    lists = (list_, sessions, grants, keys, provider_keys, usage, people, channels, webhooks, audit)
+    for module in (*lists, several, card, deciding, edit, always, halt, live, files):
+        assert module, "its import adds its routes"
+    template_language.install(app)
+    app.register_blueprint(desk)
+    app.register_blueprint(links)

@@ -1,0 +1,1 @@
+"""One approval: its card, and what decides it."""

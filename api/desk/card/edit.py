@@ -1,0 +1,72 @@
+"""The page on which a person edits a call's input and allows the call: as a form, or as JSON."""
+
+from typing import Any
+
+from flask import request
+
+from api.desk.card import card
+from api.desk.card.deciding import decide_by_form, onwards
+from api.desk.rendering import fields
+from api.desk.shell.blueprint import action, page
+from api.desk.shell.forms import Misfilled, text
+from api.door.framed import FramedPage, query_value
+from api.v1.approvals.visible import find, lock_approval
+from models.database.rows import Db
+from models.errors import Forbidden, Invalid, Refusal
+from models.people.principal import PersonPrincipal
+from models.session.approval import sentences
+from models.session.approval.offers import offer_now
+from models.session.approval.row import Approval
+from models.session.row import Session
+
+
+@page("/inbox/approvals/<approval_id>/edit", "inbox", "approvals")
+def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> FramedPage:
+    """Show the input as a form, or as JSON."""
+    approval = find(db, person, approval_id)
+    session = db.get_one(Session, approval.session_id)
+    if why := offer_now(db, session, approval).why_not(approval.tool, "edit"):
+        raise Forbidden(why)
+    faults = refusal.faults if isinstance(refusal, Misfilled) else {}
+    as_json = (request.form.get("as") or query_value("as")) == "json"
+    parts = card.edited_fields(approval)
+    return FramedPage(
+        "card/edit.html",
+        approval=approval,
+        headline=sentences.headline(approval, approval.path(db)),
+        as_json=as_json,
+        fields=fields.refilled(parts, request.form) if request.form else parts,
+        json=request.form.get("json") or fields.pretty(card.shown_input(approval)),
+        masked=approval.masked.paths,
+        may_see="reveal" in person.scopes,
+        faults=faults,
+        refusal=str(refusal) if refusal and not faults else "",
+    )
+
+
+@action("/inbox/approvals/<approval_id>/edit", "approvals", again=edit_form)
+def edit(db: Db, person: PersonPrincipal, approval_id: str) -> str:
+    """Allow the call with another input."""
+    locked, approval = lock_approval(db, person, approval_id)
+    decide_by_form(locked, approval, {"result": "allow", "updated_input": _edited(approval)})
+    return onwards(db, person, approval)
+
+
+def _edited(approval: Approval) -> dict[str, Any]:
+    """Return the input that the form holds. Raises Misfilled with the faults of its fields, Invalid for an unchanged input."""
+    if request.form.get("as") == "json":
+        try:
+            value = fields.loads(text("json"))
+        except ValueError as error:
+            raise Misfilled({"json": str(error)}) from None
+        if not isinstance(value, dict):
+            raise Misfilled({"json": "must be a JSON object: {…}."})
+    else:
+        form = fields.read(request.form, card.edited_fields(approval))
+        if form.faults:
+            raise Misfilled(form.faults)
+        value = form.values
+    assert isinstance(value, dict)
+    if fields.pretty(value) == fields.pretty(card.shown_input(approval)):
+        raise Invalid("", "This is the input as it was. Change it, or allow the call once.")
+    return value

@@ -1,0 +1,1 @@
+"""What admins set: people, keys, channels, webhooks, limits."""

@@ -1,0 +1,108 @@
+"""Channels: a person's own, and those of the workspace."""
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from flask import request
+
+from api.desk.shell.blueprint import action, page
+from api.door.framed import FramedPage
+from api.door.parsing import validated
+from api.v1.channels.requests import ChannelCreate, ChannelUpdate
+from api.v1.channels.routes import add, own
+from models.database.rows import Db
+from models.errors import Refusal
+from models.notices.channel import Channel
+from models.notices.notification import Notification
+from models.notices.services import SERVICES
+from models.people.principal import PersonPrincipal
+from models.people.slack_user import SlackUser
+from models.settings import settings
+
+_ZONES = sorted(available_timezones())
+_EMPTY = {"quiet_from", "quiet_until"}
+"""Fields whose empty value in a form means null."""
+
+
+@page("/inbox/channels", "channels", "own")
+def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
+    """Show the person's own channels, newest first."""
+    kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
+    if SlackUser.of_person(db, person.person_id):
+        kinds["slack"] = "Slack, as a direct message"
+    kinds["apprise"] = "Another service"
+    rows = db.find(Channel, "WHERE person_id = %(person)s ORDER BY id DESC", person=person.person_id)
+    default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'") if not rows else None
+    return _drawn(db, "settings/my_channels.html", rows, kinds, refusal, default=default, decides="approvals" in person.scopes)
+
+
+@page("/inbox/workspace/channels", "workspace_channels", "admin")
+def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
+    """Show the workspace's channels, newest first."""
+    kinds = {"mail": "Mail"} if settings().mail_from else {}
+    kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
+    rows = db.find(Channel, "WHERE person_id IS NULL ORDER BY id DESC")
+    return _drawn(db, "settings/channels.html", rows, kinds, refusal, has_default=any(row.for_everyone for row in rows))
+
+
+def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> FramedPage:
+    examples = [(service.name, service.example) for service in SERVICES.values()]
+    tests = Notification.last_tests(db, [row.id for row in rows])
+    return FramedPage(
+        template,
+        rows=rows,
+        kinds=kinds,
+        services=examples,
+        zones=_ZONES,
+        refusal=str(refusal or ""),
+        form=request.form,
+        tests=tests,
+        is_testing=any(test.ended_at is None for test in tests.values()),
+        **values,
+    )
+
+
+@action("/inbox/channels", "own", section="channels", again=my_channels)
+def add_mine(db: Db, person: PersonPrincipal) -> str:
+    """Add a channel of the person's own."""
+    add(db, person, person.person_id, validated(ChannelCreate, _fields("kind", "address", "url")))
+    return "/inbox/channels"
+
+
+@action("/inbox/workspace/channels", "admin", section="workspace_channels", again=workspace_channels)
+def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
+    """Add a channel of the workspace."""
+    for_everyone = request.form.get("for_everyone") == "on"
+    add(db, person, None, validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone}))
+    return "/inbox/workspace/channels"
+
+
+@action("/inbox/channels/<channel_id>", "own", section="channels", again=my_channels)
+def change_mine(db: Db, person: PersonPrincipal, channel_id: str) -> str:
+    """Change, enable, disable, test or remove one of the person's own channels."""
+    _change(db, person, channel_id)
+    return "/inbox/channels"
+
+
+@action("/inbox/workspace/channels/<channel_id>", "admin", section="workspace_channels", again=workspace_channels)
+def change_workspace_s(db: Db, person: PersonPrincipal, channel_id: str) -> str:
+    """Change, enable, disable, test or remove one of the workspace's channels."""
+    _change(db, person, channel_id)
+    return "/inbox/workspace/channels"
+
+
+def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
+    row = own(db, person, channel_id, lock=True)
+    if request.form.get("remove"):
+        row.delete(db, person)
+    elif request.form.get("test"):
+        Notification.test(db, row)
+    else:
+        row.change(db, person, validated(ChannelUpdate, _fields("state")).changes())
+
+
+def _fields(*more: str) -> dict[str, Any]:
+    """Return the settings that the form sends, and the fields `more`, without those that the form does not have."""
+    names = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone", *more)
+    fields = {name: request.form[name].strip() for name in names if name in request.form}
+    return {name: None if name in _EMPTY and not value else value for name, value in fields.items()}

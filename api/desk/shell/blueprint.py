@@ -1,0 +1,32 @@
+"""The routes of the desk: `page` and `action` declare them. Beside them its page for a failure.
+
+A template's name is its path in `api/desk`, such as `card/card.html`.
+"""
+
+from pathlib import Path
+
+from flask import Blueprint, Response
+
+from api.desk.shell import viewing
+from api.door import pages
+from api.door.framed import FramedPages
+
+desk = Blueprint("desk", __name__, template_folder=str(Path(__file__).parents[1]))
+_pages = FramedPages(desk, viewing.frame)
+page, action = _pages.page, _pages.action
+
+_FAILURE = "shell/failure.html"
+_TITLES = {401: "Signed out", 403: "Not allowed", 404: "Not found", 409: "Too late", 429: "Too many requests"}
+
+
+def _title(status: int) -> str:
+    return _TITLES.get(status, "That did not work")
+
+
+pages.install(desk, _FAILURE, _title)
+
+
+@desk.get("/inbox/<path:rest>")
+def missing(rest: str) -> Response:
+    """Respond to every other address below /inbox with a 404."""
+    return pages.failed(_FAILURE, 404, _title(404), f"There is no page /inbox/{rest[:200]}.")

@@ -1,0 +1,65 @@
+"""The filters and functions of templates: times, hidden characters, and the addresses of our files.
+
+Each value that a template prints goes through `visible_lines`, so that no page hides a character.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from flask import Flask
+from jinja2 import Undefined
+from markupsafe import Markup
+
+from api.desk.rendering import fields
+from api.desk.shell import files, viewing
+from models.pure.text import relative_time
+from models.pure.text.visible import visible_lines
+
+_SOON_SECONDS = 3600
+"""A deadline that is nearer than this is marked."""
+
+
+def install(app: Flask) -> None:
+    """Give `app`'s templates the filters and functions."""
+    language = app.jinja_env
+    language.finalize = _visible
+    language.trim_blocks = language.lstrip_blocks = True
+    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "raw": _raw, "pretty": fields.pretty}
+    language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
+
+
+def _visible(value: Any) -> Any:
+    """Return the value as a template prints it."""
+    if value is None:
+        return ""
+    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup | Undefined) else value
+
+
+def _raw(text: str) -> Markup:
+    """Return a text for a field that people edit: escaped for HTML, and with its hidden characters."""
+    return Markup.escape(text)
+
+
+def _is_soon(moment: datetime) -> bool:
+    return (moment - viewing.now()).total_seconds() < _SOON_SECONDS
+
+
+def _ago(moment: datetime) -> Markup:
+    return _time(moment, "ago", relative_time.ago(moment, viewing.now()))
+
+
+def _left(moment: datetime) -> Markup:
+    if viewing.halted():
+        return Markup("stands still")
+    return _time(moment, "left", relative_time.time_left(moment, viewing.now()))
+
+
+def _stamp(moment: datetime | str) -> str:
+    """Return a time, or the text of a time in a JSON value, to the second."""
+    return f"{datetime.fromisoformat(str(moment)):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _time(moment: datetime, how: str, words: str) -> Markup:
+    stamp = moment.isoformat(timespec="seconds")
+    readable = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}" data-moment="{}">{}</time>').format(stamp, readable, how, words)

@@ -1,0 +1,51 @@
+"""The parts that every page shows around its content: the signed-in person, the count of waiting approvals, the halt."""
+
+from datetime import datetime
+from typing import Any
+
+from flask import g
+from markupsafe import Markup
+
+from api.desk import waiting_list
+from api.door import browser
+from models.database import clock
+from models.database.rows import Db
+from models.people.names import Names
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.session.approval.row import Approval
+from models.workspace.halt import Halt
+
+
+def csrf_field() -> Markup:
+    """Return the hidden field that proves that a form comes from a page of ours."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(browser.TOKEN_FIELD, browser.token())
+
+
+def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
+    """Return the values that base.html shows around the page. Reads the time from which the page's relative times count."""
+    g.now, g.halted = clock.now(db), _halt(db)
+    return {
+        "viewer": {"name": db.get_one(Person, person.person_id).name, "is_admin": "admin" in person.scopes},
+        "waiting_for_me": waiting_list.matching(db, person, {}, mine=True).count(db),
+        "halted": g.halted,
+        "mark": Approval.mark(db),
+        "now": g.now,
+    }
+
+
+def _halt(db: Db) -> dict[str, Any] | None:
+    """Return the open halt; None if the workspace is not halted."""
+    halt = Halt.current(db)
+    return {"by": Names.of(db, [halt.started_by])[halt.started_by], "at": halt.started_at, "reason": halt.reason} if halt else None
+
+
+def halted() -> bool:
+    """True if `frame` found the workspace halted in this request: no deadline passes then."""
+    return bool(g.get("halted"))
+
+
+def now() -> datetime:
+    """Return the database's time that `frame` or the page read in this request."""
+    at: datetime = g.now
+    return at

@@ -1,0 +1,162 @@
+"""The waiting list of the inbox: the approvals that a person sees, their order, and the next card."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from flask import request
+
+from api.door.framed import query_value
+from api.door.paging import Count, Selection
+from api.v1.approvals.visible import may_see, sees_all
+from api.v1.approvals.waiting_list import OLDEST_DEADLINE, before, waiting_for
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import outbox
+from models.flow.judge.approvers import who_may_decide, why_excluded
+from models.people.group import Group
+from models.people.names import Names
+from models.people.principal import PersonPrincipal
+from models.session.approval import sentences
+from models.session.approval.decider import Decider
+from models.session.approval.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
+from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
+from models.workspace.agent import Agent
+
+ORDER = OLDEST_DEADLINE
+_CHOICES = 200
+_LOOKED_AT = 1000
+"""Approvals whose values can be chosen: those with the earliest deadlines."""
+_SESSIONS = 50
+"""Sessions to choose from: the newest. The page of any session shows its own approvals."""
+_OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one WHERE one ? %(of_group)s)"
+
+
+def matching(
+    db: Db, person: PersonPrincipal, filters: dict[str, str | None], *, mine: bool, status: str = "pending"
+) -> Selection[Approval]:
+    """Return the approvals that fit the filters: those that wait for the person or, for a person who reads everything, all.
+
+    A search looks at prompts and tools, which show no secrets.
+    """
+    if mine or "read" not in person.scopes:
+        selection = waiting_for(db, person.person_id, person.makers)
+    else:
+        selection = Selection(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
+    names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
+    selection = selection.equal(**names, kind=filters.get("kind"))
+    if group := filters.get("group"):
+        selection = selection.where(_OF_GROUP, of_group=f"group:{group}")
+    if words := filters.get("q"):
+        pattern = "%" + words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        selection = selection.where("(prompt ILIKE %(words)s OR tool ILIKE %(words)s)", words=pattern)
+    return selection
+
+
+def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:
+    """Return the values of the list's filters: those of the first waiting approvals that the person sees."""
+    tools, agents, session_ids = matching(db, person, {}, mine=mine).values_of(
+        db, ("tool", "agent_id", "session_id"), "ORDER BY expires_at LIMIT %(looked_at)s", looked_at=_LOOKED_AT
+    )
+    versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
+    newest = session_ids[-_SESSIONS:]
+    sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
+    selection = Selection(Group)
+    if not sees_all(person):
+        selection = selection.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
+    groups = selection.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
+    return {
+        "tool": tools[:_CHOICES],
+        "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda agent: agent[1]),
+        "session": [(id_, title or id_) for id_, title in sessions],
+        "group": [(row.id, row.name) for row in groups],
+    }
+
+
+def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval], votes: Mapping[str, Sequence[Vote]]) -> set[str]:
+    """Return the ids of the approvals that the person may decide now and has not voted on. `votes`: their valid votes, by id."""
+    if "approvals" not in person.scopes:
+        return set()
+    decider = Decider.of(db, person.person_id, clock.now(db), person.makers)
+    return {row.id for row in rows if decider.is_awaited(row, votes[row.id])}
+
+
+def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence[Vote]) -> str | None:
+    """Return why the person may not allow the approval, and who may; None if the person may."""
+    if decidable(db, person, [approval], {approval.id: votes}):
+        return None
+    if "approvals" not in person.scopes:
+        return f"Your role, {person.role}, does not decide. {who_may_decide(db, approval)}"
+    if own := next((vote for vote in votes if vote.person_id == person.person_id), None):
+        own_vote = "You have edited the input." if own.result == "edit" else "You have voted to allow this."
+        return f"{own_vote} You may still deny. {who_may_decide(db, approval)}"
+    if approval.excludes(person.people):
+        return f"{why_excluded(db, approval, person)} {who_may_decide(db, approval)}"
+    return f"You are not one of those who may decide this. {who_may_decide(db, approval)}"
+
+
+def following(db: Db, person: PersonPrincipal, after: str | None, held_ids: Sequence[str] = ()) -> Approval | None:
+    """Return the first approval of the person's waiting list behind `after`, or else the first of all; None if nothing waits.
+
+    Approvals in `held_ids`, which the page is about to decide, are skipped.
+    """
+    mine = matching(db, person, {}, mine=True).where("id <> ALL(%(held_ids)s)", held_ids=[after or "", *held_ids])
+    end = "ORDER BY expires_at, id LIMIT 1"
+    passed = db.get(Approval, after) if after else None
+    if passed is not None:
+        behind = mine.where("(expires_at, id) > (%(deadline)s, %(after)s)", deadline=passed.expires_at, after=passed.id)
+        if result := behind.select(db, end):
+            return result[0]
+    return next(iter(mine.select(db, end)), None)
+
+
+def address_of_next(
+    db: Db, person: PersonPrincipal, *, notice_of: str | None, after: str | None = None, held_ids: Sequence[str] = ()
+) -> str:
+    """Return the address of the next card, or of the list if nothing else waits.
+
+    The next card is the one behind `after`, or else behind the approval `notice_of`, whose decision the next page reports.
+    """
+    row = following(db, person, after or notice_of, held_ids)
+    query = f"?decided={quote(notice_of)}" if notice_of else ""
+    return f"/inbox/approvals/{row.id}{query}" if row else f"/inbox{query}"
+
+
+def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[Count, Count] | None:
+    """Return the approval's place in the person's waiting list, from 1, and the list's length; None outside the list."""
+    if not decidable(db, person, [approval], Vote.of(db, [approval.id])):
+        return None
+    mine = waiting_for(db, person.person_id, person.makers)
+    return Count(before(db, mine, approval) + 1), mine.count(db)
+
+
+def look(db: Db, approval: Approval) -> dict[str, Any] | None:
+    """Return what `seen` returns. For a pending approval with old evidence, have a tools worker look at the files again."""
+    if approval.tool not in SHOWN_WITH_FILES:
+        return None
+    result = db.get(Evidence, approval.id)
+    fresh = result is not None and (clock.now(db) - result.looked_at).total_seconds() < FRESH_SECONDS
+    # A page that refreshes itself must not be the cause of its next refresh.
+    if approval.status == "pending" and not fresh and "x-refresh" not in request.headers:
+        outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id, approval.tool))
+    return seen(db, approval)
+
+
+def seen(db: Db, approval: Approval) -> dict[str, Any] | None:
+    """Return the evidence that a tools worker read from the session's files, masked; None if no worker has looked."""
+    result = db.get(Evidence, approval.id)
+    return result.body if result is not None else None
+
+
+def decision_notice(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
+    """Return the notice of the approval that the person has just decided, for the next page; None without a decision or vote."""
+    approval = db.get(Approval, query_value("decided") or "")
+    if approval is None or not may_see(db, person, approval):
+        return None
+    if approval.status == "pending":
+        outcome = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])
+    else:
+        outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], now)
+    return {"id": approval.id, "title": sentences.title(approval)[0], "outcome": outcome} if outcome else None
