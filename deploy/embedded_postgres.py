@@ -38,8 +38,8 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
-# For tests only: data survives a crash of the server, but not of the machine.
-FAST = {"fsync": "off", "full_page_writes": "off"}
+# For tests only: data survives a crash of the server, but not of the machine. Many test processes share the server's connections.
+FAST = {"fsync": "off", "full_page_writes": "off", "max_connections": "600"}
 
 
 @dataclass(frozen=True)
