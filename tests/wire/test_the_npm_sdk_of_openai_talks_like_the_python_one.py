@@ -31,6 +31,9 @@ def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
             try:
                 play(talk)
                 out, err = node.communicate(timeout=SECONDS)
+            except AssertionError as failed:
+                node.kill()
+                raise AssertionError(f"{failed}; node printed: {node.communicate()}") from None
             finally:
                 node.kill()
         assert node.returncode == 0, err
