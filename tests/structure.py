@@ -53,7 +53,7 @@ BOUNDS = {
     "workers.tools.sandbox": (4, 2, 0, 2),
     "api": (9, 13, 0, 5),
     "api.door": (14, 26, 0, 6),
-    "api.v1": (18, 16, 0, 5),
+    "api.v1": (19, 16, 0, 5),
     "api.v1.agents": (9, 13, 0, 5),
     "api.v1.approvals": (7, 9, 0, 4),
     "api.v1.events": (4, 3, 0, 2),

@@ -105,7 +105,7 @@ def audit_export(output: Path | None, without_texts: bool, workspace: str, data_
 def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: bool, workspace: str, data_dir: Path) -> None:
     """Erase people's texts from the audit: names, messages, rules. The audit records the erasure, and still verifies."""
     use(data_dir)
-    from models.audit import acts
+    from models.audit import erasing
     from models.database.transactions import transaction
 
     if not yes:
@@ -115,9 +115,10 @@ def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: 
         workspace_id = find_workspace(workspace)
         while has_more:
             with transaction(workspace_id) as db:
-                erasure = acts.erase(db, caller(workspace_id), chain=chain, seq=seq, by=principal)
+                erasure = erasing.erase(db, caller(workspace_id), chain=chain, seq=seq, by=principal)
             texts, has_more = texts + erasure.texts, erasure.has_more
-    click.echo(f"{texts} text(s) erased.")
+    on_hold = f" {erasure.on_hold} stay, since their sessions are on a legal hold." if erasure.on_hold else ""
+    click.echo(f"{texts} text(s) erased.{on_hold}")
 
 
 @audit.command("head")

@@ -38,6 +38,7 @@ _HERE = (
         "grants",
         "groups",
         "halt",
+        "holds",
         "keys",
         "limits",
         "open",

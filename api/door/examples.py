@@ -29,6 +29,7 @@ IDS = {
         "event_id": "sevt",
         "grant_id": "grnt",
         "invite_id": "invite",
+        "legal_hold_id": "hold",
         "provider_key_id": "pkey",
         "rbac_group_id": "grp",
         "request_id": "req",

@@ -15,11 +15,10 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
-from models.audit.text import ERASED, AuditText, Erasure, remove, split
+from models.audit.text import AuditText, split
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base, Hex
-from models.errors import Invalid, NotFound
 from models.pure.json.canonical import canonical
 
 GENESIS = ""
@@ -116,24 +115,6 @@ def entry(
     }
     chain.audit_seq, chain.audit_head = seq, link(chain.audit_head, columns)
     return columns | {"hash": chain.audit_head}, texts
-
-
-def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | None = None, by: str | None = None) -> Erasure:
-    """Erase the texts of acts, and record the erasure as an act. Selects acts by chain, by one act in it, by principal, or by both.
-
-    One call erases the texts of at most 1000 acts. Raises Invalid if both `chain` and `by` are missing, or if `seq` comes without
-    `chain`; NotFound for a chain without acts.
-    """
-    if chain is None and by is None:
-        raise Invalid("chain", "name a chain or a principal: erased texts cannot be restored.")
-    if chain is None and seq is not None:
-        raise Invalid("seq", "is the number of an act in a chain: name the chain.")
-    if chain is not None and not db.rows("SELECT FROM audit WHERE chain = %(chain)s LIMIT 1", chain=chain):
-        raise NotFound("chain", chain)
-    erasure = remove(db, chain, seq, by)
-    if erasure.acts:
-        record(db, principal, ERASED, principal.workspace_id, {"acts": erasure.acts, "texts_erased": erasure.texts})
-    return erasure
 
 
 def link(before: str, act: Audit | dict[str, Any]) -> str:

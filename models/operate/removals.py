@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from models.audit import legal_hold
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
@@ -28,10 +29,13 @@ LATE = timedelta(seconds=60)
 
 
 def remove_batch(workspace_id: str, subject_id: str) -> bool:
-    """Delete the next rows of a deleted session or endpoint. Returns True if there may be more. Idempotent."""
+    """Delete the next rows of a deleted session or endpoint. Returns True if there may be more. Idempotent.
+
+    The rows of a session stay while they are on a legal hold that was set after the deletion.
+    """
     with transaction(workspace_id) as db:
         row = db.first(Removal, "WHERE subject_id = %(id)s FOR UPDATE SKIP LOCKED", id=subject_id)
-        if row is None:
+        if row is None or (row.kind == "session" and legal_hold.find(db, subject_id)):
             return False
         removal.sees(db, subject_id)
         if _delete_some(db, row):

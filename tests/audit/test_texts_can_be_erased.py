@@ -11,8 +11,7 @@ from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call, rules
 
 from api.cli.main import main
-from models.audit import acts as audit
-from models.audit import seal_key, verifying
+from models.audit import erasing, seal_key, verifying
 from models.audit import text as audit_text
 from models.audit.principal import Principal
 from models.database.transactions import transaction
@@ -54,7 +53,7 @@ def texts(stage: Stage) -> dict[tuple[str, str], str]:
 
 def erase(stage: Stage, **which: Any) -> audit_text.Erasure:
     with transaction(stage.workspace_id) as db:
-        return audit.erase(db, stage.principal, **which)
+        return erasing.erase(db, stage.principal, **which)
 
 
 def decided(stage: Stage, intruder: Intruder, session_id: str) -> int:
@@ -207,7 +206,13 @@ def test_the_api_shows_and_erases_texts(stage: Stage, api: str) -> None:
         bad(other.post("/v1/audit/erase", json={"chain": session_id}), 403, "'admin'")
         bad(caller.post("/v1/audit/erase", json={}), 400, "chain")
         erasure = good(caller.post("/v1/audit/erase", json={"chain": session_id, "seq": shown["seq"]}))
-        assert erasure == {"type": "audit_erasure", "texts": 1, "acts": {session_id: [shown["seq"]]}, "has_more": False}
+        assert erasure == {
+            "type": "audit_erasure",
+            "texts": 1,
+            "acts": {session_id: [shown["seq"]]},
+            "has_more": False,
+            "on_hold": 0,
+        }
         [shown] = good(caller.get("/v1/audit", params=query))["data"]
         assert shown["texts"] == {"deny_message": None}
         assert ANNA not in caller.get("/v1/audit/export").text

@@ -12,7 +12,14 @@ from models.database.transactions import transaction
 
 RULES = {"type": "rules", "rules": [{"effect": "deny", "match": "bash(rm *)", "reason": "No."}], "default": "allow"}
 RETURNED = RULES | {"type": "auto"}
-NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approval": None, "model": None, "chat_words": None}
+NOTHING: dict[str, Any] = {
+    "type": "policy",
+    "permission_policy": None,
+    "approval": None,
+    "model": None,
+    "chat_words": None,
+    "retention": None,
+}
 
 
 def acts(stage: Stage) -> list[Audit]:

@@ -62,6 +62,7 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/organizations/spend_limits": spend_limit(world),
         "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
         "POST /v1/audit/erase": {"chain": world.session_id},
+        "POST /v1/legal_holds": {"session_id": world.session_id, "reason": "A case."},
         "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},
         "POST /v1/policy/simulate": {"rule": {"effect": "deny", "match": "bash"}, "agent_id": world.ids["agent_id"]},
     }

@@ -178,7 +178,7 @@ class World:
             self.ids["spend_limit_id"] = limits.set_limit(db, self.stage.principal, scope, "daily", Decimal(100)).id
 
     def _votes(self) -> None:
-        """A vote, a delegation, and a halt that is over."""
+        """A vote, a delegation, and a halt and a legal hold that are over."""
         self.dora = member(self.stage)
         until = datetime.now(UTC) + timedelta(days=1)
         with transaction(self.workspace_id) as db:
@@ -191,6 +191,9 @@ class World:
             issue(db, approval, self.anna.person_id)
         for method in ("POST", "DELETE"):
             assert self.ask(method, "/v1/halt", {}).status_code == 200
+        hold = self.ask("POST", "/v1/legal_holds", {"session_id": self.resting_id, "reason": "A case."}).get_json()
+        self.ids["legal_hold_id"] = hold["id"]
+        assert self.ask("DELETE", f"/v1/legal_holds/{hold['id']}").status_code == 200
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:
         """One request with this workspace's key, which has all scopes."""

@@ -155,6 +155,8 @@ class AuditErasure(ResponseModel):
     """The acts whose texts were erased, by chain."""
     has_more: bool
     """Whether matching texts are left: a request erases the texts of at most 1000 acts. If so, send the same request again."""
+    on_hold: int = Field(examples=[0])
+    """Matching texts that are not erased, since their session is on a legal hold."""
 
 
 class AuditLine(ResponseModel):

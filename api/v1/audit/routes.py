@@ -13,9 +13,8 @@ from api.door.responses import Page
 from api.door.routes import Door, dumps, opens, reads, respond, writes
 from api.v1.audit import responses
 from api.v1.audit.requests import AuditErase, AuditExport, AuditList, AuditVerify
-from models.audit import seal_key, text, verifying
+from models.audit import erasing, seal_key, text, verifying
 from models.audit.acts import Audit
-from models.audit.acts import erase as erase_texts
 from models.audit.principal import Principal
 from models.audit.seals import SignedHead
 from models.audit.verifying import AuditReport, Item
@@ -113,9 +112,9 @@ def export() -> Response:
 def erase(db: Db, principal: Principal, body: AuditErase) -> responses.AuditErasure:
     """Erase from the audit texts that people wrote.
 
-    Their salted digests stay in the chain, and a new act records who erased the texts.
+    Their salted digests stay in the chain, and a new act records who erased the texts. What is on a legal hold is not erased.
     """
-    erasure = erase_texts(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
+    erasure = erasing.erase(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
     return responses.AuditErasure.from_row(erasure)
 
 

@@ -169,6 +169,20 @@ def _check_words(words: ChatWords) -> ChatWords:
     return words
 
 
+_Days = Annotated[int, Field(ge=1, le=36_500)]
+
+
+class RetentionSettings(Body):
+    """How long rows are kept, in days. What is left out or null is kept for ever."""
+
+    audit_days: _Days | None = None
+    """Acts of the audit. `assent audit cut` cuts older ones, behind an anchor."""
+
+    def normal(self) -> dict[str, int] | None:
+        """Return the periods that are limited; None if there are none."""
+        return self.model_dump(exclude_none=True) or None
+
+
 class PolicyUpdate(Body):
     """Changes of the workspace's policy. A field that is left out is kept, and null clears a field."""
 
@@ -184,12 +198,14 @@ class PolicyUpdate(Body):
         {"permission_policy": None},
         {"model": {"fallbacks": ["claude-sonnet-5-5"]}},
         {"chat_words": {"allow": ["genehmigt"], "deny": ["abgelehnt"]}},
+        {"retention": {"audit_days": 730}},
     )
 
     permission_policy: Policy | None = None
     approval: ApprovalDefaults | None = None
     model: ModelDefaults | None = None
     chat_words: Annotated[ChatWords, AfterValidator(_check_words)] | None = None
+    retention: RetentionSettings | None = None
 
     def changes(self) -> dict[str, Any]:
         """Return the new values of the workspace's columns, for the fields that were sent."""
@@ -198,6 +214,7 @@ class PolicyUpdate(Body):
             "approval": self.approval.normal() if self.approval else None,
             "model": self.model.normal() if self.model else None,
             "chat_words": self.chat_words.normal() if self.chat_words else None,
+            "retention": self.retention.normal() if self.retention else None,
         }
         names = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
         return {name: value for name, value in columns.items() if name in names}

@@ -122,6 +122,12 @@ class WorkspaceWords(ResponseModel):
     deny: list[str] | None = None
 
 
+class Retention(ResponseModel):
+    """How long rows are kept, in days. What is left out is kept for ever."""
+
+    audit_days: int | None = None
+
+
 class WorkspacePolicy(ResponseModel):
     """The policy for all agents of the workspace."""
 
@@ -130,6 +136,7 @@ class WorkspacePolicy(ResponseModel):
     approval: SerializeAsAny[ApprovalSettings | None]
     model: SerializeAsAny[ModelConfigDefaults | None]
     chat_words: SerializeAsAny[WorkspaceWords | None]
+    retention: SerializeAsAny[Retention | None]
 
     @classmethod
     def of(cls, row: Workspace) -> Self:

@@ -35,14 +35,14 @@ _simulating = threading.Lock()
 @policy.get("")
 @reads(NoQuery, response=responses.WorkspacePolicy)
 def show(db: Db, principal: Principal, _query: NoQuery) -> responses.WorkspacePolicy:
-    """Get the workspace's policy, its defaults for approvals and models, and its chat words."""
+    """Get the workspace's policy, its defaults for approvals and models, its chat words, and how long it keeps what is old."""
     return responses.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
 
 
 @policy.post("")
 @writes(PolicyUpdate, "admin", response=responses.WorkspacePolicy)
 def update(db: Db, principal: Principal, body: PolicyUpdate) -> responses.WorkspacePolicy:
-    """Update the workspace's policy, its defaults for approvals or models, or its chat words.
+    """Update the workspace's policy, its defaults for approvals or models, its chat words, or how long it keeps what is old.
 
     The change applies to all turns and calls from now on. A field that is left out is kept, and null clears a field.
     """

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from models.audit import acts
+from models.audit import acts, legal_hold
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
@@ -148,7 +148,7 @@ def archive_thread(locked: Locked) -> None:
 def delete(locked: Locked) -> None:
     """Delete the session. Nobody sees its rows any more, and a sweep removes them. Its audit stays.
 
-    Raises Conflict while the session runs.
+    Raises Conflict while the session runs, or while it or its workspace is on a legal hold.
     """
     db, session = locked.db, locked.session
     _quiet(locked.each, "deleted")
@@ -156,6 +156,7 @@ def delete(locked: Locked) -> None:
     db.save()  # sends the changes of calls and approvals before their rows are hidden
     removal.begin(db, "session", session.id)
     acts.record(db, locked.actor, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
+    legal_hold.refuse(db, session.id)
     db.delete(session)
     Delivery.cause(db, Caused("session.deleted", session.id))
 
