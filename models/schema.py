@@ -4,6 +4,7 @@ from models.audit.acts import Audit
 from models.audit.legal_hold import LegalHold
 from models.audit.seals import Seal
 from models.audit.text import AuditText
+from models.database.daily_asks import DailyAsks
 from models.database.failure import Failure
 from models.database.metric import Metric
 from models.notices.channel import Channel
@@ -79,6 +80,7 @@ TABLES = (
     *_OF_THE_OUTBOX,
     *_OF_THE_AUDIT,
     StoredResponse,
+    DailyAsks,
     Failure,
     Metric,
     Removal,

@@ -32,10 +32,13 @@ FUNCTIONS = {
     "assent_sweep_succeeded": ("'unknown'",),
 }
 """Every function of the app that runs with other rights than its caller's, with arguments that find nothing."""
-OF_THE_SWEEPS = {"assent_closed_approvals"}
-"""Such functions that only the sweeps' role may call. They return no ids of rows, and no content."""
+OF_THE_SWEEPS = {"assent_add_asks", "assent_closed_approvals"}
+"""Such functions that only the sweeps' role may call. They return no content."""
 OF_THE_SCALER = {"assent_read_queues"}
 """Such functions that only the role for KEDA may call. They return names of queues, and numbers."""
+
+SUMS = {"workspace_id", "about", "day", "name", "outcome", "wait"}
+"""The key of `daily_asks`: numbers of approvals by tool, agent and person, without content."""
 
 _FACTS = """
     SELECT p.proname, pg_get_userbyid(p.proowner) AS owner, p.proconfig,
@@ -78,9 +81,11 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
     assert readable == {
         "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
-        "approval": {"id", "workspace_id", "status", "kind", "created_at", "expires_at", "deadline_from"},
+        "approval": {"id", "workspace_id", "status", "kind", "created_at", "expires_at", "deadline_from"}
+        | {"tool", "agent_id"},
         "approval_change": {"due_at"},
         "audit": {"workspace_id", "at", "principal", "action", "subject_id", "details"},  # texts are digests in them
+        "daily_asks": SUMS | {"asks"},
         "delivery": {"endpoint_id", "status", "due_at"},
         "endpoint": {"id", "paused_until"},
         "halt": {"workspace_id", "started_at", "ended_at"},
@@ -101,7 +106,8 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "turn": {"id", "status", "fence", "lease_until", "workspace_id", "due_at"},
         "workspace": {"id", "seal_alarm", "seal_stopped"},
     }
-    assert writable == {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
+    sums = {("daily_asks", column) for column in SUMS | {"asks"}}
+    assert writable == sums | {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -23,6 +23,8 @@ from models.notices.channel import Channel, NewChannel
 from models.notices.link import issue
 from models.notices.notification import Notification
 from models.notices.slack_reply import Clicker, SlackReply
+from models.operate.insights import adding
+from models.operate.insights.adding import ClosedAsk
 from models.outbox import removal
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Delivery
@@ -96,6 +98,7 @@ class World:
         self._fold()
         self._inline_agent()
         self._spend_limit()
+        self._sums()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -176,6 +179,12 @@ class World:
         with transaction(self.workspace_id) as db:
             scope = ("user", self.ids["user_id"])
             self.ids["spend_limit_id"] = limits.set_limit(db, self.stage.principal, scope, "daily", Decimal(100)).id
+
+    def _sums(self) -> None:
+        """Sums of an approval that was closed."""
+        ask = ClosedAsk(self.workspace_id, "allowed", "inbox", 5.0, "bash", self.agent_id, self.ids["user_id"], datetime.now(UTC))
+        with transaction(role="system") as db:
+            adding.add(db, [ask])
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt and a legal hold that are over."""

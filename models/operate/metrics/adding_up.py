@@ -7,12 +7,15 @@ workspace beyond the first ones (`metrics_workspaces`) counts as `OTHERS`, and s
 import time
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from models.database.exchange import Rows
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.operate.insights import adding
+from models.operate.insights.adding import OF_NOBODY, ClosedAsk
 from models.operate.metrics.families import APPROVALS, COST, DECISION_SECONDS, DELIVERIES, FAMILIES, OTHERS, SEALED, TOKENS, UNTIL
 from models.pure.json.codec import encode
 from models.settings import settings
@@ -24,8 +27,6 @@ BEHIND_SECONDS = 60
 SHORTEST_SECONDS = 1
 """The shortest such time."""
 MOST_MODELS = 100
-BY_ITSELF = {"grant", "system"}
-"""Ways by which an approval is decided without anybody who looks at it: the wait for a decision leaves them out."""
 
 Labels = dict[str, str]
 
@@ -85,23 +86,25 @@ def _add_window() -> int | None:
         models = {row[0] for row in db.rows(_MODELS, name=f"{TOKENS}_sum")}
         sums = Sums(workspaces, models)
         times = {"since": since, "till": till}
-        count = _approvals(sums, db.rows(_APPROVALS, **times))
+        asks = [ClosedAsk(*row) for row in db.rows(_APPROVALS, **times)]
+        count = _approvals(sums, asks)
         count += _requests(sums, db.rows(_REQUESTS, **times))
         for workspace_id, status, number in db.rows(_DELIVERIES, **times):
             result = "delivered" if status == "done" else "failed"
             sums.count(DELIVERIES, sums.workspace(workspace_id) | {"result": result}, number)
             count += number
+        adding.add(db, asks)
         _write(db, sums, till)
     return count
 
 
-def _approvals(sums: Sums, rows: Rows) -> int:
-    for workspace_id, outcome, channel, seconds in rows:
-        workspace = sums.workspace(workspace_id)
-        sums.count(APPROVALS, workspace | {"outcome": outcome, "channel": channel})
-        if seconds is not None and channel not in BY_ITSELF:
-            sums.observe(DECISION_SECONDS, workspace, max(float(seconds), 0))
-    return len(rows)
+def _approvals(sums: Sums, asks: Sequence[ClosedAsk]) -> int:
+    for ask in asks:
+        workspace = sums.workspace(ask.workspace_id)
+        sums.count(APPROVALS, workspace | {"outcome": ask.outcome, "channel": ask.channel})
+        if ask.seconds is not None and ask.channel not in OF_NOBODY:  # the wait for a decision is the time of those who look
+            sums.observe(DECISION_SECONDS, workspace, max(ask.seconds, 0))
+    return len(asks)
 
 
 def _requests(sums: Sums, rows: Rows) -> int:
@@ -143,7 +146,8 @@ _WINDOW = """
 _WORKSPACES = "SELECT id FROM workspace ORDER BY id LIMIT %(most)s"
 _MODELS = "SELECT DISTINCT labels ->> 'gen_ai_response_model' FROM metric WHERE name = %(name)s"
 _APPROVALS = """
-    SELECT workspace_id, outcome, channel, seconds FROM assent_closed_approvals(to_timestamp(%(since)s), to_timestamp(%(till)s))
+    SELECT workspace_id, outcome, channel, seconds, tool, agent_id, person_id, created_at
+    FROM assent_closed_approvals(to_timestamp(%(since)s), to_timestamp(%(till)s))
 """
 _REQUESTS = """
     SELECT workspace_id, provider, model, estimated, cost,

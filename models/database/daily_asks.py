@@ -1,0 +1,30 @@
+"""Sums of approvals by the day on which people were asked: what insights read, whatever the number of approvals.
+
+The sweep `sweep.add_up_metrics` adds each closed approval once, after its commit (`models.operate.insights.adding`). So no decision
+waits for a sum, and sums stay when sessions are deleted. A row holds names and numbers, no content.
+"""
+
+from datetime import date
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.tables import Base
+
+
+class DailyAsks(Base):
+    """The approvals of one day (UTC) that share a name, an outcome and about the same wait."""
+
+    __tablename__ = "daily_asks"
+
+    workspace_id: Mapped[str] = mapped_column(primary_key=True)
+    about: Mapped[str] = mapped_column(primary_key=True)
+    """What `name` is: one of `models.operate.insights.adding.ABOUT`."""
+    day: Mapped[date] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    """The hour of the question (UTC, `00` to `23`), the tool, the agent's id, the way of the decision, or the id of who decided."""
+    outcome: Mapped[str] = mapped_column(primary_key=True)
+    """`allowed`, `denied`, `answered`, `expired` or `cancelled`."""
+    wait: Mapped[int] = mapped_column(sa.SmallInteger, primary_key=True)
+    """The time to the decision: a place in `models.operate.insights.waits.BOUNDS`. BY_ITSELF if nobody decided."""
+    asks: Mapped[int] = mapped_column(sa.BigInteger)

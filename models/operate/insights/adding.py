@@ -1,0 +1,67 @@
+"""Adds closed approvals to the sums of the day on which people were asked, window by window with the metrics."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from models.database.rows import Db
+from models.operate.insights.waits import BY_ITSELF, wait_of
+
+ABOUT = ("hour", "tool", "agent", "channel", "person")
+"""By what approvals are summed up. Each approval has exactly one hour, tool and channel."""
+OF_NOBODY = frozenset({"grant", "system"})
+"""Ways by which an approval is closed without anybody who looks at it."""
+
+
+@dataclass(frozen=True)
+class ClosedAsk:
+    """What the sums need of a closed approval: a row of the function `assent_closed_approvals`."""
+
+    workspace_id: str
+    outcome: str
+    channel: str
+    seconds: float | None
+    """The time from the question to the end; None of an approval that is deleted."""
+    tool: str | None
+    agent_id: str | None
+    person_id: str | None
+    """Who decided; None unless a person did."""
+    created_at: datetime | None
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The names under which the approval counts, by what they are."""
+        hour = f"{self.created_at.astimezone(UTC).hour:02}" if self.created_at else None
+        return {
+            "hour": hour,
+            "tool": self.tool,
+            "agent": self.agent_id,
+            "channel": self.channel,
+            "person": self.person_id if self.channel not in OF_NOBODY else None,
+        }
+
+
+def add(db: Db, asks: Iterable[ClosedAsk]) -> None:
+    """Add approvals to the sums, each of which the caller adds once. An approval that is deleted is left out."""
+    sums: Counter[tuple[str, str, date, str, str, int]] = Counter()
+    for ask in asks:
+        if ask.created_at is None or ask.seconds is None:
+            continue
+        day = ask.created_at.astimezone(UTC).date()
+        wait = BY_ITSELF if ask.channel in OF_NOBODY else wait_of(max(ask.seconds, 0))
+        for about, name in ask.names.items():
+            if name:
+                sums[ask.workspace_id, about, day, name, ask.outcome, wait] += 1
+    if not sums:
+        return
+    keys = sorted(sums)  # in one order, so that two sweeps never wait for each other
+    columns = zip(*keys, strict=True)
+    names = ("workspaces", "abouts", "days", "names", "outcomes", "waits")
+    db.write(_ADD, **{name: list(column) for name, column in zip(names, columns, strict=True)}, asks=[sums[key] for key in keys])
+
+
+_ADD = """
+    SELECT assent_add_asks(%(workspaces)s::text[], %(abouts)s::text[], %(days)s::date[], %(names)s::text[], %(outcomes)s::text[],
+        %(waits)s::smallint[], %(asks)s::bigint[])
+"""
