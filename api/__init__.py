@@ -101,6 +101,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.halt import halt
     from api.v1.health.metrics import metrics
     from api.v1.health.routes import health
+    from api.v1.insights.routes import insights
     from api.v1.legal_holds import legal_holds
     from api.v1.people.delegations import delegations
     from api.v1.people.groups import groups
@@ -113,5 +114,19 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.spending.usage import usage
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
-    control = (audit, usage, grants, delegations, halt, legal_holds, api_keys, users, invites, groups, policy, provider_keys)
+    control = (
+        audit,
+        usage,
+        insights,
+        grants,
+        delegations,
+        halt,
+        legal_holds,
+        api_keys,
+        users,
+        invites,
+        groups,
+        policy,
+        provider_keys,
+    )
     return *conversations, *control, channels, slack_users, slack, health, metrics, reference, unsubscribing

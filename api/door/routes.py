@@ -38,6 +38,7 @@ HTML = "text/html"
 EVENT_STREAM = "text/event-stream"
 METRICS = "text/plain"
 """The text format of Prometheus."""
+CSV = "text/csv"
 
 
 @dataclass(frozen=True)

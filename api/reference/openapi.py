@@ -21,7 +21,7 @@ from werkzeug.routing import Rule
 from api.door import errors, examples
 from api.door.parsing import ID
 from api.door.responses import Error
-from api.door.routes import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
+from api.door.routes import CSV, EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
 from api.reference.model_schemas import Schemas, query_parameter
 from models import DISTRIBUTION
 
@@ -34,7 +34,11 @@ _ABOUT = (
 )
 _LICENSE = {"name": "Apache 2.0", "identifier": "Apache-2.0"}
 _TEXT = {"type": "string"}
-_TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queue_runnable{queue="turns"} 0.0\n'}
+_TEXTS = {
+    HTML: "<!doctype html>",
+    METRICS: 'assent_queue_runnable{queue="turns"} 0.0\n',
+    CSV: "name,title,asks,waiting,allows,denials\r\nbash,bash,3,1,2,0\r\n",
+}
 """Media types without JSON, each with an example."""
 _HEADERS: dict[str, Json] = {
     "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},

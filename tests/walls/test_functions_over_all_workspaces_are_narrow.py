@@ -81,8 +81,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
     assert readable == {
         "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
-        "approval": {"id", "workspace_id", "status", "kind", "created_at", "expires_at", "deadline_from"}
-        | {"tool", "agent_id"},
+        "approval": {"id", "workspace_id", "status", "kind", "created_at", "expires_at", "deadline_from"} | {"tool", "agent_id"},
         "approval_change": {"due_at"},
         "audit": {"workspace_id", "at", "principal", "action", "subject_id", "details"},  # texts are digests in them
         "daily_asks": SUMS | {"asks"},

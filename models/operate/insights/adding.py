@@ -63,5 +63,5 @@ def add(db: Db, asks: Iterable[ClosedAsk]) -> None:
 
 _ADD = """
     SELECT assent_add_asks(%(workspaces)s::text[], %(abouts)s::text[], %(days)s::date[], %(names)s::text[], %(outcomes)s::text[],
-        %(waits)s::smallint[], %(asks)s::bigint[])
+        %(waits)s::int[], %(asks)s::bigint[])
 """

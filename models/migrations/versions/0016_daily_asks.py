@@ -7,11 +7,11 @@ from alembic import op
 
 from models.migrations.rights import create_definer_functions, give_app, give_definer
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
-serves: tuple[str, ...] = tuple(f"{number:04}" for number in range(14, 0, -1))
+serves: tuple[str, ...] = tuple(f"{number:04}" for number in range(15, 0, -1))
 """Revisions of earlier releases that work with the schema after this migration."""
 
 TABLE = """
@@ -49,7 +49,7 @@ FUNCTIONS = {
         $$
     """,
     # Adds approvals to the sums of their days. The arrays are the columns of `daily_asks`.
-    "assent_add_asks(workspaces text[], abouts text[], days date[], names text[], outcomes text[], waits smallint[], sums bigint[])": """
+    "assent_add_asks(workspaces text[], abouts text[], days date[], names text[], outcomes text[], waits int[], sums bigint[])": """
         RETURNS void AS $$
             INSERT INTO daily_asks (workspace_id, about, day, name, outcome, wait, asks)
             SELECT * FROM unnest(workspaces, abouts, days, names, outcomes, waits, sums)

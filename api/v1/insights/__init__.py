@@ -1,0 +1,1 @@
+"""Insights: how often people are asked, what they decide, and how long that takes."""

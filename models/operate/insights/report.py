@@ -1,0 +1,162 @@
+"""Reports on approvals of a span of days, from the days' sums: the time does not grow with the number of approvals."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from models.database.rows import Db
+from models.errors import Invalid
+from models.operate.insights.adding import ABOUT
+from models.operate.insights.waits import BY_ITSELF, QUICK, quantile
+
+MOST_DAYS = 366
+DAYS = 30
+"""The span of a report without times."""
+MOST_LINES = 500
+"""Lines of a report. Of more names, those with the most approvals."""
+MOST_WAITING = 10_000
+"""Approvals that wait now, of which a report counts those with the earliest deadlines."""
+OUTCOMES = {
+    "allowed": "allows",
+    "denied": "denials",
+    "answered": "answers",
+    "expired": "expiries",
+    "cancelled": "cancellations",
+}
+"""What became of approvals, and what a number of them is called."""
+GROUPS = ("day", *ABOUT)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Whole days (UTC), from `first` up to, but without, `end`."""
+
+    first: date
+    end: date
+
+    @classmethod
+    def of(cls, now: datetime, starting_at: datetime | None, ending_at: datetime | None) -> "Span":
+        """Return the days that these times touch; without times, the last DAYS. Raises Invalid for too long a span."""
+        last = min(ending_at or now, now) - timedelta(microseconds=1)
+        end = last.astimezone(UTC).date() + timedelta(days=1)
+        first = starting_at.astimezone(UTC).date() if starting_at else end - timedelta(days=DAYS)
+        if first >= end:
+            raise Invalid("starting_at", "must be before ending_at, and not in the future.")
+        if (end - first).days > MOST_DAYS:
+            raise Invalid("starting_at", f"must be at most {MOST_DAYS} days before ending_at.")
+        return cls(first, end)
+
+    @property
+    def days(self) -> list[date]:
+        """Each day, the first one first."""
+        return [self.first + timedelta(days=number) for number in range((self.end - self.first).days)]
+
+
+@dataclass
+class AskLine:
+    """The approvals of one day, hour, tool, agent, channel or person."""
+
+    name: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """Closed approvals by outcome."""
+    waiting: int = 0
+    """Approvals that wait now."""
+    decisions: Counter[str] = field(default_factory=Counter)
+    """Those of the outcomes that a person or an API key decided."""
+    waits: Counter[int] = field(default_factory=Counter)
+    """These decisions by the class of their time."""
+    quick_allows: int = 0
+    """Allows within `QUICK_SECONDS`."""
+
+    def count(self, outcome: str, wait: int, asks: int) -> None:
+        """Add approvals of one outcome and one class of time."""
+        self.outcomes[outcome] += asks
+        if wait != BY_ITSELF:
+            self.decisions[outcome] += asks
+            self.waits[wait] += asks
+            self.quick_allows += asks if outcome == "allowed" and wait <= QUICK else 0
+
+    @property
+    def asks(self) -> int:
+        """All approvals, those that wait included."""
+        return self.outcomes.total() + self.waiting
+
+    @property
+    def allow_rate(self) -> float | None:
+        """The share of allows among the allows and denials of people and API keys; None without any."""
+        either = self.decisions["allowed"] + self.decisions["denied"]
+        return self.decisions["allowed"] / either if either else None
+
+    def seconds(self, share: float) -> float | None:
+        """Return the time within which this share of the decisions was made: 0.5 is the median. None without any."""
+        return quantile(self.waits, share)
+
+    def add(self, other: "AskLine") -> None:
+        """Add the approvals of another line."""
+        for counter, more in ((self.outcomes, other.outcomes), (self.decisions, other.decisions), (self.waits, other.waits)):
+            counter.update(more)  # type: ignore[arg-type]
+        self.waiting += other.waiting
+        self.quick_allows += other.quick_allows
+
+
+def lines(db: Db, span: Span, group: str) -> list[AskLine]:
+    """Return the lines of a group of `GROUPS`: all days and hours in their order, else the name with the most approvals first."""
+    about, name = ("hour", "day::text") if group == "day" else (group, "name")
+    statement = _SUMS.format(name=name)
+    rows = db.rows(statement, about=about, first=span.first, end=span.end)
+    if group in _WAITING:
+        rows = [*rows, *((name, None, 0, asks) for name, asks in _waiting(db, span, group))]
+    by_name = _by_name(rows)
+    if group == "day":
+        return [by_name.get(str(day), AskLine(str(day))) for day in span.days]
+    if group == "hour":
+        return [by_name.get(name, AskLine(name)) for name in (f"{hour:02}" for hour in range(24))]
+    return sorted(by_name.values(), key=lambda line: (-line.asks, line.name))[:MOST_LINES]
+
+
+def total(of_lines: Iterable[AskLine]) -> AskLine:
+    """Return the sum of all lines of a group."""
+    result = AskLine("")
+    for line in of_lines:
+        result.add(line)
+    return result
+
+
+def _by_name(rows: Iterable[Sequence[Any]]) -> dict[str, AskLine]:
+    result: dict[str, AskLine] = {}
+    for name, outcome, wait, asks in rows:
+        line = result.setdefault(name, AskLine(name))
+        if outcome is None:
+            line.waiting += asks
+        else:
+            line.count(outcome, wait, int(asks))
+    return result
+
+
+def _waiting(db: Db, span: Span, group: str) -> Iterable[Sequence[Any]]:
+    """Return how many approvals of the span wait now, by name."""
+    return db.rows(_PENDING.format(name=_WAITING[group]), first=span.first, end=span.end, most=MOST_WAITING)
+
+
+_SUMS = """
+    SELECT {name}, outcome, wait, sum(asks) FROM daily_asks
+    WHERE workspace_id = current_setting('assent.workspace') AND about = %(about)s AND day >= %(first)s AND day < %(end)s
+    GROUP BY 1, 2, 3
+"""
+_WAITING = {
+    "day": "(created_at AT TIME ZONE 'UTC')::date::text",
+    "hour": "to_char(created_at AT TIME ZONE 'UTC', 'HH24')",
+    "tool": "tool",
+    "agent": "agent_id",
+}
+"""The name of an approval that waits, in SQL. It has no channel and no person yet."""
+_PENDING = """
+    SELECT {name}, count(*) FROM (
+        SELECT created_at, tool, agent_id FROM approval
+        WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending' ORDER BY expires_at LIMIT %(most)s
+    ) waiting
+    WHERE (created_at AT TIME ZONE 'UTC')::date >= %(first)s AND (created_at AT TIME ZONE 'UTC')::date < %(end)s
+    GROUP BY 1 HAVING {name} IS NOT NULL
+"""
