@@ -1,40 +1,79 @@
-"""Counts the messages to Postgres and the statements in them, in each process that imports this module."""
+"""Counts the messages to Postgres and the statements in them by their verb, in each process that imports this module.
 
-import mmap
+A verb is the outermost function of `models` on the stack, or of the API or a task where `models` is not on it.
+"""
+
 import os
+import sys
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from models.database.exchange import Connection, Rows, Statement
 
 FOLDER = "BENCH_COUNTS"
-"""The environment variable with the folder of the counts. It has a file per process."""
-_SIZE = 16
-_own: dict[int, memoryview] = {}
+"""The environment variable with the folder of the counts. It has a file per process, with a line per message."""
+_ROOT = f"{Path(__file__).parents[2]}{os.sep}"
+_files: dict[int, int] = {}
 _exchange = Connection.exchange
+
+
+@dataclass
+class Count:
+    """Of one verb."""
+
+    commits: int = 0
+    messages: int = 0
+    statements: int = 0
 
 
 def read(folder: Path, without: Collection[int] = ()) -> tuple[int, int]:
     """Return the messages and the statements of all processes so far, without those of some."""
-    counts = [memoryview(file.read_bytes()).cast("Q") for file in folder.iterdir() if int(file.name) not in without]
-    return sum(messages for messages, _ in counts), sum(statements for _, statements in counts)
+    counts = by_verb(folder, without).values()
+    return sum(count.messages for count in counts), sum(count.statements for count in counts)
+
+
+def by_verb(folder: Path, without: Collection[int] = ()) -> dict[str, Count]:
+    """Return the counts of all processes so far, without those of some."""
+    counts: dict[str, Count] = {}
+    for file in folder.iterdir():
+        if int(file.name) in without:
+            continue
+        for line in file.read_text().splitlines():
+            verb, statements, commits = line.split()
+            count = counts.setdefault(verb, Count())
+            count.commits += int(commits)
+            count.messages += 1
+            count.statements += int(statements)
+    return counts
 
 
 def _counted(connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
-    counts = _of_process()
-    counts[0] += 1
-    counts[1] += len(statements)
+    commits = sum(statement.sql == "COMMIT" for statement in statements)
+    os.write(_own(), f"{_verb(sys._getframe(1))} {len(statements)} {commits}\n".encode())  # noqa: SLF001 - how one looks at a stack
     return _exchange(connection, statements)
 
 
-def _of_process() -> memoryview:
-    """Return the two counts of this process. They are in a file that others can read at any time."""
-    if os.getpid() not in _own:
-        file = Path(os.environ[FOLDER], str(os.getpid()))
-        file.write_bytes(bytes(_SIZE))
-        with file.open("r+b") as opened:
-            _own[os.getpid()] = memoryview(mmap.mmap(opened.fileno(), _SIZE)).cast("Q")
-    return _own[os.getpid()]
+def _verb(frame: FrameType | None) -> str:
+    verb = other = "other"
+    while frame is not None:
+        place = frame.f_code.co_filename
+        if place.startswith(_ROOT):
+            name = f"{place.removeprefix(_ROOT).removesuffix('.py').replace(os.sep, '.')}.{frame.f_code.co_name}"
+            if name.startswith("models.") and not name.startswith("models.database."):
+                verb = name
+            elif name.startswith(("api.", "workers.")) and not name.startswith(("api.door.", "workers.celery.")):
+                other = name
+        frame = frame.f_back
+    return verb if verb != "other" else other
+
+
+def _own() -> int:
+    """Return the file of this process. Others can read it at any time."""
+    if os.getpid() not in _files:
+        _files[os.getpid()] = os.open(Path(os.environ[FOLDER], str(os.getpid())), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    return _files[os.getpid()]
 
 
 if FOLDER in os.environ:

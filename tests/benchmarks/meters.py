@@ -35,7 +35,7 @@ class Meter:
         self.db = psycopg.connect(admin_url, autocommit=True)
         self.named = named
         self.counts = counts
-        self._sweeps = family(named["sweeps"]) if "sweeps" in named else []
+        self.sweeps = family(named["sweeps"]) if "sweeps" in named else []
 
     def read(self) -> Reading:
         """Return the present figures."""
@@ -45,7 +45,7 @@ class Meter:
         ).fetchone()
         assert row
         cpu = {name: tree_cpu(pid) for name, pid in self.named.items()}
-        counts = counting.read(self.counts, self._sweeps) if self.counts else (0, 0)
+        counts = counting.read(self.counts, self.sweeps) if self.counts else (0, 0)
         return Reading(time.monotonic(), cpu, row[0], row[1], machine_cpu(), *counts)
 
 

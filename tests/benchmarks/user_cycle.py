@@ -1,0 +1,150 @@
+"""The gated cycle as users make it: the official SDK, a session of its own, an open stream, one call that a person allows.
+
+    make bench ARGS="user_cycle [--tool bash|glob] [--seconds 8] [--in-flight 8] [--repeat 3] [--beside CHECKOUT] [--bare]"
+
+Prints, for each repetition, cycles per second, CPU per cycle of each process without the client's, write transactions, WAL, and the
+messages to Postgres with their statements, by the verb that sends them. `bash` runs in bubblewrap, with `--bare` without a sandbox.
+`--beside` names another checkout with its own `.venv`, at any commit since 70c169d; both stand in turn, each on servers of its own.
+Compare ratios within one run, never absolutes; above 0.2 foreign cores a run says little.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from benchmarks import counting
+from benchmarks.meters import Cost, Meter, spin_ms
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+
+@contextlib.contextmanager
+def standing(checkout: Path, **settings: str) -> Iterator[dict[str, Any]]:
+    """Run the house of a checkout. Returns what `benchmarks.standing` prints."""
+    python = checkout / ".venv" / "bin" / "python"
+    env = os.environ | {"PYTHONPATH": f"{checkout}:{checkout / 'tests'}"}
+    words = [python, "-P", HERE / "standing.py", *(f"{name}={value}" for name, value in settings.items())]
+    with subprocess.Popen(words, cwd=checkout, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+class Client:
+    """The client, a process of its own."""
+
+    def __init__(self, at: dict[str, Any], tool: str, in_flight: int) -> None:
+        words = [sys.executable, str(HERE / "user_client.py"), at["url"], at["key"], tool, str(in_flight)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._read()
+
+    def cycles(self, count: int) -> float:
+        """Run so many cycles. Returns the seconds."""
+        assert self.process.stdin
+        print(count, file=self.process.stdin, flush=True)
+        return float(self._read())
+
+    def _read(self) -> str:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line, "the client has ended"
+        return line
+
+    def close(self) -> None:
+        """End it."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait(10)
+
+
+def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: str) -> Cost:
+    """Run one house and its client. Returns the cost of a cycle."""
+    with standing(checkout, ASSENT_SHELL=shell) as at:
+        client = Client(at, tool, in_flight)
+        client.cycles(in_flight * 3)
+        rate = in_flight * 4 / client.cycles(in_flight * 4)
+        count = max(40, int(rate * seconds))
+        with psycopg.connect(at["admin_url"], autocommit=True) as db:
+            db.execute("ANALYZE")
+        counts = Path(at["counts"]) if at["counts"] and checkout == ROOT else None
+        meter = Meter(at["admin_url"], {**at["pids"], "client": client.process.pid}, counts)
+        start = counting.by_verb(counts, meter.sweeps) if counts else {}
+        before = meter.read()
+        client.cycles(count)
+        cost = Cost.between(before, meter.read(), count)
+        if counts:
+            print_verbs(start, counting.by_verb(counts, meter.sweeps), count)
+        client.close()
+    return cost
+
+
+def print_verbs(start: dict[str, counting.Count], end: dict[str, counting.Count], cycles: int) -> None:
+    """Print what each verb sent to Postgres per cycle, the most statements first."""
+    print("      tx  messages  statements   by verb")
+    for verb, count in sorted(end.items(), key=lambda each: -each[1].statements):
+        first = start.get(verb, counting.Count())
+        each = [(getattr(count, name) - getattr(first, name)) / cycles for name in ("commits", "messages", "statements")]
+        if each[1] >= 0.05:
+            print("    {:4.1f}  {:8.1f}  {:10.1f}   {}".format(*each, verb))
+
+
+def whole(cost: Cost) -> float:
+    """Return the CPU milliseconds per cycle of all processes but the model's and the client's."""
+    return sum(ms for name, ms in cost.cpu_ms.items() if name not in {"standin", "client"})
+
+
+def main() -> None:
+    """Measure each checkout in turn, and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--tool", choices=("bash", "glob"), action="append")
+    options.add_argument("--seconds", type=float, default=8)
+    options.add_argument("--in-flight", type=int, default=8)
+    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--bare", action="store_true", help="no sandbox")
+    options.add_argument("--beside", type=Path, metavar="CHECKOUT")
+    chosen = options.parse_args()
+    shell = "bare" if chosen.bare else "bubblewrap"
+    checkouts = [ROOT, *([chosen.beside.resolve()] if chosen.beside else [])]
+    costs: dict[tuple[str, Path], list[Cost]] = {}
+    for repetition in range(chosen.repeat):
+        print(f"\nrepetition {repetition + 1}: spin {spin_ms()} ms")
+        for tool in chosen.tool or ("bash", "glob"):
+            for checkout in checkouts:
+                cost = measure(checkout, tool, chosen.seconds, chosen.in_flight, shell)
+                costs.setdefault((tool, checkout), []).append(cost)
+                print_cost(tool, checkout, cost)
+    print("\nmedians")
+    for (tool, checkout), runs in costs.items():
+        rate, cpu = statistics.median(run.rate for run in runs), statistics.median(whole(run) for run in runs)
+        line = f"  {tool:5} {checkout.name:12} {rate:6.1f} cycles/s  {cpu:6.1f} ms CPU"
+        if checkout != ROOT:
+            ours = costs[tool, ROOT]
+            faster = statistics.median(mine.rate / theirs.rate for mine, theirs in zip(ours, runs, strict=True))
+            cheaper = statistics.median(whole(mine) / whole(theirs) for mine, theirs in zip(ours, runs, strict=True))
+            line += f"   this checkout is {faster:.2f}x as fast for {cheaper:.2f}x the CPU"
+        print(line)
+
+
+def print_cost(tool: str, checkout: Path, cost: Cost) -> None:
+    """Print one measurement."""
+    wrote = f"{cost.write_tx:.1f} write tx, {cost.wal_bytes:.0f} B WAL, foreign cores {cost.foreign_cores:.2f}"
+    print(f"  {tool} {checkout.name}: {cost.rate:.1f} cycles/s, {whole(cost):.1f} ms CPU, {wrote}")
+    print("    CPU ms: " + "  ".join(f"{name} {ms:.1f}" for name, ms in cost.cpu_ms.items()), flush=True)
+    if cost.messages:
+        print(f"    {cost.messages:.1f} messages to Postgres with {cost.statements:.0f} statements per cycle", flush=True)
+
+
+if __name__ == "__main__":
+    main()
