@@ -51,7 +51,7 @@ def by_verb(folder: Path, without: Collection[int] = ()) -> dict[str, Count]:
 
 def _counted(connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
     commits = sum(statement.sql == "COMMIT" for statement in statements)
-    os.write(_own(), f"{_verb(sys._getframe(1))} {len(statements)} {commits}\n".encode())  # noqa: SLF001 - how one looks at a stack
+    os.write(_own(), f"{_verb(sys._getframe(1))} {len(statements)} {commits}\n".encode())
     return _exchange(connection, statements)
 
 
@@ -66,7 +66,7 @@ def _verb(frame: FrameType | None) -> str:
             elif name.startswith(("api.", "workers.")) and not name.startswith(("api.door.", "workers.celery.")):
                 other = name
         frame = frame.f_back
-    return verb if verb != "other" else other
+    return other if verb == "other" else verb
 
 
 def _own() -> int:
