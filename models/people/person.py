@@ -32,6 +32,8 @@ class Person(Base):
     email: Mapped[str]
     """As `normalized` returns it. Never changes."""
     name: Mapped[str]
+    decides_by_keys: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
+    """Whether single keys decide on the pages. A person may switch them off."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (

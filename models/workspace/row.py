@@ -36,6 +36,8 @@ class Workspace(Base):
     """Defaults of agents' models: `{"fallbacks": [...], "exclude_providers": [...]}`."""
     chat_words: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The workspace's own chat words by meaning, as `models.pure.chat.check` returns them."""
+    denial_reasons: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
+    """The workspace's own reasons for a denial: `models.workspace.denial_reasons`. Null: the built-in ones."""
     retention: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """How long rows are kept, in days: `{"audit_days": 730}`. What it does not name is kept for ever."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
@@ -75,7 +77,7 @@ class Workspace(Base):
 
     @classmethod
     def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
-        """Apply `changes` to the columns of `policies` and to `retention`, from now on. Equal values change nothing."""
+        """Apply `changes` to the columns of `policies`, `retention` and `denial_reasons`. Equal values change nothing."""
         row = db.get_one(cls, principal.workspace_id, lock=True)
         # Compared in canonical form, since 1 and True are equal in Python.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}

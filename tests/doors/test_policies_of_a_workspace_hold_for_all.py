@@ -18,6 +18,7 @@ NOTHING: dict[str, Any] = {
     "approval": None,
     "model": None,
     "chat_words": None,
+    "denial_reasons": None,
     "retention": None,
 }
 
@@ -101,3 +102,13 @@ def test_reading_it_needs_read_and_changing_it_needs_admin(api: str, stage: Stag
         bad(admin.get("/v1/policy"), 403, "read")
         good(admin.post("/v1/policy", json={"permission_policy": {"type": "always_deny"}}))
         assert good(agent.get("/v1/policy"))["permission_policy"]["default"] == "deny"
+
+
+def test_the_reasons_for_a_denial_are_the_workspace_s_and_limited(caller: Caller) -> None:
+    reasons = ["  CI makes the releases.  ", "Not on a Friday."]
+    kept = good(caller.post("/v1/policy", json={"denial_reasons": reasons}))["denial_reasons"]
+    assert kept == ["CI makes the releases.", "Not on a Friday."]
+    bad(caller.post("/v1/policy", json={"denial_reasons": ["x"] * 10}), 400, "denial_reasons")
+    bad(caller.post("/v1/policy", json={"denial_reasons": [" "]}), 400, "denial_reasons.0")
+    bad(caller.post("/v1/policy", json={"denial_reasons": ["x" * 201]}), 400, "denial_reasons.0")
+    assert good(caller.post("/v1/policy", json={"denial_reasons": None})) == NOTHING

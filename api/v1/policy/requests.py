@@ -19,6 +19,7 @@ from models.pure import chat, policy
 from models.pure.json.canonical import canonical
 from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
+from models.workspace import denial_reasons
 
 INPUT_BYTES = 100_000
 """Longest input of a call to explain. Calls may be longer, but a thousand rules would take long to judge a longer input."""
@@ -172,6 +173,9 @@ def _check_words(words: ChatWords) -> ChatWords:
 _Days = Annotated[int, Field(ge=1, le=36_500)]
 
 
+_Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=denial_reasons.LONGEST)]
+
+
 class RetentionSettings(Body):
     """How long rows are kept, in days. What is left out or null is kept for ever."""
 
@@ -198,6 +202,7 @@ class PolicyUpdate(Body):
         {"permission_policy": None},
         {"model": {"fallbacks": ["claude-sonnet-5-5"]}},
         {"chat_words": {"allow": ["genehmigt"], "deny": ["abgelehnt"]}},
+        {"denial_reasons": ["CI makes the releases. Open a pull request."]},
         {"retention": {"audit_days": 730}},
     )
 
@@ -205,6 +210,9 @@ class PolicyUpdate(Body):
     approval: ApprovalDefaults | None = None
     model: ModelDefaults | None = None
     chat_words: Annotated[ChatWords, AfterValidator(_check_words)] | None = None
+    denial_reasons: list[_Reason] | None = Field(
+        None, max_length=denial_reasons.MOST, description="Reasons for a denial that people choose from. Null: the built-in ones."
+    )
     retention: RetentionSettings | None = None
 
     def changes(self) -> dict[str, Any]:
@@ -214,6 +222,7 @@ class PolicyUpdate(Body):
             "approval": self.approval.normal() if self.approval else None,
             "model": self.model.normal() if self.model else None,
             "chat_words": self.chat_words.normal() if self.chat_words else None,
+            "denial_reasons": self.denial_reasons,
             "retention": self.retention.normal() if self.retention else None,
         }
         names = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}

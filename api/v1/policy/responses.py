@@ -136,6 +136,7 @@ class WorkspacePolicy(ResponseModel):
     approval: SerializeAsAny[ApprovalSettings | None]
     model: SerializeAsAny[ModelConfigDefaults | None]
     chat_words: SerializeAsAny[WorkspaceWords | None]
+    denial_reasons: list[str] | None
     retention: SerializeAsAny[Retention | None]
 
     @classmethod

@@ -30,6 +30,8 @@ from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
 
 _PENDING = "status = 'pending'"
+BEYOND_RUNS = f"{_PENDING} AND NOT {tool_call.KIND.sql}"
+"""Waits, and is not about a call that waits to run."""
 _PENDING_IN = f"WHERE session_id = ANY(%(sessions)s) AND {_PENDING} ORDER BY created_at, id"
 
 
@@ -49,7 +51,10 @@ class Approval(ApprovalColumns, Base):
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND {tool_call.KIND.sql}")),
         # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),
+        sa.Index("approval_decided", "workspace_id", "decided_at", postgresql_where=sa.text("decided_at IS NOT NULL")),
         sa.Index("approval_queue", "workspace_id", "expires_at", postgresql_where=sa.text(_PENDING)),
+        # Of the few that are not calls which wait to run, so that a list finds them among any number of such calls.
+        sa.Index("approval_beyond_runs", "workspace_id", "kind", "expires_at", postgresql_where=sa.text(BEYOND_RUNS)),
         sa.Index("approval_of_approvers", "workspace_id", "approver_set", "expires_at", postgresql_where=sa.text(_PENDING)),
     )
 

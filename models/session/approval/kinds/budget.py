@@ -21,5 +21,7 @@ KIND = Kind(
     takes_edits=True,
     is_confirmed=False,
     tag="budget",
+    group="Budgets",
+    glyph="coin",
     afterwards="If nobody decides, the session rests.",
 )

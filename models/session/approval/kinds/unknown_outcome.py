@@ -24,6 +24,8 @@ KIND = Kind(
     lets_run=lambda status, decision: status == "answered" and decision.get("outcome") == "rerun",
     silence=("done", lambda _seconds: words.outcome_unknown()),
     tag="outcome unknown",
+    group="Unknown outcomes",
+    glyph="alert",
     warning="The call began, or may have begun. Nobody reported its end.",
     headline="{agent} called {tool}, and nobody knows whether the call took effect",
     afterwards="If nobody decides, the call is given up.",
