@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("models", "api", "workers", "deploy")
 
 BOUNDS = {
-    "models": (14, 75, 0, 12),
+    "models": (15, 79, 0, 12),
     "models.flow": (8, 15, 0, 6),
     "models.flow.begin": (4, 2, 0, 2),
     "models.flow.run": (7, 4, 0, 2),
@@ -39,7 +39,7 @@ BOUNDS = {
     "models.pure": (17, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),
-    "models.pure.policy": (11, 25, 0, 6),
+    "models.pure.policy": (12, 26, 0, 6),
     "models.pure.pricing": (4, 6, 0, 4),
     "models.pure.shell": (9, 16, 0, 5),
     "models.pure.text": (5, 2, 0, 2),

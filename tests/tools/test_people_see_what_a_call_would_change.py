@@ -54,3 +54,23 @@ def test_a_command_starts_where_the_last_one_ended(root: Path) -> None:
     assert preview("bash", root, {"command": "ls"}) == {"directory": "src"}
     (root / "state" / "directory").write_text("/etc")
     assert preview("bash", root, {"command": "ls"}) == {"directory": "the session's directory"}
+
+
+def test_a_command_in_a_repository_shows_its_branch(root: Path) -> None:
+    git = root / "files" / ".git"
+    (git / "refs" / "heads" / "release").mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/release/4.2\n")
+    assert preview("bash", root, {"command": "ls"}) == {"directory": "the session's directory", "branch": "release/4.2"}
+    (git / "refs" / "heads" / "release" / "4.2").write_text("a" * 40 + "\n")
+    shown = preview("bash", root, {"command": "ls", "working_directory": "src"})
+    assert shown == {"directory": "src", "branch": "release/4.2", "commit": "a" * 40}
+    (git / "HEAD").write_text("b" * 40 + "\n")
+    assert preview("bash", root, {"command": "ls"})["commit"] == "b" * 40
+
+
+@pytest.mark.parametrize("head", ["ref: refs/heads//etc/passwd", "ref: refs/heads/../../secret", "x\n" * 999, "", "\0"])
+def test_a_strange_repository_shows_nothing_of_other_files(root: Path, head: str) -> None:
+    (root / "files" / "secret").write_text("c" * 40)
+    (root / "files" / ".git").mkdir()
+    (root / "files" / ".git" / "HEAD").write_text(head)
+    assert preview("bash", root, {"command": "ls"}) == {"directory": "the session's directory"}

@@ -30,6 +30,8 @@ class ApprovalColumns:
     kind: Mapped[str]
     """One of `KINDS`."""
     status: Mapped[str] = mapped_column(default="pending")
+    likeness: Mapped[str | None]
+    """Which calls are alike: `models.pure.policy.likeness`. Null in rows of earlier releases, and if no call waits to run."""
     tool: Mapped[str]
     """The call's tool; without a call, what people are asked for, such as `session.budget`, a name that no tool can have."""
     prompt: Mapped[str]
@@ -120,7 +122,7 @@ class ApprovalColumns:
     @property
     def by_person(self) -> bool:
         """True if a person or an API key decided, not a deadline, a sweep or a grant."""
-        return not (self.decided_by or "system:").startswith(("system:", "grant:"))
+        return is_by_person(self.decided_by)
 
     @property
     def by_deadline(self) -> bool:
@@ -134,3 +136,8 @@ class ApprovalColumns:
     def shown(self, field: str) -> Any:
         """Return a field as people see it: the secrets of the inputs are masked. `field` is one of those of `shown_fields`."""
         return (self.shown_fields or {}).get(field, getattr(self, field))
+
+
+def is_by_person(decided_by: str | None) -> bool:
+    """True if this principal is a person or an API key."""
+    return not (decided_by or "system:").startswith(("system:", "grant:"))

@@ -2,7 +2,8 @@
 
 Only tools workers have the files. A worker looks when an approval is inserted, and again when its card is opened.
 
-    bash     {"directory": "src"}                       where the command would start
+    bash     {"directory": "src"}                       where the command would start; in a repository also its
+                                                        `branch`, and the `commit` of the branch
     edit     {"hunks": [...], "left_out": 0}            the change, in the shape of `models.pure.text.line_diff`
     write    {"hunks": [...], "left_out": 0, "is_new": false}
     any      {"problem": "..."}                         why the call would fail now
@@ -36,6 +37,8 @@ class Evidence(Base):
     workspace_id: Mapped[str]
     session_id: Mapped[str] = mapped_column(index=True)
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    first_body: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The first look, if the last one differs from it."""
     looked_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
@@ -49,6 +52,8 @@ class Evidence(Base):
             before.looked_at = now
             return
         else:
+            first_body = before.first_body or before.body
+            before.first_body = None if canonical(first_body) == canonical(body) else first_body
             before.body, before.looked_at = body, now
         outbox(db).workspaces.add(db.workspace_id)
 

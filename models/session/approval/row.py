@@ -16,6 +16,7 @@ from models.policy.asking import Asking
 from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.json.canonical import canonical_text, digest
+from models.pure.policy.likeness import likeness
 from models.pure.quorum import Quorum
 from models.session.approval import confirmation
 from models.session.approval import events as approval_events
@@ -23,7 +24,7 @@ from models.session.approval.approver_set import ApproverSet
 from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import WRITTEN, Decision
 from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
-from models.session.approval.kinds import budget, tool_call
+from models.session.approval.kinds import KINDS, budget, tool_call
 from models.session.locked import Locked
 from models.session.thread.row import Thread
 from models.session.tool_call.input import CallInput
@@ -49,6 +50,7 @@ class Approval(ApprovalColumns, Base):
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
         sa.Index("approval_at_cap", "tool", "workspace_id", postgresql_where=sa.text(f"{_PENDING} AND {budget.KIND.sql}")),
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND {tool_call.KIND.sql}")),
+        sa.Index("approval_alike", "agent_id", "likeness", "created_at", postgresql_where=sa.text(tool_call.KIND.sql)),
         # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),
         sa.Index("approval_decided", "workspace_id", "decided_at", postgresql_where=sa.text("decided_at IS NOT NULL")),
@@ -61,15 +63,17 @@ class Approval(ApprovalColumns, Base):
     @classmethod
     def ask(cls, locked: Locked, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **shown: Any) -> "Approval":
         """Return a new approval of a call. `put` inserts it, after its call. `shown`: `questions` or `attempt_told`."""
-        call_input = CallInput.of(locked.db, call)
+        call_input, shown_input = CallInput.of(locked.db, call), cls.shown_input_of(locked.db, call)
+        waits_to_run = KINDS[kind].asks_to_run
         return cls._new(
             locked,
             asking,
             tool_call_id=call.id,
             kind=kind,
             tool=call.name,
+            likeness=likeness(call.name, shown_input or call_input.input, call.input_sha256) if waits_to_run else None,
             input=canonical_text(call_input.input),
-            shown_input=cls.shown_input_of(locked.db, call),
+            shown_input=shown_input,
             input_sha256=call.input_sha256,
             rule=call.rule,
             started_by=call_input.askers(locked),

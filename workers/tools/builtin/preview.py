@@ -1,5 +1,8 @@
 """What a built-in tool would do to the session's files as they are now, for people who decide about the call. Changes nothing."""
 
+import contextlib
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +11,55 @@ from models.pure.text.line_diff import hunks
 from workers.tools.builtin import edit, paths
 from workers.tools.builtin.shell import shown_directory, starting_directory
 
+_LONGEST_LINE = 200
+"""Bytes of a branch's name that are read."""
+_BRANCH = re.compile(r"ref: refs/heads/([\w-][\w.-]*(?:/[\w-][\w.-]*)*)", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
 
 def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what `models.session.approval.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
     try:
         if tool == "bash":
-            return {"directory": _directory(root, fields)}
+            start = starting_directory(root, fields)
+            return {"directory": _shown(root, start), **_repository(root, start)}
         with paths.located(root / "files", fields["file_path"]) as place:
             return _edit(place, fields) if tool == "edit" else _write(place, fields)
     except ToolError as error:
         return {"problem": str(error)}
 
 
-def _directory(root: Path, fields: dict[str, Any]) -> str:
+def _shown(root: Path, start: Path) -> str:
     """Return where the command starts, relative to the session's files."""
-    directory = shown_directory(root, starting_directory(root, fields))
+    directory = shown_directory(root, start)
     return "the session's directory" if directory == "." else directory
+
+
+def _repository(root: Path, start: Path) -> dict[str, str]:
+    """Return the `branch` of the repository around a directory, and its `commit` if a file has it; nothing outside of one.
+
+    Reads two small files, and follows no links. Runs nothing.
+    """
+    files = root / "files"
+    for folder in [start, *start.parents]:
+        if not folder.is_relative_to(files):
+            return {}
+        if head := _line(files, folder / ".git" / "HEAD"):
+            match = _BRANCH.fullmatch(head)
+            commit = _line(files, folder / ".git" / "refs" / "heads" / match[1]) if match else head
+            names = {"branch": match[1] if match else "", "commit": commit if _COMMIT.fullmatch(commit) else ""}
+            return {name: text for name, text in names.items() if text}
+    return {}
+
+
+def _line(files: Path, path: Path) -> str:
+    """Return the only line of a small file; empty if there is no such file."""
+    with contextlib.suppress(ToolError), paths.located(files, str(path.relative_to(files))) as place:
+        if place.file_mode() is None:
+            return ""
+        with os.fdopen(paths.open_file(place), "rb") as file:
+            return _text(file.read(_LONGEST_LINE)).strip()
+    return ""
 
 
 def _edit(place: paths.FilePlace, fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""Why an agent asks: its last words before the call, the request that it works on, and what it was told since."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.people.names import Names
+from models.pure.text.visible import visible_lines
+from models.session.approval.row import Approval
+from models.session.event.row import MESSAGE
+from models.session.turn.row import Turn
+
+_TURNS = 5
+"""The replies of so many turns are searched for the agent's last words."""
+_MESSAGES = 200
+"""The messages of the session that are searched for those of the thread: the newest."""
+_MOST = 4_000
+"""Characters of a text that are read."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message to the agent."""
+
+    by: str
+    """Who wrote it, for people: a name, `its coordinator`, or empty if the message came by an API key."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why an agent asks. Every character of a text is visible."""
+
+    last_words: str
+    """What the agent said last before the call; empty if it said nothing."""
+    request: Message | None
+    """The last message that it had when people were asked."""
+    since: Message | None
+    """The last message that came after people were asked."""
+
+    @classmethod
+    def of(cls, db: Db, approval: Approval) -> "Reasons":
+        """Return the reasons of an approval."""
+        place = {"session": approval.session_id, "thread": approval.thread_id, "most": _MOST}
+        bounds = {"at": approval.created_at, "messages": _MESSAGES}
+        before, since = (Statement(_MESSAGE.format(sign=sign), {**place, **bounds}) for sign in ("<=", ">"))
+        rows_before, rows_since = db.read(before, since)
+        return cls(_last_words(db, approval, place), _message(db, rows_before), _message(db, rows_since))
+
+
+class _Row(NamedTuple):
+    kind: str
+    on_behalf_of: str | None
+    from_agent: str | None
+    text: str | None
+
+
+def _message(db: Db, rows: list[Any]) -> Message | None:
+    if not rows:
+        return None
+    row = _Row(*rows[0])
+    by = Names.of(db, [row.on_behalf_of])[row.on_behalf_of] if row.on_behalf_of else ""
+    if row.kind != "user.message":
+        by = row.from_agent or "its coordinator"
+    return Message(by, visible_lines(row.text or ""))
+
+
+def _last_words(db: Db, approval: Approval, place: dict[str, Any]) -> str:
+    if approval.tool_call_id is None:
+        return ""
+    last = db.get_one(Turn, approval.call(db).turn_id).number
+    return visible_lines(db.value(_WORDS, **place, first=last - _TURNS + 1, last=last) or "")
+
+
+_WORDS = """
+    SELECT words.text FROM turn JOIN reply ON turn_id = turn.id CROSS JOIN LATERAL (
+        SELECT left(string_agg(block ->> 'text', E'\n' ORDER BY place), %(most)s) AS text
+        FROM jsonb_array_elements(content) WITH ORDINALITY blocks(block, place) WHERE block ->> 'type' = 'text'
+    ) words
+    WHERE session_id = %(session)s AND thread_id = %(thread)s AND number BETWEEN %(first)s AND %(last)s
+    AND words.text <> '' ORDER BY number DESC LIMIT 1
+"""
+_MESSAGE = f"""
+    SELECT type, body ->> 'on_behalf_of', body ->> 'from_agent_name', (
+        SELECT left(string_agg(block ->> 'text', E'\n' ORDER BY place), %(most)s)
+        FROM jsonb_array_elements(body -> 'content') WITH ORDINALITY blocks(block, place) WHERE block ->> 'type' = 'text'
+    )
+    FROM (SELECT * FROM event WHERE session_id = %(session)s AND {MESSAGE} ORDER BY seq DESC LIMIT %(messages)s) event
+    WHERE thread_id = %(thread)s AND created_at {{sign}} %(at)s ORDER BY seq DESC LIMIT 1
+"""  # noqa: S608 - a condition of our own

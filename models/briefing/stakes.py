@@ -1,0 +1,108 @@
+"""What is at stake: what a call can do, how often it runs, and whether it has secrets."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from models.database.rows import Db
+from models.pure.naming import OURS
+from models.pure.text.relative_time import number_with_noun
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
+from models.workspace.toolset import Entry, entry_of
+
+Effect = Literal["reads", "writes", "unknown"]
+BUILT_IN_READERS = frozenset({"read", "glob", "grep"})
+"""The built-in tools that only read. Every other one may write."""
+TITLES = {
+    "bash": "a shell command",
+    "edit": "edit a file",
+    "write": "write a file",
+    "read": "read a file",
+    "glob": "list files",
+    "grep": "search files",
+}
+"""The names of the built-in tools, for people."""
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A fact in one to four words, with a sentence that explains it."""
+
+    words: str
+    sentence: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True)
+class Stakes:
+    """What a call can do, as its tool declares it."""
+
+    tool: str
+    """The tool's name for people."""
+    effect: Effect
+    """`unknown` for a tool of the client's, which declares nothing."""
+    is_idempotent: bool
+    """True if the call may run again under the same key: then no person is asked if a worker is lost."""
+    at_client: bool
+    """True if the client runs the call."""
+    secrets: int
+    """The number of masked values."""
+
+    @classmethod
+    def of(cls, db: Db, approval: Approval) -> "Stakes | None":
+        """Return what is at stake with an approval's call; None without a call."""
+        if approval.tool_call_id is None:
+            return None
+        call = approval.call(db)
+        entry = entry_of(db, call.address, call.tool) if call.address and call.tool else None
+        return cls(
+            tool=_name(call, entry),
+            effect=_effect(call, entry),
+            is_idempotent=call.idempotent,
+            at_client=call.kind in {"custom", "self_hosted"},
+            secrets=len(approval.masked.paths),
+        )
+
+    def chips(self, *, is_first: bool) -> list[Chip]:
+        """Return the facts as chips, the gravest first. `is_first`: the agent never asked for such a call before."""
+        chips = [_EFFECTS[self.effect]]
+        if not self.is_idempotent and self.effect != "reads":
+            chips.append(_ONCE)
+        if is_first:
+            chips.append(_FIRST)
+        if self.secrets:
+            words = f"{number_with_noun(self.secrets, 'secret')} masked"
+            chips.append(Chip(words, "The call runs with the real values. You see them masked."))
+        if self.at_client:
+            chips.append(_AT_CLIENT)
+        return chips
+
+
+def _effect(call: ToolCall, entry: Entry | None) -> Effect:
+    if call.kind in {"builtin", "self_hosted"}:
+        return "reads" if call.name in BUILT_IN_READERS else "writes"
+    if call.kind == "agent":
+        return "writes"
+    effect = entry.get("effect") if entry else None
+    return "reads" if effect == "read" else "writes" if effect == "write" else "unknown"
+
+
+def _name(call: ToolCall, entry: Entry | None) -> str:
+    """Return the tool's name for people. The title that a foreign server gives to its tool stands behind the tool's own name."""
+    if call.tool is None or call.server is None:
+        return TITLES.get(call.name, call.name)
+    title = entry.get("title") if entry else None
+    own = call.tool.replace("_", " ")
+    if title and (call.address or "").startswith(OURS):
+        own = str(title)
+    return f"{own}, of {call.server}"
+
+
+_EFFECTS: dict[Effect, Chip] = {
+    "reads": Chip("reads only", "The tool changes nothing, by its own declaration."),
+    "writes": Chip("may write", "The tool may change something, by its own declaration.", is_warning=True),
+    "unknown": Chip("effect not declared", "The tool is the client's, which declares no effect.", is_warning=True),
+}
+_ONCE = Chip("at most once", "If its worker is lost, the call does not run again by itself: a person says what became of it.")
+_FIRST = Chip("first time for this agent", "This agent has never asked for such a call before.", is_warning=True)
+_AT_CLIENT = Chip("runs at the client", "The client's own program runs the call.")

@@ -1,0 +1,136 @@
+"""Beside an approval stand the agent's last words, the request, what the call can do, and what has changed since it was asked."""
+
+from typing import Any
+
+import people
+import pytest
+from inbox.waiting import asked
+from own_database import Clock
+from rows.stage import Stage, call, entry, say
+
+from models.briefing.changes import changes_since
+from models.briefing.reasons import Message, Reasons
+from models.briefing.stakes import BUILT_IN_READERS, Stakes
+from models.database.transactions import transaction
+from models.session.approval.evidence import Evidence
+from models.session.approval.row import Approval
+from models.workspace import toolset
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
+
+
+def reasons(stage: Stage, approval: Approval) -> Reasons:
+    with transaction(stage.workspace_id) as db:
+        return Reasons.of(db, approval)
+
+
+def stakes(stage: Stage, approval: Approval, *, is_first: bool = False) -> tuple[Stakes, list[str]]:
+    with transaction(stage.workspace_id) as db:
+        result = Stakes.of(db, approval)
+    assert result
+    return result, [chip.words for chip in result.chips(is_first=is_first)]
+
+
+def test_the_agent_s_words_with_the_call_and_the_request_are_told(stage: Stage) -> None:
+    [approval] = asked(stage, say("The build is green."), say("So I push it."), call(), text="Release 4.2, please.")
+    told = reasons(stage, approval)
+    assert (told.last_words, told.request, told.since) == (
+        "The build is green.\nSo I push it.",
+        Message("", "Release 4.2, please."),
+        None,
+    )
+
+
+def test_words_of_an_earlier_turn_stand_for_a_call_without_words(stage: Stage) -> None:
+    session_id = stage.session(bash="always_allow", edit="always_ask")
+    stage.message(session_id)
+    [first] = stage.reply(session_id, say("I look first."), call(command="ls"))
+    stage.run_call(first)
+    stage.reply(session_id, call("edit", file_path="a", old_string="b", new_string="c"))
+    assert reasons(stage, stage.approvals(session_id)[-1]).last_words == "I look first."
+
+
+def test_the_person_who_asked_is_named_and_hidden_characters_are_written_out(stage: Stage) -> None:
+    ben = people.member(stage, "developer", email="ben@example.com")
+    session_id = stage.session(on_behalf_of=f"user:{ben.person_id}")
+    stage.send(
+        session_id,
+        {"type": "user.message", "content": [say("Push\u202e it.")], "on_behalf_of": f"user:{ben.person_id}"},
+    )
+    stage.reply(session_id, call())
+    assert reasons(stage, stage.approvals(session_id)[-1]).request == Message("ben", "Push<U+202E> it.")
+
+
+def test_what_a_person_wrote_since_is_told(stage: Stage, clock: Clock) -> None:
+    [approval] = asked(stage, text="Push it.")
+    clock.advance(5)
+    stage.message(approval.session_id, "Wait, not today.")
+    told = reasons(stage, approval)
+    assert (told.request, told.since) == (Message("", "Push it."), Message("", "Wait, not today."))
+
+
+def test_the_built_in_tools_say_whether_they_write() -> None:
+    assert {tool.name for tool in AGENT_TOOLSET.values() if tool.effect == "read"} == BUILT_IN_READERS
+
+
+@pytest.mark.parametrize(
+    ("block", "session", "chips"),
+    [
+        (call(command="ls"), {}, ["may write", "at most once"]),
+        (call("read", file_path="a"), {"read": "always_ask"}, ["reads only"]),
+        (call("write", file_path="a", content="b"), {"write": "always_ask"}, ["may write"]),
+        (call("look_up", n=1), {"custom": ("look_up?",)}, ["effect not declared", "at most once", "runs at the client"]),
+        (call("mcp__shop__find", n=1), {"servers": {"shop": "assent:orders"}}, ["reads only"]),
+        (call("mcp__shop__refund", n=1), {"servers": {"shop": "assent:orders"}}, ["may write", "at most once"]),
+    ],
+)
+def test_what_a_call_can_do_is_told_as_its_tool_declares_it(
+    stage: Stage, block: dict[str, Any], session: dict[str, Any], chips: list[str]
+) -> None:
+    toolset.announce({"orders": [entry("refund"), entry("find", effect="read", idempotent=True)]})
+    [approval] = asked(stage, block, **session)
+    assert stakes(stage, approval)[1] == chips
+    assert sorted(stakes(stage, approval, is_first=True)[1]) == sorted([*chips, "first time for this agent"])
+
+
+def test_masked_secrets_are_counted_and_a_tool_has_a_name_for_people(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("update_customer", title="Update a customer")]})
+    [approval] = asked(stage, call("mcp__shop__update_customer", n=1), servers={"shop": "assent:orders"})
+    assert stakes(stage, approval)[0].tool == "Update a customer, of shop"
+    [login] = asked(stage, call(command="login --password hunter2hunter2"))
+    assert "1 secret masked" in stakes(stage, login)[1]
+
+
+BASH = {"directory": "src", "branch": "main", "commit": "a" * 40}
+HUNK = [{"old": 1, "new": 1, "lines": ["-a", "+b"]}]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        (BASH, BASH, ""),
+        (BASH, BASH | {"branch": "release"}, "the branch was main; it is release now."),
+        (BASH, BASH | {"commit": "b" * 40}, "the branch main has moved to another commit."),
+        (BASH, BASH | {"directory": "lib"}, "would have started in src."),
+        ({"hunks": HUNK}, {"hunks": [{**HUNK[0], "old": 2}]}, "the file has changed."),
+        ({"hunks": HUNK}, {"problem": "old_string does not occur"}, "the call would fail now."),
+        ({"hunks": [], "is_new": True}, {"hunks": HUNK, "is_new": False}, "the file was made."),
+    ],
+)
+def test_what_has_changed_since_it_was_asked_is_told(stage: Stage, first: dict[str, Any], last: dict[str, Any], words: str) -> None:
+    [approval] = asked(stage)
+    for body in (first, first, last, last):
+        with transaction(stage.workspace_id) as db:
+            Evidence.keep(db, approval.id, approval.session_id, body)
+    with transaction(stage.workspace_id) as db:
+        changes = " ".join(changes_since(db, approval))
+    assert words in changes
+    assert bool(changes) == bool(words)
+
+
+def test_a_change_that_was_taken_back_is_not_told(stage: Stage) -> None:
+    [approval] = asked(stage)
+    for body in (BASH, BASH | {"branch": "release"}, BASH):
+        with transaction(stage.workspace_id) as db:
+            Evidence.keep(db, approval.id, approval.session_id, body)
+    with transaction(stage.workspace_id) as db:
+        assert changes_since(db, approval) == []
