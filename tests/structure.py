@@ -36,7 +36,7 @@ BOUNDS = {
     "models.session.spending": (4, 1, 0, 2),
     "models.notices": (12, 18, 0, 6),
     "models.operate": (13, 4, 0, 3),
-    "models.pure": (17, 15, 0, 4),
+    "models.pure": (18, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),
     "models.pure.policy": (12, 26, 0, 6),
@@ -63,8 +63,8 @@ BOUNDS = {
     "api.chat": (11, 32, 0, 10),
     "api.desk": (14, 28, 0, 5),
     "api.desk.card": (6, 7, 0, 4),
-    "api.desk.shell": (7, 6, 0, 4),
-    "api.desk.settings": (6, 0, 0, 1),
+    "api.desk.shell": (9, 11, 0, 5),
+    "api.desk.settings": (8, 0, 0, 1),
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 

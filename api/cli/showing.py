@@ -14,6 +14,7 @@ import click
 import rfc8785
 
 from api.cli.calls import input_lines
+from models.pure.state_words import APPROVAL
 from models.pure.text.path import path_in_words
 from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible, visible_lines
@@ -131,7 +132,7 @@ def outcome(approval: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a decision."""
     if approval["status"] == "pending":
         return
-    yield f"{approval['id']}: {approval['status']}, by {visible(str(approval['decided_by']))}."
+    yield f"{approval['id']}: {APPROVAL[approval['status']].text}, by {visible(str(approval['decided_by']))}."
     if approval["decided_input"] is not None:
         yield f"  input instead  {json_text(approval['decided_input'])}"
     if message := (approval["decision"] or {}).get("deny_message"):

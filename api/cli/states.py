@@ -7,10 +7,9 @@ import click
 
 from api.cli.client import Inbox
 from api.cli.tables import SHORT_ID
+from models.pure.state_words import session_state
 from models.pure.text.visible import visible
 
-ENDS = {"refusal": "refused", "budget_reached": "out of budget"}
-"""The words for a stop reason of a run that ended early. Every other one is `failed`."""
 FAILED = {"failed", "refused", "out of budget"}
 SEARCHED = 200
 """The newest rows among which a name, or the end of an id, is searched."""
@@ -23,20 +22,9 @@ NOUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def state_of(session: dict[str, Any]) -> str:
-    """Return the state of a session: works, waits, retries, new, done, failed, refused, out of budget, or archived."""
-    if session["archived_at"]:
-        return "archived"
-    reason = session["stop_reason"]["type"] if session["stop_reason"] else ""
-    match session["state"]:
-        case "error":
-            return ENDS.get(reason, "failed")
-        case "completed":
-            return "done"
-        case "waiting_approval":
-            return "waits"
-    if session["status"] == "idle":
-        return "waits" if reason == "requires_action" else "new"
-    return "retries" if session["status"] == "rescheduling" else "works"
+    """Return the word for a session's state: see `models.pure.state_words.SESSION`."""
+    waits = session["state"] == "waiting_approval"
+    return session_state(session["status"], session["stop_reason"], waits=waits, archived=bool(session["archived_at"])).word
 
 
 def find_id(inbox: Inbox, noun: str, text: str) -> str:

@@ -47,7 +47,7 @@ def _summary(inbox: Inbox) -> dict[str, Any]:
         "url": str(inbox.http.base_url).rstrip("/"),
         "reason": halt["reason"] if halt["halted"] else None,
         "waiting_approvals": len(inbox.listed("/v1/approvals", most=MOST, status="pending")),
-        "working_sessions": sum(state in {"works", "retries"} for state in states),
+        "working_sessions": sum(state in {"working", "retrying"} for state in states),
         "failed_sessions": sum(state in FAILED for state in states),
         "sessions": len(states),
     }
@@ -60,7 +60,7 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
         return
     waiting, failed = summary["waiting_approvals"], summary["failed_sessions"]
     counts = [
-        painted(f"{waiting}{'+' * (waiting == MOST)} wait{'s' * (waiting == 1)}", "waits" if waiting else "-"),
+        painted(f"{waiting}{'+' * (waiting == MOST)} wait{'s' * (waiting == 1)}", "waiting" if waiting else "-"),
         painted(f"{failed} failed", "failed" if failed else "-"),
     ]
     if summary["working_sessions"]:

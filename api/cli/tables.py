@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from models.pure.state_words import word_of
 from models.pure.text.relative_time import ago, span
 from models.pure.text.visible import visible
 
@@ -21,12 +22,7 @@ LEAST = 16
 """Characters that a column keeps when it gives way to others."""
 SHORT_ID = 8
 """The last characters of an id, by which a table on a terminal names a row. Commands take them in place of the id."""
-COLOURS = {
-    **dict.fromkeys(("allowed", "answered", "done", "up", "allow"), "green"),
-    **dict.fromkeys(("denied", "expired", "failed", "refused", "down", "deny", "out of budget"), "red"),
-    **dict.fromkeys(("pending", "waits", "ask", "due", "halted"), "yellow"),
-    **dict.fromkeys(("works", "retries"), "blue"),
-}
+COLOURS = {"good": "green", "bad": "red", "due": "yellow"}
 """One meaning for each colour, as on the pages. Other words have none."""
 
 
@@ -47,8 +43,10 @@ class Column:
     """Whether the column is left out where a terminal is too narrow."""
 
     def text(self, row: Row) -> str:
-        """Return the text of a row, in one line."""
+        """Return the text of a row, in one line. On a terminal a state has its glyph before its word."""
         value = self.cell(row)
+        if self.coloured and sys.stdout.isatty() and (state := word_of(str(value))):
+            return state.text
         return "-" if value is None or value == "" else visible(str(value))
 
 
@@ -118,7 +116,8 @@ def cut(text: str, width: int) -> str:
 
 def painted(text: str, state: str = "") -> str:
     """Return a text in the colour of a state; by default, of the text itself."""
-    colour = COLOURS.get(state or text)
+    state_word = word_of(state or text)
+    colour = COLOURS.get(state_word.tone) if state_word else None
     return click.style(text, fg=colour) if colour else text
 
 

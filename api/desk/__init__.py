@@ -28,12 +28,12 @@ def install(app: "Flask") -> None:
     from api.desk.link.link import links
     from api.desk.policies import grants
     from api.desk.sessions import sessions
-    from api.desk.settings import channels, keys, people, provider_keys, usage, webhooks
-    from api.desk.shell import files, halt, live, template_language
+    from api.desk.settings import channels, index, keys, people, provider_keys, usage, webhooks
+    from api.desk.shell import files, halt, home, live, template_language
     from api.desk.shell.blueprint import desk
 
-    lists = (list_, sessions, grants, keys, provider_keys, usage, people, channels, webhooks, audit)
-    for module in (*lists, several, card, deciding, edit, always, halt, live, files):
+    lists = (list_, sessions, grants, keys, provider_keys, usage, people, index, channels, webhooks, audit)
+    for module in (*lists, several, card, deciding, edit, always, halt, home, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(desk)

@@ -36,7 +36,7 @@ def root() -> Response:
     """Describe this server to programs, and send browsers to the inbox."""
     vary = {"vary": "accept"}
     if request.accept_mimetypes.best_match([JSON, HTML]) == HTML:
-        return Response(status=303, headers=vary | {"location": "inbox"})
+        return Response(status=303, headers=vary | {"location": "inbox/home"})
     return respond(
         dumps(Service(name="assent", version=version(DISTRIBUTION), docs="/docs", openapi="/openapi.json", healthz="/healthz")),
         **vary,

@@ -35,6 +35,8 @@ class Notice:
     """What the deadline does, such as `If nobody decides, the call is denied.`"""
     outcome: str = ""
     """At stage `decided`: `Allowed by Anna`. Empty while the approval waits."""
+    mark: str = ""
+    """The glyph of the outcome, as a character."""
     url: str = ""
     """The page on which the approval is decided."""
     code: str | None = None
@@ -44,3 +46,8 @@ class Notice:
     `allow` only if `evidence` is all that would run."""
     input_sha256: str = ""
     """The hash of the input that would run: a button sends it back as `expected_input_sha256`."""
+
+    @property
+    def ending(self) -> str:
+        """The outcome behind its glyph: `✓ Allowed by Anna`. Empty while the approval waits."""
+        return f"{self.mark} {self.outcome}" if self.mark else self.outcome

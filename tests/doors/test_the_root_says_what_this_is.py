@@ -25,5 +25,5 @@ def test_a_browser_is_sent_to_the_inbox(api: str, accept: str) -> None:
         assert sent.status_code == 303
         assert sent.headers["vary"] == "accept"
         page = httpx2.get(httpx2.URL(f"{api}/").join(sent.headers["location"]))
-    assert page.url.path == "/inbox"
+    assert page.url.path == "/inbox/home"
     assert page.headers["content-type"] == "text/html; charset=utf-8"

@@ -95,7 +95,7 @@ def test_an_open_conversation_follows_the_session(admin: Visitor, stage: Stage) 
     stage.message(session_id, "Look around.")
     admin.open(f"/inbox/sessions/{session_id}")
     stage.reply(session_id, say("I look."), call(command="ls"))
-    expect(admin.page.locator("#conversation")).to_contain_text("bash: waits for a decision")
+    expect(admin.page.locator("#conversation")).to_contain_text("bash: waiting for a decision")
     expect(admin.page.locator("#waiting")).to_contain_text("Run shell command: ls")
     [approval] = stage.approvals(session_id)
     stage.decide(approval, result="deny", deny_message="Not now.")
@@ -108,7 +108,7 @@ def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Vi
     stage.message(session_id, "Look around.")
     admin.open(f"/inbox/sessions/{session_id}")
     turn = stage.claim(session_id)
-    expect(admin.page.locator("#status")).to_have_text("works")
+    expect(admin.page.locator("#status")).to_have_text("working")
     channel = f"assent:session:{session_id}"
     with redis.Redis.from_url(redis_url) as client:
         wait_for("a reader of the session", lambda: client.pubsub_numsub(channel)[0][1])

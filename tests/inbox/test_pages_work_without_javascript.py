@@ -78,7 +78,7 @@ def test_a_conversation_is_written_stopped_and_archived(plain: Visitor, stage: S
     plain.button("Send").click()
     expect(plain.page.locator("#conversation")).to_contain_text("Look around.\nThen stop.", use_inner_text=True)
     plain.button("Stop the run").click()
-    expect(plain.page.locator("#status")).to_have_text("rests")
+    expect(plain.page.locator("#status")).to_have_text("stopped")
     plain.unfold("Archive…")
     plain.button("Archive for good").click()
     expect(plain.page.get_by_text("it takes no more messages")).to_be_visible()

@@ -63,14 +63,14 @@ def test_a_group_is_created_filled_emptied_and_deleted(plain: Visitor) -> None:
 
 
 def test_a_halt_is_shown_on_every_page_until_it_is_lifted(plain: Visitor, visit: Callable[..., Visitor]) -> None:
-    plain.unfold("Halt the workspace…")
+    plain.page.get_by_role("link", name="Halt…").click()
     plain.page.get_by_label("Reason").fill("The refund tool pays twice.")
     plain.button("Halt the workspace").click()
     viewer = visit("viewer")
     for path in ("", "/sessions", "/grants"):
         viewer.open(f"/inbox{path}")
         expect(viewer.page.locator("#halt")).to_contain_text("Halted by admin0, just now: The refund tool pays twice.")
-    plain.open("/inbox/people")
+    plain.open("/inbox/halt")
     plain.button("Lift the halt").click()
     viewer.open()
     expect(viewer.page.locator("#halt")).not_to_contain_text("halted")

@@ -123,11 +123,11 @@ def test_the_session_shows_its_agents_as_a_tree_with_what_each_waits_for(plain: 
     below = tree.locator("ul ul > li")
     expect(tree.locator("[aria-current=page]")).to_have_text("Lead")
     expect(below).to_have_count(2)
-    expect(below.nth(0)).to_contain_text("Reader waits")
+    expect(below.nth(0)).to_contain_text("Reader waiting")
     expect(below.nth(0)).to_contain_text("Waits for a person: Run shell command: grep pump prices.csv")
     conversation = plain.page.locator("#conversation")
     expect(conversation).to_contain_text("I wait for both.")
-    expect(conversation).to_contain_text("Lead › Reader: bash: waits for a decision")
+    expect(conversation).to_contain_text("Lead › Reader: bash: waiting for a decision")
     expect(conversation).not_to_contain_text("I look for it.")
     below.nth(0).get_by_role("link", name="Reader").click()
     expect(plain.page.locator("#conversation")).to_contain_text("Find the price of the pump.")
@@ -138,7 +138,7 @@ def test_the_session_shows_its_agents_as_a_tree_with_what_each_waits_for(plain: 
 def test_one_agent_is_stopped_and_archived_alone(stage: Stage, plain: Visitor, crew: Crew) -> None:
     plain.open(f"/inbox/sessions/{crew.session_id}/threads/{crew.thread(0).id}")
     plain.button("Stop this agent").click()
-    expect(plain.page.locator("#status")).to_have_text("rests")
+    expect(plain.page.locator("#status")).to_have_text("stopped")
     assert [thread.status for thread in crew.threads] == ["idle", "waiting"]
     plain.unfold("Archive…")
     plain.button("Archive for good").click()
@@ -153,7 +153,7 @@ def test_an_open_page_of_an_agent_shows_what_it_does(stage: Stage, admin: Visito
     stage.run_call(tool_call, "pump;12")
     crew.replies(say("It costs 12."), number=0)
     expect(admin.page.locator("#conversation")).to_contain_text("It costs 12.")
-    expect(admin.page.locator("#status")).to_have_text("rests")
+    expect(admin.page.locator("#status")).to_have_text("done")
 
 
 def test_a_call_that_comes_while_the_list_is_open_stands_last_and_names_its_session(admin: Visitor, crew: Crew) -> None:

@@ -165,7 +165,7 @@ def test_the_list_is_for_people_and_for_programs(assent: Assent, caller: Caller,
     assert json.loads(assent("approvals", "list", "--json", "--status", "all", "--tool", "read")) == []
     header, line, _ = assent("approvals", "list").splitlines()
     assert header.split() == ["ID", "STATUS", "QUESTION", "ASKED", "DEADLINE"]
-    assert line.startswith(f"{first['id']}  pending  ")
+    assert line.startswith(f"{first['id']}  waiting  ")
     assert "Run shell command: git status" in line
     assert assent("approvals", "list", "--status", "expired") == "None.\n"
 

@@ -52,12 +52,12 @@ def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: 
     assert (session["agent"]["id"], session["title"]) == (janitor, "Sweep")
     header, row = assent("sessions", "list").splitlines()
     assert header.split() == ["ID", "STATE", "TITLE", "AGENT", "WAITS", "FOR", "COST", "ACTIVE"]
-    assert row.split()[:4] == [session["id"], "works", "Sweep", "Janitor"]
+    assert row.split()[:4] == [session["id"], "working", "Sweep", "Janitor"]
     stage.reply(session["id"], call(command="ls -l"))
     [_, row] = assent("sessions", "list", "--waiting", "--agent", "Janitor").splitlines()
-    assert "waits  Sweep  Janitor  Run shell command: ls -l" in row
+    assert "waiting  Sweep  Janitor  Run shell command: ls -l" in row
     shown = assent("sessions", "show", "Sweep")
-    assert f"  id        {session['id']}\n  state     waits\n" in shown
+    assert f"  id        {session['id']}\n  state     waiting\n" in shown
     assert "person: Sweep the floor.\n" in shown
     assert 'agent wants bash {"command":"ls -l"}\n' in shown
     assert assent("sessions", "stop", session["id"][-8:].lower()) == f"{session['id']} stops.\n"
@@ -151,8 +151,8 @@ def test_a_terminal_gets_tables_that_fit_and_ids_that_can_be_typed(caller: Calle
     with terminal("sessions", "list", columns=80) as screen:
         screen.wait_for("ACTIVE\n")
         row = screen.wait_for("\n")
-    assert row.startswith(f"{tool_call.session_id[-8:]}  waits  ")
-    assert "echo long" in row
+    assert row.startswith(f"{tool_call.session_id[-8:]}  ○ waiting  ")
+    assert "echo l…" in row
     assert max(map(len, screen.text.splitlines())) <= 80
 
 

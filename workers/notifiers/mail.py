@@ -93,7 +93,7 @@ def _html(notice: Notice, unsubscribe: str) -> str:
     link = f'<a href="{html.escape(notice.url)}">'
     paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
     if notice.stage == "decided":
-        paragraphs += [f"<p>{html.escape(notice.outcome)}.</p>", f"<p>{link}Open the approval</a></p>"]
+        paragraphs += [f"<p>{html.escape(notice.ending)}.</p>", f"<p>{link}Open the approval</a></p>"]
     elif notice.stage in ALONE:
         paragraphs.append(f"<p>{link}Open Assent</a></p>")
     else:

@@ -26,7 +26,7 @@ def body(notice: Notice, most_evidence: int = 3000) -> str:
     The link and the code stand first, and each line of evidence has a bar: no evidence looks like either.
     """
     if notice.stage == "decided":
-        return f"{notice.url}\n\n{notice.sentence}\n\n{notice.outcome}."
+        return f"{notice.url}\n\n{notice.sentence}\n\n{notice.ending}."
     if notice.stage in ALONE:
         return f"{notice.url}\n\n{notice.sentence}."
     evidence = notice.evidence

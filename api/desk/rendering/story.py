@@ -6,27 +6,13 @@ from typing import Any
 
 from api.desk.rendering.fields import pretty
 from models.flow.carry_on.listing import OURS
+from models.pure.state_words import TOOL_CALL
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible, visible_lines
 from models.session.tool_call.events import RESULTS, USES
 
 _LONG = 1200
 """Characters of code beyond which an entry is folded."""
-
-STATES = {
-    "asked": "waits for a decision",
-    "queued": "allowed, waits for a worker",
-    "with_client": "is with the client",
-    "running": "runs",
-    "unknown": "its outcome is unknown",
-    "denied": "denied",
-    "expired": "expired",
-    "cancelled": "cancelled",
-    "refused": "refused",
-    "answered": "answered by a person",
-    "replaced": "replaced by an edited call",
-}
-"""Words beside a call's name, by the call's status. A finished call needs none, since its result follows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,7 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
     """
     kind, id_ = event["type"], event["id"]
     if kind in USES:
-        words = STATES.get(state, "")
+        words = TOOL_CALL[state].word if state and state != "done" else ""  # a result follows a call that is done
         whose = f"{asker}: " if asker else ""
         text = whose + visible_lines(event["name"]) + (f": {words}" if words else "")
         new_entry = Entry(id_, seq, "call", "call", text, approval_id=approval_id)

@@ -4,20 +4,12 @@ from dataclasses import dataclass
 
 from api.v1.sessions.waiting import WaitingForPerson, WaitingForResult, waiting_on
 from models.database.rows import Db
+from models.pure.state_words import StateWord, session_state
 from models.session.approval.sentences import shortened
 from models.session.event.tasks import tasks_of
 from models.session.row import Session
 from models.session.thread.row import Thread
 
-STATUS = {
-    "idle": "rests",
-    "running": "works",
-    "waiting": "waits",
-    "rescheduling": "tries again soon",
-    "stopping": "stops",
-    "terminated": "archived",
-}
-"""Words for the status of a session or a thread."""
 _MOST_TASK = 120
 """Most characters of a sub-agent's task."""
 
@@ -27,7 +19,7 @@ class ThreadNode:
     """One thread of the tree."""
 
     thread: Thread
-    state: str
+    state: StateWord
     task: str
     """What the agent was told to do; empty for the session's own."""
     for_people: list[WaitingForPerson]
@@ -46,7 +38,7 @@ class ThreadNode:
             own = [call for call in waiting if call.session_thread_id == thread.id]
             return cls(
                 thread=thread,
-                state=STATUS[thread.status],
+                state=session_state(thread.status, thread.stop_reason),
                 task=shortened(" ".join(tasks.get(thread.id, "").split()), _MOST_TASK),
                 for_people=[call for call in own if isinstance(call, WaitingForPerson)],
                 for_clients=[call for call in own if isinstance(call, WaitingForResult)],

@@ -6,7 +6,7 @@ from typing import Any
 from flask import Response, request
 
 from api.desk.rendering.story import Entry, entry
-from api.desk.rendering.threads import STATUS, ThreadNode
+from api.desk.rendering.threads import ThreadNode
 from api.desk.shell.blueprint import action, desk, page
 from api.desk.shell.forms import Misfilled, needed
 from api.door import pages, parsing
@@ -27,6 +27,7 @@ from models.flow.begin.sessions import archive as archive_session
 from models.flow.begin.sessions import archive_thread as archive_one_thread
 from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
+from models.pure.state_words import session_state
 from models.session.approval.row import Approval
 from models.session.event.row import Event, in_stream_of
 from models.session.row import Session
@@ -52,7 +53,7 @@ def sessions(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     rows, after = page_of(db, selection, NEWEST, _SESSIONS, query_value("page"))
     return FramedPage(
         "sessions/sessions.html",
-        rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows],
+        rows=[(row, agent_name(db, row), session_state(row.status, row.stop_reason)) for row in rows],
         after=after,
         may_start="sessions" in person.scopes,
         **(_choices(db) if "sessions" in person.scopes else {}),
@@ -79,7 +80,7 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
     return FramedPage(
         "sessions/session.html",
         agent=agent_name(db, session),
-        status=STATUS[session.status],
+        status=session_state(session.status, session.stop_reason),
         root=ThreadNode.of(db, session),
         waiting=[(row, row.path(db)) for row in Approval.pending(db, session.id)],
         **_conversation(db, person, session, own_id(session.id)),

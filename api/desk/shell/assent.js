@@ -9,9 +9,11 @@
 //     settling  the pause after a card has come
 //     rows      the selected row of a list
 //     keys      keyboard shortcuts
+//     going     keys that lead to places, the rail, menus
 //     times     relative times
 
 import { start } from "./forms.js";
+import "./going.js";
 import "./keys.js";
 import { listen, refreshSoon } from "./live.js";
 import { tellTimes } from "./times.js";

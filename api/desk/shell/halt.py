@@ -2,15 +2,23 @@
 
 from flask import request
 
-from api.desk.shell.blueprint import action
+from api.desk.shell.blueprint import action, page
+from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.v1.halt import HaltStart
 from models.database.rows import Db
+from models.errors import Refusal
 from models.people.principal import PersonPrincipal
 from models.workspace.halt import Halt
 
 
-@action("/inbox/halt", "admin")
+@page("/inbox/halt", "halt", "admin")
+def halt(_db: Db, _person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show what a halt does, with the button that starts or lifts it."""
+    return FramedPage("shell/halt.html", refusal=str(refusal or ""), reason=request.form.get("reason", ""))
+
+
+@action("/inbox/halt", "admin", section="halt", again=halt)
 def start_halt(db: Db, person: PersonPrincipal) -> str:
     """Halt the workspace: nothing begins from now on."""
     reason = request.form.get("reason") or None
@@ -18,7 +26,7 @@ def start_halt(db: Db, person: PersonPrincipal) -> str:
     return "/inbox"
 
 
-@action("/inbox/halt/end", "admin")
+@action("/inbox/halt/end", "admin", section="halt", again=halt)
 def end_halt(db: Db, person: PersonPrincipal) -> str:
     """Lift the halt."""
     Halt.end(db, person)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from api.desk.rendering import fields
 from api.desk.shell import files, viewing
+from models.pure.state_words import StateWord
 from models.pure.text import relative_time
 from models.pure.text.visible import visible_lines
 
@@ -24,8 +25,10 @@ def install(app: Flask) -> None:
     language = app.jinja_env
     language.finalize = _visible
     language.trim_blocks = language.lstrip_blocks = True
-    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "raw": _raw, "pretty": fields.pretty}
-    language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
+    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp}
+    language.filters |= {"raw": _raw, "ticks": ticks, "pretty": fields.pretty, "initials": viewing.initials}
+    language.globals |= {"static": files.address, "glyph": glyph, "chip": chip}
+    language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
 
 
 def _visible(value: Any) -> Any:
@@ -38,6 +41,24 @@ def _visible(value: Any) -> Any:
 def _raw(text: str) -> Markup:
     """Return a text for a field that people edit: escaped for HTML, and with its hidden characters."""
     return Markup.escape(text)
+
+
+def glyph(name: str) -> Markup:
+    """Return a glyph of `glyphs.svg`. It says nothing to a screen reader: a word stands beside it."""
+    return Markup('<svg class="glyph" aria-hidden="true"><use href="{}#{}"/></svg>').format(files.address("glyphs.svg"), name)
+
+
+def chip(state: StateWord) -> Markup:
+    """Return a state as its glyph and its word."""
+    return Markup('<span class="chip {}">{}{}</span>').format(state.tone, glyph(state.glyph), state.word)
+
+
+def ticks(text: str) -> Markup:
+    """Return a text in which what stands between backticks is code."""
+    parts = visible_lines(text).split("`")
+    if len(parts) % 2 == 0:
+        return Markup.escape("`".join(parts))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def _is_soon(moment: datetime) -> bool:

@@ -3,18 +3,23 @@
 from datetime import datetime
 from typing import Any
 
-from flask import g
+from flask import g, request
 from markupsafe import Markup
 
 from api.desk import waiting_list
+from api.desk.shell import places
 from api.door import browser
 from models.database import clock
 from models.database.rows import Db
 from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
+from models.pure.text.visible import visible
 from models.session.approval.row import Approval
 from models.workspace.halt import Halt
+
+_RAIL_COOKIE = "assent_rail"
+"""Set by `going.js`: `narrow` if the person has collapsed the rail."""
 
 
 def csrf_field() -> Markup:
@@ -25,13 +30,23 @@ def csrf_field() -> Markup:
 def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     """Return the values that base.html shows around the page. Reads the time from which the page's relative times count."""
     g.now, g.halted = clock.now(db), _halt(db)
+    name = db.get_one(Person, person.person_id).name
     return {
-        "viewer": {"name": db.get_one(Person, person.person_id).name, "is_admin": "admin" in person.scopes},
+        "viewer": {"name": name, "initials": initials(name), "is_admin": "admin" in person.scopes},
+        "rail": places.rail_of(person),
+        "settings_places": places.settings_of(person),
+        "is_rail_narrow": request.cookies.get(_RAIL_COOKIE) == "narrow",
         "waiting_for_me": waiting_list.matching(db, person, {}, mine=True).count(db),
         "halted": g.halted,
         "mark": Approval.mark(db),
         "now": g.now,
     }
+
+
+def initials(name: str) -> str:
+    """Return the one or two letters that stand for a person: `CW` for Chen Wei."""
+    words = [word for word in visible(name).split() if word[0].isalnum()]
+    return "".join(word[0] for word in words[:1] + words[1:][-1:]).upper() or "?"
 
 
 def _halt(db: Db) -> dict[str, Any] | None:

@@ -1,0 +1,171 @@
+"""The places of the desk: the pages to which the rail, the list of settings and the search lead.
+
+A place appears as soon as its route exists, for the roles that may open it. To add a page, add its place here, and give its `@page`
+the place's section.
+"""
+
+from dataclasses import dataclass
+
+from flask import current_app
+
+from models.people.principal import PersonPrincipal
+
+
+@dataclass(frozen=True)
+class Place:
+    """One page that a person may go to."""
+
+    section: str
+    """The section of its pages: see `api.door.framed.FramedPages.page`."""
+    label: str
+    path: str
+    glyph: str
+    scope: str = "own or read"
+    """What a role needs to open it, as in `@page`."""
+    key: str = ""
+    """The key that goes there, behind `g`."""
+    words: str = ""
+    """Further words by which the search finds the page."""
+    purpose: str = ""
+    """What the page is for, in a line."""
+
+    def is_open_to(self, person: PersonPrincipal) -> bool:
+        """True if the page exists, and the person's role may open it."""
+        return not person.scopes.isdisjoint(self.scope.split(" or ")) and self.path in _paths()
+
+
+RAIL = (
+    Place("inbox", "Inbox", "/inbox", "inbox", key="i", words="approvals waiting decide", purpose="What waits for a person"),
+    Place(
+        "sessions", "Sessions", "/inbox/sessions", "sessions", key="s", words="runs conversations", purpose="What agents do and did"
+    ),
+    Place(
+        "agents",
+        "Agents",
+        "/inbox/agents",
+        "agent",
+        "read",
+        key="a",
+        words="models tools",
+        purpose="Who works here, with which tools",
+    ),
+    Place(
+        "policies",
+        "Policies",
+        "/inbox/policies",
+        "rules",
+        "own or read",
+        key="p",
+        words="rules",
+        purpose="What runs, asks, or is denied",
+    ),
+    Place("grants", "Grants", "/inbox/grants", "rules", key="r", words="always allow rules", purpose="What runs without asking"),
+    Place(
+        "insights",
+        "Insights",
+        "/inbox/insights",
+        "chart",
+        "read",
+        key="n",
+        words="analytics cost",
+        purpose="How people decide, and what it costs",
+    ),
+    Place("audit", "Audit", "/inbox/audit", "audit", "admin", key="u", words="log acts seal", purpose="Who did what"),
+    Place(
+        "system",
+        "System",
+        "/inbox/system",
+        "system",
+        "admin",
+        key="y",
+        words="health queues workers",
+        purpose="Whether everything runs",
+    ),
+)
+"""The rail, from the top. Settings and the person stand below."""
+
+SETTINGS = (
+    Place("account", "Your account", "/inbox/account", "person", words="passkeys password sign-in", purpose="How you sign in"),
+    Place(
+        "channels",
+        "Your channels",
+        "/inbox/channels",
+        "bell",
+        "own",
+        words="mail slack notifications",
+        purpose="How Assent reaches you",
+    ),
+    Place(
+        "people", "People and groups", "/inbox/people", "people", "admin", words="members roles invite", purpose="Who may do what"
+    ),
+    Place(
+        "workspace_channels",
+        "Workspace channels",
+        "/inbox/workspace/channels",
+        "bell",
+        "admin",
+        words="mail slack notifications",
+        purpose="Rooms that hear of every approval",
+    ),
+    Place("keys", "API keys", "/inbox/keys", "key", "admin", words="scopes programs", purpose="Programs that use Assent"),
+    Place(
+        "provider_keys",
+        "Provider keys",
+        "/inbox/provider-keys",
+        "plug",
+        "admin",
+        words="models anthropic openai",
+        purpose="Keys of the models",
+    ),
+    Place(
+        "usage",
+        "Usage and limits",
+        "/inbox/usage",
+        "coin",
+        "admin",
+        words="cost budget spend money",
+        purpose="What it costs, and the most it may",
+    ),
+    Place(
+        "webhooks",
+        "Webhooks",
+        "/inbox/webhooks",
+        "webhook",
+        "admin",
+        words="events endpoints deliveries",
+        purpose="Systems that hear of events",
+    ),
+)
+"""The list of settings, from the top."""
+SECTIONS_OF_SETTINGS = frozenset(place.section for place in SETTINGS) | {"settings"}
+
+
+def _paths() -> frozenset[str]:
+    """Return the paths of the application's routes."""
+    paths: frozenset[str] | None = current_app.extensions.get("desk.paths")
+    if paths is None:
+        paths = current_app.extensions["desk.paths"] = frozenset(rule.rule for rule in current_app.url_map.iter_rules())
+    return paths
+
+
+def rail_of(person: PersonPrincipal) -> list[Place]:
+    """Return the places of the rail that the person may open."""
+    places = [place for place in RAIL if place.is_open_to(person)]
+    has_policies = any(place.section == "policies" for place in places)
+    return [place for place in places if place.section != "grants" or not has_policies]
+
+
+def settings_of(person: PersonPrincipal) -> list[Place]:
+    """Return the pages of settings that the person may open."""
+    return [place for place in SETTINGS if place.is_open_to(person)]
+
+
+def home_of(person: PersonPrincipal, waiting: bool) -> str:
+    """Return the page with which a person begins: what waits, for those who decide, and what happens, for those who do not.
+
+    `waiting`: whether something waits for the person.
+    """
+    insights = next((place.path for place in rail_of(person) if place.section == "insights"), "")
+    if "approvals" in person.scopes:
+        return insights if insights and "admin" in person.scopes and not waiting else "/inbox"
+    return insights if insights and "sessions" not in person.scopes else "/inbox/sessions"
