@@ -8,6 +8,7 @@ from models.database.daily_asks import DailyAsks
 from models.database.failure import Failure
 from models.database.metric import Metric
 from models.notices.channel import Channel
+from models.notices.flood import Flood
 from models.notices.link import Link
 from models.notices.notification import Notification
 from models.notices.slack_reply import SlackReply
@@ -62,7 +63,7 @@ _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),
     *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
 )
-_OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, ApprovalChange, Notification, SlackReply)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, Flood, ApprovalChange, Notification, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, LegalHold)
 TABLES = (
     Workspace,

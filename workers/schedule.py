@@ -20,6 +20,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": 10 * _MINUTE},
     "remove the rows of deleted sessions": {"task": "sweep.remove_deleted", "schedule": _MINUTE},
     "find sessions that go on by nothing": {"task": "sweep.check_sessions", "schedule": _MINUTE / 2},
+    "watch the waiting lists": {"task": "sweep.watch_waiting_lists", "schedule": _MINUTE / 2},
     "add up the metrics": {"task": "sweep.add_up_metrics", "schedule": 15.0},
     "say that the sweeps run": {"task": "sweep.report", "schedule": _MINUTE},
     "delete old rows": {"task": "sweep.delete_old", "schedule": _MINUTE},

@@ -27,7 +27,7 @@ from models.flow.run.results import rescue_call
 from models.flow.run.turns import rescue_turn
 from models.flow.spend import limits
 from models.notices.notification import Notification
-from models.operate import due, queued, retention
+from models.operate import due, floods, queued, retention
 from models.operate.doctor import sessions as doctor
 from models.operate.failing import LeftForLater, TaskRow, bounded, isolated
 from models.operate.metrics import adding_up
@@ -295,6 +295,17 @@ def add_up_metrics() -> str:
     """Add up the rows that metrics count, up to a minute ago. Returns no words: with any work there is something to add up."""
     adding_up.add_up(MOST_SECONDS)
     return ""
+
+
+@app.task(name="sweep.watch_waiting_lists", base=Sweep)
+def watch_waiting_lists() -> str:
+    """Raise the alarm for people for whom too many approvals wait, and end it."""
+    changes = 0
+    for workspace_id in floods.to_watch():
+        with isolated("watch_waiting_lists", workspace_id, workspace_id):
+            changes += floods.watch(workspace_id)
+    floods.publish()
+    return did("floods of waiting lists began or ended:", changes)
 
 
 _look = doctor.Look()

@@ -7,10 +7,10 @@ from typing import Literal
 from models.notices.slack_button import Result
 from models.outbox import approval_change
 
-Stage = approval_change.Stage | Literal["test", "delegation"]
+Stage = approval_change.Stage | Literal["test", "delegation", "flood"]
 """What happened: to the approval, or without one (`ALONE`)."""
-ALONE = frozenset({"test", "delegation"})
-"""Stages of notices without an approval: a test, and a delegation that waits for the person who is notified."""
+ALONE = frozenset({"test", "delegation", "flood"})
+"""Stages of notices without an approval: a test, a delegation that waits for the person who is notified, and a flood."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Notification(Leased, Base):
     session_id: Mapped[str]
     approval_id: Mapped[str]
     """No foreign key: a message outlives its approval, and then says that the approval was withdrawn. At a stage of `ALONE`: the id
-    of the delegation, or of the test."""
+    of the delegation, the flood or the test."""
     channel_id: Mapped[str] = mapped_column(sa.ForeignKey("channel.id"))
     stage: Mapped[str]
     """The stage to send: one of `models.notices.notice.Stage`."""

@@ -8,9 +8,10 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
 from models.notices.channel import SETTINGS, Channel, NewChannel
+from models.notices.flood import LATER, Flood, told_later
 from models.notices.notice import ALONE, Notice, Stage
 from models.notices.notification import DueNotification, Notification, Receipt
-from models.notices.texts import delegation_notice, notice, test_notice
+from models.notices.texts import delegation_notice, flood_notice, notice, test_notice
 from models.outbox.approval_change import ApprovalChange
 from models.people.delegation import DECIDING_ROLES, Delegation, Right, rights_of_each
 from models.people.person import Person
@@ -97,16 +98,19 @@ def prepare(db: Db, notification_id: str, task: str | None = None) -> Message | 
 def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime, task: str | None) -> Message | None:
     """Claim a notification without an approval; a test even in quiet hours, since somebody waits for it.
 
-    Cancels it and returns None if the channel was turned off, or if the delegation does not wait any more.
+    Cancels it and returns None if the channel was turned off, if the delegation does not wait any more, or if the flood is over.
     """
     delegation = Delegation.find(db, row.approval_id) if row.stage == "delegation" else None
-    is_over = delegation is not None and not delegation.waits(now)
+    flood = db.get(Flood, row.approval_id) if row.stage == "flood" else None
+    is_over = not delegation.waits(now) if delegation else row.stage == "flood" and flood is None
     if is_over or channel.state != "enabled" or _is_unlinked(db, channel):
         row.cancel(db, now)
         return None
-    if delegation is not None and _is_postponed(row, channel, now):
+    if row.stage != "test" and _is_postponed(row, channel, now):
         return None
     row.claim(db, now, task)
+    if flood is not None:
+        return Message(row, channel, flood_notice(db, row, flood, channel.person_id), row.seq, None)
     return Message(row, channel, delegation_notice(db, row, delegation) if delegation else test_notice(row), row.seq, None)
 
 
@@ -137,10 +141,13 @@ def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) ->
 
 
 def _add(db: Db, channels: list[Channel], approval: Approval, change: ApprovalChange, now: datetime) -> None:
-    later = max(now, approval.created_at + MAIL_DELAY)
+    mail_at = max(now, approval.created_at + MAIL_DELAY)
+    people = {channel.person_id for channel in channels if channel.person_id} if change.stage == "requested" else set()
+    later = told_later(db, people, Quorum.of(approval.quorum).required_people)
     rows = []
     for channel in channels:
-        due_at = later if channel.kind == "mail" else now
+        due_at = mail_at if channel.kind == "mail" else now
+        due_at = now + LATER if channel.person_id in later else due_at
         rows.append(Notification.of_change(change, channel, due_at, now))
         if due_at <= now:
             outbox(db).hints.append(Notification.hint_of(rows[-1]["id"], change.workspace_id))

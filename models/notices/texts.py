@@ -5,6 +5,7 @@ from typing import Any
 
 from models.database.rows import Db
 from models.notices.channel import Channel
+from models.notices.flood import Flood
 from models.notices.link import issue
 from models.notices.notice import Notice, Stage
 from models.notices.notification import Notification
@@ -82,6 +83,18 @@ def delegation_notice(db: Db, row: Notification, delegation: Delegation) -> Noti
         _one_line(sentence),
         url=f"{_public_url()}/inbox/account#delegations",
     )
+
+
+def flood_notice(db: Db, row: Notification, flood: Flood, person_id: str | None) -> Notice:
+    """Return the notice that too many approvals wait for a person. `person_id`: who is notified."""
+    most = settings().flood_approvals
+    if flood.person_id == person_id:
+        title, url = f"{most} approvals wait for you", f"{_public_url()}/inbox"
+    else:
+        name = Names.of(db, [f"user:{flood.person_id}"])[f"user:{flood.person_id}"]
+        title, url = f"{most} approvals wait for {name}", f"{_public_url()}/inbox/insights?show=people"
+    sentence = f"{title}, or more. Until half of them are decided, each new one is told at once only to those with the fewest"
+    return Notice(row.approval_id, row.workspace_id, "flood", _one_line(title), _one_line(sentence), url=url)
 
 
 def _question(db: Db, approval: Approval, offer: Offer) -> tuple[str, tuple[Result, ...]]:

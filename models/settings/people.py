@@ -22,6 +22,8 @@ class PeopleSettings(BaseSettings):
     """Failed attempts to sign in, wrong codes and unknown links, per client address and e-mail address; 0 means no limit."""
     sign_in_attempts_burst: int = Field(10, ge=1)
     """How many of them may come at once after a rest."""
+    flood_approvals: int = Field(50, ge=0, le=10_000)
+    """Approvals that wait for one person from which an alarm is raised, and new ones are spread; 0 for no alarm."""
     passwords: bool = False
     """Lets people sign in by e-mail address and password, beside passkeys."""
     sign_in_workspace: str = Field("", pattern=r"^(wrkspc_\w+)?$")

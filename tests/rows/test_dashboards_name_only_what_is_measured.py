@@ -50,8 +50,8 @@ def test_an_expression_names_metrics_that_exist(expression: str) -> None:
     assert names <= SAMPLES
 
 
-def test_there_are_eight_alerts_and_the_page_explains_each() -> None:
-    assert len(RULES) == 8
+def test_there_are_nine_alerts_and_the_page_explains_each() -> None:
+    assert len(RULES) == 9
     for rule in RULES:
         assert f"| `{rule['alert']}` |" in PAGE
         assert rule["annotations"]["summary"]

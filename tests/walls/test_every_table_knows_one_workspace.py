@@ -26,6 +26,7 @@ NOT_CONTENT = {
     "notification": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "approval_change": {"due_at", "hinted_at"},
     "halt": {"started_at", "ended_at", "settled_at", "backup_at"},
+    "flood": set(),
     "link": {"expires_at"},
     "audit": {"chain", "seq", "at"},
     "failure": {"task", "subject_id", "failures", "since", "not_before", "error"},

@@ -20,6 +20,7 @@ from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow.spend import limits
 from models.notices.channel import Channel, NewChannel
+from models.notices.flood import Flood
 from models.notices.link import issue
 from models.notices.notification import Notification
 from models.notices.slack_reply import Clicker, SlackReply
@@ -99,6 +100,7 @@ class World:
         self._inline_agent()
         self._spend_limit()
         self._sums()
+        self._flood()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -179,6 +181,11 @@ class World:
         with transaction(self.workspace_id) as db:
             scope = ("user", self.ids["user_id"])
             self.ids["spend_limit_id"] = limits.set_limit(db, self.stage.principal, scope, "daily", Decimal(100)).id
+
+    def _flood(self) -> None:
+        """A person for whom too many approvals wait."""
+        with transaction(self.workspace_id) as db:
+            Flood.begin(db, self.anna.person_id, datetime.now(UTC))
 
     def _sums(self) -> None:
         """Sums of an approval that was closed."""

@@ -6,6 +6,7 @@ _BEGINNINGS = {
     "requested": "",
     "test": "",
     "delegation": "",
+    "flood": "",
     "reminded": "Still waiting: ",
     "escalated": "Nobody has decided yet: ",
 }

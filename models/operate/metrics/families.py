@@ -26,6 +26,7 @@ APPROVALS = "assent_approvals_total"
 COST = "assent_list_cost_cents_total"
 DELIVERIES = "assent_deliveries_total"
 UNTIL = "assent_metrics_counted_until_timestamp_seconds"
+FLOODS = "assent_waiting_list_floods"
 SEALED = "assent_audit_sealed_timestamp_seconds"
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Family] = {
     "assent_overdue_approvals": Family(
         "gauge", "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs."
     ),
+    FLOODS: Family("gauge", "People for whom more approvals wait than ASSENT_FLOOD_APPROVALS."),
     "assent_unknown_outcomes": Family("gauge", "Tool calls of which a person must say how they ended."),
     "assent_held_back_calls": Family("gauge", "Queued tool calls that no worker may run now; /readyz names the reasons."),
     "assent_queue_runnable": Family("gauge", "Rows that wait for a worker and are due, counted up to 10,000 of each queue."),

@@ -1,0 +1,99 @@
+"""Charts as the places of rectangles in an SVG: the macros of `rendering/charts.html` draw them, without scripts and inline styles.
+
+A chart is as wide as its page. Its drawing is stretched, so its words stand around it in HTML, and a table beside it says the same.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+WIDTH = 1000
+"""Of the drawing, in units of its own: the page stretches them."""
+HEIGHT = 100
+_GAP = 0.25
+"""The part of a slot that is empty."""
+MOST_TICKS = 8
+"""Most words below a chart."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values of one kind, one for each slot of a chart."""
+
+    name: str
+    tone: str
+    """A class of `charts.css`: `good`, `bad`, `warn`, `accent` or `rest`."""
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A line across a chart."""
+
+    value: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A rectangle, with the words that a pointer shows."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    tone: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What `charts.html` draws."""
+
+    bars: Sequence[Bar]
+    top: str
+    """The value at the upper edge, in words."""
+    ticks: Sequence[str]
+    """Words below the chart, each at the beginning of an equal part of its width."""
+    series: Sequence[Series]
+    limit_y: float | None = None
+    limit: Limit | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to draw."""
+        return not self.bars
+
+
+def stacked(slots: Sequence[str], series: Sequence[Series], words: Callable[[float], str], limit: Limit | None = None) -> Chart:
+    """Return a chart with a stack of bars for each slot, the first series at the bottom. `words` says a value."""
+    sums = [sum(values) for values in zip(*(each.values for each in series), strict=True)]
+    top = _nice(max([*sums, limit.value if limit else 0], default=0))
+    bars = []
+    width = WIDTH / max(len(slots), 1)
+    for number, slot in enumerate(slots):
+        base = float(HEIGHT)
+        for each in series:
+            height = each.values[number] / top * HEIGHT if top else 0
+            if height > 0:
+                base -= height
+                title = f"{slot}: {words(each.values[number])}" + (f" {each.name}" if len(series) > 1 else "")
+                bars.append(Bar(number * width + width * _GAP / 2, base, width * (1 - _GAP), height, each.tone, title))
+    limit_y = HEIGHT - limit.value / top * HEIGHT if limit and top else None
+    drawn = [each for each in series if any(each.values)]
+    return Chart(bars, words(top), _ticks(slots), drawn, limit_y, limit)
+
+
+def _nice(value: float) -> float:
+    """Return the lowest of 1, 2 or 5 times a power of ten that is not below the value."""
+    if value <= 0:
+        return 0
+    power = 10.0 ** (len(f"{int(value)}") - 1) if value >= 1 else 0.01
+    return next(power * step for step in (1, 2, 5, 10, 20, 50, 100) if power * step >= value)
+
+
+def _ticks(slots: Sequence[str]) -> list[str]:
+    """Return the words below the chart: those of every slot, or of some slots at equal distances, else of the first slot."""
+    if len(slots) <= MOST_TICKS:
+        return list(slots)
+    parts = next((parts for parts in range(MOST_TICKS, 1, -1) if len(slots) % parts == 0), 1)
+    return [slots[number * len(slots) // parts] for number in range(parts)]
