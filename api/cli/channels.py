@@ -1,6 +1,5 @@
 """`assent channels`: where the workspace is told of approvals."""
 
-import json
 import sys
 import time
 from typing import Any
@@ -9,7 +8,8 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json
+from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.notices.services import CHANNEL_KINDS
 from models.pure.text.visible import visible
 
@@ -30,7 +30,7 @@ def channels() -> None:
 @with_inbox
 def channels_list(inbox: Inbox, *, as_json: bool) -> None:
     """List the workspace's channels, newest first."""
-    show(inbox.listed("/v1/channels"), as_json, _line)
+    show_table(inbox.listed("/v1/channels"), as_json, _COLUMNS)
 
 
 @channels.command("add")
@@ -54,7 +54,7 @@ def channels_add(inbox: Inbox, kind: str, address: str, for_everyone: bool, as_j
         body["url"] = click.prompt("URL", hide_input=hide, prompt_suffix=": " if hide else "", err=True)
     body |= {"address": address} if address else {}
     row = inbox.call("POST", "/v1/channels", json=body)
-    click.echo(json.dumps(row, indent=1) if as_json else _line(row))
+    show_row(row, as_json, _COLUMNS)
 
 
 @channels.command("change")
@@ -64,15 +64,16 @@ def channels_add(inbox: Inbox, kind: str, address: str, for_everyone: bool, as_j
 @_hours
 @_zone
 @click.option("--enable/--disable", "enabled", default=None, help="Whether anything is sent.")
+@as_json
 @with_inbox
-def channels_change(inbox: Inbox, channel_id: str, enabled: bool | None, **settings: Any) -> None:
+def channels_change(inbox: Inbox, channel_id: str, enabled: bool | None, as_json: bool, **settings: Any) -> None:
     """Change a channel. `--quiet none` ends its quiet hours."""
     changes = _changes(**settings)
     if enabled is not None:
         changes["state"] = "enabled" if enabled else "disabled"
     if not changes:
         raise click.UsageError("name a change, such as --disable.")
-    click.echo(_line(inbox.call("POST", f"/v1/channels/{quote(channel_id)}", json=changes)))
+    show_row(inbox.call("POST", f"/v1/channels/{quote(channel_id)}", json=changes), as_json, _COLUMNS)
 
 
 @channels.command("test")
@@ -120,12 +121,24 @@ def _changes(name: str | None, only_reminders: bool | None, quiet: str | None, t
     return changes | ({"time_zone": time_zone} if time_zone is not None else {})
 
 
-def _line(row: dict[str, Any]) -> str:
-    """Return a channel as a line."""
-    where = "everyone without a channel" if row["for_everyone"] else visible(row["address"])
-    quiet = f", quiet {row['quiet_from']} to {row['quiet_until']} {row['time_zone']}" if row["quiet_from"] else ""
-    timing = ", only reminders" if row["timing"] == "reminders" else ""
-    name = f" ({visible(row['name'])})" if row["name"] else ""
-    state = f", disabled: {visible(row['disabled_reason']) or 'by a person'}" if row["state"] == "disabled" else ""
-    error = f", last attempt failed: {visible(row['error'])}" if row["error"] and not state else ""
-    return f"{row['id']}  {row['kind']} to {where}{name}{timing}{quiet}{state}{error}"
+def _quiet(row: Row) -> str | None:
+    return f"{row['quiet_from']} to {row['quiet_until']} {row['time_zone']}" if row["quiet_from"] else None
+
+
+def _note(row: Row) -> str | None:
+    """Return why a channel is disabled, or why its last attempt failed."""
+    if row["state"] == "disabled":
+        return row["disabled_reason"] or "disabled by a person"
+    return f"last attempt failed: {row['error']}" if row["error"] else None
+
+
+_COLUMNS = [
+    id_column(),
+    Column("KIND", lambda row: row["kind"]),
+    Column("TO", lambda row: "everyone without a channel" if row["for_everyone"] else row["address"], gives_way=True),
+    Column("NAME", lambda row: row["name"], gives_way=True),
+    Column("STATE", lambda row: row["state"], coloured=True),
+    Column("TELLS", lambda row: "only reminders" if row["timing"] == "reminders" else "at once"),
+    Column("QUIET", _quiet, is_spare=True),
+    Column("NOTE", _note, gives_way=True, is_spare=True),
+]

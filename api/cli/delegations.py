@@ -1,16 +1,14 @@
 """`assent delegations`: one person decides for another, for a time."""
 
-import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json
 from api.cli.showing import since, until
-from models.pure.text.visible import visible
+from api.cli.tables import Column, Row, id_column, show_row, show_table
 
 
 @click.group()
@@ -26,7 +24,7 @@ def delegations() -> None:
 def delegations_list(inbox: Inbox, over: bool, limit: int, as_json: bool) -> None:
     """List delegations."""
     rows = inbox.listed("/v1/delegations", most=limit, live=None if over else True)
-    show(rows, as_json, _line)
+    show_table(rows, as_json, _COLUMNS)
 
 
 @delegations.command("give")
@@ -57,7 +55,7 @@ def delegations_give(
     body |= {"starts_at": starts_at} if starts_at else {}
     body |= {"group": _name_of("group", group)} if group else {}
     row = inbox.call("POST", "/v1/delegations", json=body)
-    click.echo(json.dumps(row, indent=1) if as_json else _line(row))
+    show_row(row, as_json, _COLUMNS)
 
 
 @delegations.command("end")
@@ -85,18 +83,24 @@ def _name_of(kind: str, id_: str) -> str:
     return f"{kind}:{id_.removeprefix(f'{kind}:')}"
 
 
-def _line(row: dict[str, Any]) -> str:
-    """Return a delegation as a line."""
-    reach = f"for {visible(row['group'])}" if row["group"] else "for all decisions"
+def _term(row: Row) -> str:
+    """Return since when, or how long, a delegation holds."""
     now = datetime.now(UTC)
     if row["ended_at"]:
-        term = f"ended {since(row['ended_at'])}, by {visible(row['ended_by'])}"
-    elif row["accepted_at"] is None:
-        term = f"waits until {visible(row['from'])} accepts it at /inbox/account"
-    elif datetime.fromisoformat(row["ends_at"]) <= now:
-        term = f"ended {since(row['ends_at'])}"
-    elif datetime.fromisoformat(row["starts_at"]) > now:
-        term = f"from {row['starts_at']} until {row['ends_at']}"
-    else:
-        term = until(row["ends_at"])
-    return f"{row['id']}  {visible(row['from'])} to {visible(row['to'])}, {reach}, {term}"
+        return f"ended {since(row['ended_at'])}, by {row['ended_by']}"
+    if row["accepted_at"] is None:
+        return f"waits until {row['from']} accepts it at /inbox/account"
+    if datetime.fromisoformat(row["ends_at"]) <= now:
+        return f"ended {since(row['ends_at'])}"
+    if datetime.fromisoformat(row["starts_at"]) > now:
+        return f"from {row['starts_at']} until {row['ends_at']}"
+    return until(row["ends_at"])
+
+
+_COLUMNS = [
+    id_column(),
+    Column("FROM", lambda row: row["from"], gives_way=True),
+    Column("TO", lambda row: row["to"], gives_way=True),
+    Column("DECISIONS", lambda row: row["group"] or "all", gives_way=True),
+    Column("TERM", _term, gives_way=True),
+]

@@ -5,8 +5,10 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
-from api.cli.showing import grant_line
+from api.cli.main import as_json
+from api.cli.showing import until
+from api.cli.states import names_of
+from api.cli.tables import Column, Row, id_column, show_table, shown_id
 
 
 @click.group()
@@ -25,7 +27,23 @@ def grants() -> None:
 def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str | None) -> None:
     """List grants."""
     rows = inbox.listed("/v1/grants", most=limit, live=None if over else True, **only)
-    show(rows, as_json, grant_line)
+    agents = {} if as_json else names_of(inbox, "agent")
+
+    def where(grant: Row) -> str:
+        if grant["scope"] == "session":
+            return f"session {shown_id(grant['session_id'])}: {grant['reach']}"
+        return f"every session of {agents.get(grant['agent_id'], grant['agent_id'])}"
+
+    columns = [
+        id_column(),
+        Column("STATE", _state, coloured=True),
+        Column("COVERS", lambda grant: grant["covers"], gives_way=True),
+        Column("WHERE", where, gives_way=True),
+        Column("USES", _uses, to_the_right=True),
+        Column("ENDS", lambda grant: until(grant["expires_at"]) if grant["expires_at"] else None),
+        Column("NOTE", _note, gives_way=True, is_spare=True),
+    ]
+    show_table(rows, as_json, columns)
 
 
 @grants.command("revoke")
@@ -35,3 +53,19 @@ def grants_revoke(inbox: Inbox, grant_id: str) -> None:
     """Revoke a grant, also for calls that it allowed and that have not begun."""
     inbox.call("DELETE", f"/v1/grants/{quote(grant_id)}")
     click.echo(f"{grant_id} is revoked.")
+
+
+def _state(grant: Row) -> str:
+    """Return the state of a grant in a word."""
+    return "live" if grant["live"] else "revoked" if grant["revoked_at"] else "over"
+
+
+def _uses(grant: Row) -> str:
+    return f"{grant['uses']} of {grant['max_uses']}" if grant["max_uses"] else str(grant["uses"])
+
+
+def _note(grant: Row) -> str | None:
+    """Return who revoked a grant, or why it allows nothing now."""
+    if grant["revoked_at"]:
+        return f"by {grant['revoked_by']}"
+    return f"allows nothing now: {grant['not_offered']}" if grant["not_offered"] else None

@@ -1,15 +1,13 @@
 """`assent holds`: legal holds on sessions and on the workspace."""
 
-import json
-from typing import Any
 from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json
 from api.cli.showing import since
-from models.pure.text.visible import visible
+from api.cli.tables import Column, Row, id_column, show_row, show_table, shown_id
 
 
 @click.group()
@@ -26,7 +24,7 @@ def holds() -> None:
 def holds_list(inbox: Inbox, session_id: str | None, over: bool, limit: int, as_json: bool) -> None:
     """List holds."""
     rows = inbox.listed("/v1/legal_holds", most=limit, session_id=session_id, open=None if over else True)
-    show(rows, as_json, _line)
+    show_table(rows, as_json, _COLUMNS)
 
 
 @holds.command("set")
@@ -38,7 +36,7 @@ def holds_set(inbox: Inbox, session_id: str | None, reason: str, as_json: bool) 
     """Set a hold. Needs a key with the scope admin."""
     body = {"reason": reason} | ({"session_id": session_id} if session_id else {})
     row = inbox.call("POST", "/v1/legal_holds", json=body)
-    click.echo(json.dumps(row, indent=1) if as_json else _line(row))
+    show_row(row, as_json, _COLUMNS)
 
 
 @holds.command("release")
@@ -48,11 +46,17 @@ def holds_set(inbox: Inbox, session_id: str | None, reason: str, as_json: bool) 
 def holds_release(inbox: Inbox, hold_id: str, as_json: bool) -> None:
     """Release a hold. Other holds on the same session stay. Needs a key with the scope admin."""
     row = inbox.call("DELETE", f"/v1/legal_holds/{quote(hold_id)}")
-    click.echo(json.dumps(row, indent=1) if as_json else _line(row))
+    show_row(row, as_json, _COLUMNS)
 
 
-def _line(hold: dict[str, Any]) -> str:
-    """Return a hold as a line."""
-    on = f"session {hold['session_id']}" if hold["session_id"] else "the workspace"
-    end = f", released {since(hold['released_at'])} by {visible(hold['released_by'])}" if hold["released_at"] else ""
-    return f"{hold['id']}  on {on} {since(hold['created_at'])}, by {visible(hold['created_by'])}: {visible(hold['reason'])}{end}"
+def _released(hold: Row) -> str | None:
+    return f"{since(hold['released_at'])} by {hold['released_by']}" if hold["released_at"] else None
+
+
+_COLUMNS = [
+    id_column(),
+    Column("ON", lambda hold: f"session {shown_id(hold['session_id'])}" if hold["session_id"] else "the workspace"),
+    Column("REASON", lambda hold: hold["reason"], gives_way=True),
+    Column("SET", lambda hold: f"{since(hold['created_at'])} by {hold['created_by']}", gives_way=True),
+    Column("RELEASED", _released, gives_way=True),
+]

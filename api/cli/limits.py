@@ -1,13 +1,14 @@
 """`assent limits`: the most that a workspace, an agent or a person may spend in a day, a week or a month."""
 
 from decimal import Decimal
-from typing import Any
 from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json
+from api.cli.states import names_of
+from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.pure.pricing.prices import cents_in
 
 PATH = "/v1/spend_limits"
@@ -24,16 +25,15 @@ def limits() -> None:
 @click.option("--person", "user_id", help="Limit this person (user_...).")
 @click.option("--workspace", "workspace_id", help="Limit this whole workspace (wrkspc_...).")
 @click.option("--period", type=click.Choice(["daily", "weekly", "monthly"]), default="monthly", show_default=True)
+@as_json
 @with_inbox
-def limits_create(
-    inbox: Inbox, dollars: str, agent_id: str | None, user_id: str | None, workspace_id: str | None, period: str
-) -> None:
+def limits_create(inbox: Inbox, dollars: str, period: str, as_json: bool, **subjects: str | None) -> None:
     """Limit an agent, a person or the workspace to DOLLARS, such as 250 or 12.50. Replaces the limit of the same period."""
-    ids = {"agent": agent_id, "user": user_id, "workspace": workspace_id}
-    scopes = [{"type": kind, f"{kind}_id": value} for kind, value in ids.items() if value is not None]
+    scopes = [{"type": name.removesuffix("_id"), name: value} for name, value in subjects.items() if value is not None]
     if len(scopes) != 1:
         raise click.UsageError("name one of --agent, --person and --workspace.")
-    click.echo(_line(inbox.call("POST", PATH, json={"amount": _cents(dollars), "scope": scopes[0], "period": period})))
+    row = inbox.call("POST", PATH, json={"amount": _cents(dollars), "scope": scopes[0], "period": period})
+    show_row(row, as_json, [] if as_json else _columns(names_of(inbox, "agent")))
 
 
 @limits.command("list")
@@ -41,7 +41,7 @@ def limits_create(
 @with_inbox
 def limits_list(inbox: Inbox, as_json: bool) -> None:
     """List the spend limits, newest first."""
-    show(inbox.listed(PATH), as_json, _line)
+    show_table(inbox.listed(PATH), as_json, [] if as_json else _columns(names_of(inbox, "agent")))
 
 
 @limits.command("delete")
@@ -61,7 +61,19 @@ def _cents(dollars: str) -> str:
         raise click.UsageError(f"DOLLARS: {error}") from None
 
 
-def _line(row: dict[str, Any]) -> str:
-    kind = row["scope"]["type"]
-    amount = "no limit" if row["amount"] is None else f"${Decimal(row['amount']) / 100:.2f}"
-    return "  ".join([row["id"], row["period"], amount, kind, row["scope"][f"{kind}_id"]])
+def _columns(agents: dict[str, str]) -> list[Column]:
+    def limited(row: Row) -> str:
+        kind = row["scope"]["type"]
+        subject = row["scope"][f"{kind}_id"]
+        return f"{kind} {agents.get(subject, subject)}"
+
+    return [
+        id_column(),
+        Column("LIMITS", limited, gives_way=True),
+        Column("PERIOD", lambda row: row["period"]),
+        Column("AMOUNT", _amount, to_the_right=True),
+    ]
+
+
+def _amount(row: Row) -> str:
+    return "no limit" if row["amount"] is None else f"${Decimal(row['amount']) / 100:.2f}"

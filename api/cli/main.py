@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -153,17 +152,11 @@ def running_up(folder: Path) -> dict[str, Any]:
     return running
 
 
-def show(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str] | None = None) -> None:
-    """Print the rows as JSON, or each as the text that `line` returns; by default as a table of its values."""
-    if line is None or as_json:
-        from api.cli.tables import columns_for, show_table  # not above: `assent up` needs no tables
+def show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print the rows as JSON, or as a table of their values."""
+    from api.cli.tables import columns_for, show_table  # not above: `assent up` needs no tables
 
-        show_table(rows, as_json, columns_for(rows))
-        return
-    for row in rows:
-        click.echo(line(row))
-    if not rows:
-        click.echo("None.", err=True)
+    show_table(rows, as_json, columns_for(rows))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,12 @@ def state_of(session: dict[str, Any]) -> str:
     return session_state(session["status"], session["stop_reason"], waits=waits, archived=bool(session["archived_at"])).word
 
 
+def names_of(inbox: Inbox, noun: str) -> dict[str, str]:
+    """Return the name of each row by its id."""
+    path, _, query = NOUNS[noun]
+    return {row["id"]: row["name"] for row in inbox.listed(path, **{"include_archived": True, **query})}
+
+
 def find_id(inbox: Inbox, noun: str, text: str) -> str:
     """Return the id of a row, by its id, the end of its id, its name or its title. Raises click.ClickException."""
     path, prefix, query = NOUNS[noun]

@@ -50,9 +50,14 @@ class Column:
         return "-" if value is None or value == "" else visible(str(value))
 
 
+def shown_id(row_id: str) -> str:
+    """Return the end of an id on a terminal, the whole id elsewhere."""
+    return row_id[-SHORT_ID:] if sys.stdout.isatty() else row_id
+
+
 def id_column(title: str = "ID", field: str = "id") -> Column:
-    """Return the column of the id: its end on a terminal, the whole id elsewhere."""
-    return Column(title, lambda row: row[field][-SHORT_ID:] if sys.stdout.isatty() else row[field])
+    """Return the column of the id."""
+    return Column(title, lambda row: shown_id(row[field]))
 
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
@@ -79,6 +84,14 @@ def show_table(rows: Sequence[Row], as_json: bool, columns: Sequence[Column]) ->
     else:
         for line in table(rows, columns, width_of_terminal()):
             click.echo(line)
+
+
+def show_row(row: Row, as_json: bool, columns: Sequence[Column]) -> None:
+    """Print one row as JSON, or as a table of one line."""
+    if as_json:
+        click.echo(json.dumps(row, default=str, indent=1))
+    else:
+        show_table([row], as_json, columns)
 
 
 def width_of_terminal() -> int | None:

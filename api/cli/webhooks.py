@@ -13,8 +13,9 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, RefusedByApi, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json
 from api.cli.showing import since, until
+from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.outbox.webhook_events import EVENTS
 from models.pure.text.visible import visible
 
@@ -50,7 +51,7 @@ def webhooks_create(inbox: Inbox, endpoint_url: str, event_types: tuple[str, ...
 @with_inbox
 def webhooks_list(inbox: Inbox, as_json: bool) -> None:
     """List the endpoints, newest first."""
-    show(inbox.listed("/v1/webhooks"), as_json, _line)
+    show_table(inbox.listed("/v1/webhooks"), as_json, _COLUMNS)
 
 
 @webhooks.command("deliveries")
@@ -61,17 +62,18 @@ def webhooks_list(inbox: Inbox, as_json: bool) -> None:
 @with_inbox
 def webhooks_deliveries(inbox: Inbox, webhook_id: str, status: str | None, limit: int, as_json: bool) -> None:
     """List an endpoint's deliveries with their last attempts, newest first."""
-    show(inbox.listed(f"{_path(webhook_id)}/deliveries", most=limit, status=status), as_json, _delivery_line)
+    show_table(inbox.listed(f"{_path(webhook_id)}/deliveries", most=limit, status=status), as_json, _DELIVERIES)
 
 
 @webhooks.command("test")
 @click.argument("webhook_id")
 @click.option("--event", "event_type", metavar="TYPE", help="Default: the first of the endpoint's events.")
+@as_json
 @with_inbox
-def webhooks_test(inbox: Inbox, webhook_id: str, event_type: str | None) -> None:
+def webhooks_test(inbox: Inbox, webhook_id: str, event_type: str | None, as_json: bool) -> None:
     """Send an endpoint a test event, which names a session that does not exist."""
     row = inbox.call("POST", f"{_path(webhook_id)}/test", json={"event_type": event_type} if event_type else {})
-    click.echo(_delivery_line(row))
+    show_row(row, as_json, _DELIVERIES)
 
 
 @webhooks.command("redeliver")
@@ -80,21 +82,23 @@ def webhooks_test(inbox: Inbox, webhook_id: str, event_type: str | None) -> None
 @click.option("--status", type=click.Choice(["failed", "cancelled", "done"]), help="Which deliveries.  [default: failed]")
 @click.option("--after", "created_after", metavar="TIME", help="Created at this time or later, such as 2026-02-07T08:00:00Z.")
 @click.option("--before", "created_before", metavar="TIME", help="Created before this time.")
+@as_json
 @with_inbox
-def webhooks_redeliver(inbox: Inbox, webhook_id: str, delivery_id: str | None, **selection: str | None) -> None:
+def webhooks_redeliver(inbox: Inbox, webhook_id: str, delivery_id: str | None, as_json: bool, **selection: str | None) -> None:
     """Send one delivery again, or all of a status and time, the oldest first."""
     body = {name: value for name, value in selection.items() if value is not None}
     if delivery_id:
         if body:
             raise click.UsageError("name either one delivery, or a status and a time.")
         row = inbox.call("POST", f"{_path(webhook_id)}/deliveries/{quote(delivery_id)}/redeliver", json={})
-        click.echo(_delivery_line(row))
+        show_row(row, as_json, _DELIVERIES)
         return
     count, has_more = 0, True
     while has_more:
         report = inbox.call("POST", f"{_path(webhook_id)}/redeliver", json=body)
         count, has_more = count + report["queued"], report["has_more"]
-    click.echo(f"{count} {'delivery is' if count == 1 else 'deliveries are'} sent again.")
+    text = f"{count} {'delivery is' if count == 1 else 'deliveries are'} sent again."
+    click.echo(json.dumps({"queued": count}) if as_json else text)
 
 
 @webhooks.command("listen")
@@ -173,22 +177,28 @@ def _path(webhook_id: str) -> str:
     return f"/v1/webhooks/{quote(webhook_id)}"
 
 
-def _line(row: dict[str, Any]) -> str:
-    """Return an endpoint as a line."""
-    reason = f": {visible(row['disabled_reason'])}" if row["disabled_reason"] else ""
-    name = f" ({visible(row['name'])})" if row["name"] else ""
-    return f"{row['id']}  {visible(row['url'])}{name}, {row['state']}{reason}, {len(row['enabled_events'])} types of events"
+def _last_attempt(delivery: Row) -> str | None:
+    """Return the status or the error of the last attempt, and their number."""
+    attempts = delivery["attempts"]
+    if not attempts:
+        return None
+    return f"{attempts[-1]['error'] or attempts[-1]['status']} ({len(attempts)})"
 
 
-def _delivery_line(row: dict[str, Any]) -> str:
-    """Return a delivery as a line."""
-    parts = [f"{row['id']}  {row['event_type']} {row['subject_id']}, {row['status']}, {since(row['created_at'])}"]
-    if row["attempts"]:
-        last = row["attempts"][-1]
-        count = len(row["attempts"])
-        parts.append(
-            f"{count} {'attempt' if count == 1 else 'attempts'}, the last: {visible(last['error'] or str(last['status']))}"
-        )
-        if row["due_at"]:
-            parts.append(f"the next: {until(row['due_at'])}")
-    return ", ".join(parts)
+_COLUMNS = [
+    id_column(),
+    Column("URL", lambda row: row["url"], gives_way=True),
+    Column("NAME", lambda row: row["name"], gives_way=True),
+    Column("STATE", lambda row: row["state"], coloured=True),
+    Column("EVENTS", lambda row: len(row["enabled_events"]), to_the_right=True),
+    Column("NOTE", lambda row: row["disabled_reason"], gives_way=True, is_spare=True),
+]
+_DELIVERIES = [
+    id_column(),
+    Column("STATUS", lambda row: row["status"], coloured=True),
+    Column("EVENT", lambda row: row["event_type"]),
+    Column("ABOUT", lambda row: row["subject_id"], gives_way=True),
+    Column("CREATED", lambda row: since(row["created_at"])),
+    Column("LAST ATTEMPT (OF)", _last_attempt, gives_way=True),
+    Column("NEXT", lambda row: until(row["due_at"]) if row["attempts"] and row["due_at"] else None, is_spare=True),
+]

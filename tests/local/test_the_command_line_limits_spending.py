@@ -9,10 +9,12 @@ from rows.stage import Stage
 
 
 def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> None:
-    line = assent("limits", "create", "12.50", "--workspace", stage.workspace_id, "--period", "weekly")
-    limit_id = line.split()[0]
-    assert line.split()[1:] == ["weekly", "$12.50", "workspace", stage.workspace_id]
-    assert assent("limits", "list") == line
+    lines = assent("limits", "create", "12.50", "--workspace", stage.workspace_id, "--period", "weekly")
+    header, row = lines.splitlines()
+    assert header.split() == ["ID", "LIMITS", "PERIOD", "AMOUNT"]
+    limit_id, *fields = row.split()
+    assert fields == ["workspace", stage.workspace_id, "weekly", "$12.50"]
+    assert assent("limits", "list") == lines
     assert assent("limits", "delete", limit_id) == f"{limit_id} is deleted.\n"
     assert assent("limits", "list") == "None.\n"
     assert "name one of --agent" in assent("limits", "create", "5", code=2)

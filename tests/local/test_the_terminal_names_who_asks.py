@@ -40,7 +40,7 @@ def test_a_session_s_grant_may_be_for_all_agents(assent: Assent, caller: Caller,
         screen.wait_for("This gives a grant, ")
     [grant] = good(caller.get("/v1/grants"))["data"]
     assert grant["include_sub_agents"]
-    assert f"in session {crew.session_id}: calls of every agent in this session, with all sub-agents" in assent("grants", "list")
+    assert f"session {crew.session_id}: calls of every agent in this session, with all sub-agents" in assent("grants", "list")
 
 
 def test_a_grant_for_all_agents_is_an_option_of_a_program(assent: Assent, caller: Caller, crew: Crew) -> None:
