@@ -9,7 +9,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
@@ -112,14 +113,20 @@ class Local:
         self._start_processes()
         workers = Workers(self.env["REDIS_URL"])
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
-        self.supervisor.wait_for("the API", lambda: responds(f"{self.url}/readyz"), READY_SECONDS)
-        self.supervisor.wait_for("Flower", lambda: responds(self.flower_url, (user, password)), READY_SECONDS)
-        self.supervisor.wait_for("the workers", workers.respond, READY_SECONDS)
+        self._wait_for("the API", lambda: responds(f"{self.url}/readyz"))
+        self._wait_for("Flower", lambda: responds(self.flower_url, (user, password)))
+        self._wait_for("the workers", workers.respond)
         sample = self.sample and new and self.stand_in and self.embedded
         if sample:
             session_id = first.sample_session(self.url, self.key)
-            self.supervisor.wait_for("the sample session", lambda: first.waits(self.url, self.key, session_id), READY_SECONDS)
+            self._wait_for("the sample session", lambda: first.waits(self.url, self.key, session_id))
         return sample
+
+    def _wait_for(self, name: str, ready: Callable[[], bool]) -> None:
+        """Wait until a part is ready, and say so. Raises CannotStart, Stopped."""
+        began = time.monotonic()
+        self.supervisor.wait_for(name, ready, READY_SECONDS)
+        self.supervisor.say(f"{name}: ready after {time.monotonic() - began:.1f} s")
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         env = {k: v for k, v in variables.items() if k != "DATABASE_OWNER_URL"}
@@ -142,7 +149,7 @@ class Local:
         postgres = self.postgres
         postgres.prepare()
         self.supervisor.start(postgres.child(environment_of("postgres", self.env)))
-        self.supervisor.wait_for("Postgres", postgres.is_ready, READY_SECONDS)
+        self._wait_for("Postgres", postgres.is_ready)
         postgres.create_roles()
         self.owner_url = postgres.url("owner")
         self.env |= {"DATABASE_URL": postgres.url("app"), "DATABASE_SYSTEM_URL": postgres.url("system")}
@@ -167,7 +174,7 @@ class Local:
             self.supervisor.say(welcome.SLOW_REDIS)
         redis.prepare()
         self.supervisor.start(redis.child(environment_of("redis", self.env)))
-        self.supervisor.wait_for("Redis", redis.is_ready, READY_SECONDS)
+        self._wait_for("Redis", redis.is_ready)
         self.env["REDIS_URL"] = redis.url
 
     def _start_model(self) -> None:

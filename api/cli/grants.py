@@ -8,7 +8,7 @@ from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.showing import until
 from api.cli.states import names_of
-from api.cli.tables import Column, Row, id_column, show_table, shown_id
+from api.cli.tables import Column, Row, id_column, short_id, show_table
 
 
 @click.group()
@@ -31,7 +31,7 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
 
     def where(grant: Row) -> str:
         if grant["scope"] == "session":
-            return f"session {shown_id(grant['session_id'])}: {grant['reach']}"
+            return f"session {short_id(grant['session_id'])}: {grant['reach']}"
         return f"every session of {agents.get(grant['agent_id'], grant['agent_id'])}"
 
     columns = [

@@ -7,7 +7,7 @@ import click
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.showing import since
-from api.cli.tables import Column, Row, id_column, show_row, show_table, shown_id
+from api.cli.tables import Column, Row, id_column, short_id, show_row, show_table
 
 
 @click.group()
@@ -49,14 +49,14 @@ def holds_release(inbox: Inbox, hold_id: str, as_json: bool) -> None:
     show_row(row, as_json, _COLUMNS)
 
 
-def _released(hold: Row) -> str | None:
+def _release(hold: Row) -> str | None:
     return f"{since(hold['released_at'])} by {hold['released_by']}" if hold["released_at"] else None
 
 
 _COLUMNS = [
     id_column(),
-    Column("ON", lambda hold: f"session {shown_id(hold['session_id'])}" if hold["session_id"] else "the workspace"),
+    Column("ON", lambda hold: f"session {short_id(hold['session_id'])}" if hold["session_id"] else "the workspace"),
     Column("REASON", lambda hold: hold["reason"], gives_way=True),
     Column("SET", lambda hold: f"{since(hold['created_at'])} by {hold['created_by']}", gives_way=True),
-    Column("RELEASED", _released, gives_way=True),
+    Column("RELEASED", _release, gives_way=True),
 ]

@@ -62,14 +62,14 @@ def _cents(dollars: str) -> str:
 
 
 def _columns(agents: dict[str, str]) -> list[Column]:
-    def limited(row: Row) -> str:
+    def subject_of(row: Row) -> str:
         kind = row["scope"]["type"]
-        subject = row["scope"][f"{kind}_id"]
-        return f"{kind} {agents.get(subject, subject)}"
+        row_id = row["scope"][f"{kind}_id"]
+        return f"{kind} {agents.get(row_id, row_id)}"
 
     return [
         id_column(),
-        Column("LIMITS", limited, gives_way=True),
+        Column("LIMITS", subject_of, gives_way=True),
         Column("PERIOD", lambda row: row["period"]),
         Column("AMOUNT", _amount, to_the_right=True),
     ]

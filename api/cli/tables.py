@@ -50,14 +50,14 @@ class Column:
         return "-" if value is None or value == "" else visible(str(value))
 
 
-def shown_id(row_id: str) -> str:
+def short_id(row_id: str) -> str:
     """Return the end of an id on a terminal, the whole id elsewhere."""
     return row_id[-SHORT_ID:] if sys.stdout.isatty() else row_id
 
 
 def id_column(title: str = "ID", field: str = "id") -> Column:
     """Return the column of the id."""
-    return Column(title, lambda row: shown_id(row[field]))
+    return Column(title, lambda row: short_id(row[field]))
 
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
