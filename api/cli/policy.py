@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -73,20 +73,24 @@ def policy_try(inbox: Inbox, tool: str, input_text: str, as_json: bool, **caller
 
 
 @policy.command("simulate")
-@click.argument("effect", type=click.Choice(EFFECTS))
-@click.argument("match")
-@click.option("--agent", help="Add the rule to this agent's policy, by name or id.  [default: to the workspace's]")
-@click.option("--tool", help="Only calls of this tool.")
+@click.argument("effect", type=click.Choice(EFFECTS), required=False)
+@click.argument("match", required=False)
+@click.option("--policy", "file", type=click.File(encoding="utf-8"), help="In the place of a rule: a whole policy, as JSON.")
+@click.option("--agent", help="Of this agent's policy, by name or id.  [default: of the workspace's]")
+@click.option("--tool", help="Only calls of this tool; with --policy, of this tool's policy.")
 @click.option("--days", type=click.FloatRange(0, 366, min_open=True), default=7, show_default=True, help="How many days back.")
 @as_json
 @with_inbox
-def policy_simulate(inbox: Inbox, effect: str, match: str, as_json: bool, **where: Any) -> None:
-    """Show what a rule would have changed about the calls of the last days. Nothing is changed.
+def policy_simulate(inbox: Inbox, effect: str | None, match: str | None, file: TextIO | None, as_json: bool, **where: Any) -> None:
+    """Show what a rule, or a policy in a FILE, would have changed about the calls of the last days. Nothing is changed.
 
     Such as: assent policy simulate allow "bash(git status *)" --agent Sample
     """
+    if (match is None) == (file is None):
+        raise click.UsageError("give a rule, EFFECT and MATCH, or a policy by --policy FILE.")
     agent = where.pop("agent")
-    body = {name: value for name, value in where.items() if value is not None} | {"rule": {"effect": effect, "match": match}}
+    body = {name: value for name, value in where.items() if value is not None}
+    body |= {"permission_policy": _policy(file)} if file else {"rule": {"effect": effect, "match": match}}
     body |= {"agent_id": find_id(inbox, "agent", agent)} if agent else {}
     simulation = inbox.call("POST", "/v1/policy/simulate", json=body)
     if as_json:
@@ -106,6 +110,14 @@ def _input(tool: str, text: str) -> dict[str, Any]:
     if not isinstance(call_input, dict):
         raise click.BadParameter('write an object, such as {"path": "README.md"}', param_hint="INPUT")
     return call_input
+
+
+def _policy(file: TextIO) -> Any:
+    """Return the policy in a file. Raises click.BadParameter."""
+    try:
+        return json.load(file)
+    except ValueError as error:  # also a text that is not UTF-8
+        raise click.BadParameter(f"{file.name} is not JSON: {error}", param_hint="--policy") from None
 
 
 def _explained(explanation: dict[str, Any]) -> Iterator[str]:

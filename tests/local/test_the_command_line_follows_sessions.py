@@ -123,7 +123,7 @@ def test_agents_are_listed_with_their_tools_and_policies(assent: Assent, caller:
     assert json.loads(assent("agents", "show", "Sweeper 2", "--version", "1", "--json"))["name"] == "Sweeper"
 
 
-def test_a_call_is_tried_and_a_rule_is_simulated(assent: Assent, caller: Caller, stage: Stage) -> None:
+def test_a_call_is_tried_and_rules_and_policies_are_simulated(assent: Assent, caller: Caller, stage: Stage, tmp_path: Path) -> None:
     [tool_call] = asked(caller, stage, call(command="git status"))
     agent_id = good(caller.get(f"/v1/sessions/{tool_call.session_id}"))["agent"]["id"]
     verdict = assent("policy", "try", "bash", "git status && ls", "--agent", agent_id)
@@ -135,6 +135,13 @@ def test_a_call_is_tried_and_a_rule_is_simulated(assent: Assent, caller: Caller,
     assert "1 call since 7 days ago: 1 would have had another verdict.\n" in simulation
     assert "deny   waiting  bash  git status" in simulation
     assert json.loads(assent("policy", "simulate", "deny", "bash(git *)", "--json"))["changed"] == 1
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps({"type": "always_deny"}))
+    of_policy = json.loads(assent("policy", "simulate", "--policy", str(file), "--agent", agent_id, "--json"))
+    assert of_policy["changed"] == of_policy["looked_at"] == 1
+    file.write_text("{")
+    assert "is not JSON" in assent("policy", "simulate", "--policy", str(file), code=2)
+    assert "give a rule" in assent("policy", "simulate", code=2)
 
 
 def test_the_page_of_a_row_is_one_word_away(assent: Assent, caller: Caller, stage: Stage, api: str) -> None:
