@@ -106,6 +106,7 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.people.delegations import delegations
     from api.v1.people.groups import groups
     from api.v1.people.invites import invites
+    from api.v1.people.personal_data import personal_data
     from api.v1.people.users import users
     from api.v1.policy.routes import policy
     from api.v1.provider_keys import provider_keys
@@ -114,19 +115,6 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.v1.spending.usage import usage
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
-    control = (
-        audit,
-        usage,
-        insights,
-        grants,
-        delegations,
-        halt,
-        legal_holds,
-        api_keys,
-        users,
-        invites,
-        groups,
-        policy,
-        provider_keys,
-    )
-    return *conversations, *control, channels, slack_users, slack, health, metrics, reference, unsubscribing
+    control = (audit, usage, insights, grants, delegations, halt, legal_holds, api_keys, policy, provider_keys)
+    people = (users, personal_data, invites, groups)
+    return *conversations, *control, *people, channels, slack_users, slack, health, metrics, reference, unsubscribing

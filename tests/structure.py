@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("models", "api", "workers", "deploy")
 
 BOUNDS = {
-    "models": (15, 79, 0, 12),
+    "models": (15, 80, 0, 12),
     "models.flow": (8, 15, 0, 6),
     "models.flow.begin": (4, 2, 0, 2),
     "models.flow.run": (7, 4, 0, 2),
@@ -35,7 +35,7 @@ BOUNDS = {
     "models.session.turn": (5, 3, 0, 3),
     "models.session.spending": (4, 1, 0, 2),
     "models.notices": (13, 20, 0, 6),
-    "models.operate": (14, 5, 0, 3),
+    "models.operate": (15, 6, 0, 4),
     "models.pure": (18, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),
@@ -57,7 +57,7 @@ BOUNDS = {
     "api.v1.agents": (9, 13, 0, 5),
     "api.v1.approvals": (7, 9, 0, 4),
     "api.v1.events": (4, 3, 0, 2),
-    "api.v1.people": (7, 8, 0, 2),
+    "api.v1.people": (8, 8, 0, 2),
     "api.v1.policy": (5, 4, 0, 3),
     "api.v1.sessions": (5, 5, 0, 3),
     "api.chat": (11, 32, 0, 10),

@@ -93,6 +93,17 @@ class Inbox:
         payload: dict[str, Any] = response.json()
         return payload
 
+    def text(self, path: str) -> Iterator[str]:
+        """Yield the pieces of a long response. Raises RefusedByApi, and Absent if the response breaks off."""
+        try:
+            with self.http.stream("GET", path) as response:
+                if not response.is_success:
+                    response.read()
+                    raise RefusedByApi(_reason(response))
+                yield from response.iter_text()
+        except httpx2.HTTPError as error:
+            raise _absent(self.http, error) from error
+
 
 class RefusedByApi(click.ClickException):
     """The API refuses, with its own message."""

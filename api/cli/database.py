@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from api.cli.main import as_json, data_dir, running_up, show
+from api.cli.main import as_json, data_dir, reason, running_up, show, sure
 from models.people.invitation import Invitee
 from models.workspace.api_key import NewKey
 
@@ -211,6 +211,38 @@ def database_confirm(db: "Db", by: "Principal", person: str) -> str:
     person_id = _find_person(db, person)
     confirm(db, person_id, by=by)
     return f"{person_id} is confirmed."
+
+
+@database.command("erase")
+@click.argument("email")
+@click.option("--workspace", help="Id or name.  [default: every workspace]")
+@reason
+@sure
+@data_dir
+def database_erase(email: str, workspace: str | None, reason: str, yes: bool, data_dir: Path) -> None:
+    """Erase the person with this e-mail address, in every workspace. Decisions keep an id.
+
+    After a crash, run it again: it goes on with the workspaces that are left.
+    """
+    use(data_dir)
+    from models.database.transactions import transaction
+    from models.operate.personal_data import person as erasing
+    from models.people import person
+
+    with database_errors():
+        with transaction() as db:
+            people = person.everywhere(db, email)
+        if workspace:
+            workspace_id = find_workspace(workspace)
+            people = {one: id_ for one, id_ in people.items() if one == workspace_id}
+        if not people:
+            raise click.ClickException(f"nobody has the address {email}: it is erased already, or was never known")
+        if not yes:
+            click.confirm(f"Nothing brings {email} back. Erase the person in {len(people)} workspace(s)?", abort=True)
+        for workspace_id, person_id in people.items():
+            with transaction(workspace_id) as db:
+                erasing.erase(db, person_id, reason, by=caller(workspace_id))
+            click.echo(f"{workspace_id}: {person_id} is erased.")
 
 
 @database.command("key")

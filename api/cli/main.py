@@ -20,6 +20,8 @@ data_dir = click.option(
     help="The folder with the data of `assent up`.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+reason = click.option("--reason", required=True, help="Why. The audit keeps it, so name nobody in it.")
+sure = click.option("--yes", is_flag=True, help="Do not ask.")
 
 _HERE = (
     *(

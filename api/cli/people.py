@@ -1,12 +1,13 @@
 """`assent people`: who may sign in to a workspace, and as what."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json, reason, show, sure
 
 ROLES = ("admin", "developer", "approver", "viewer")
 _USERS = "/v1/organizations/users"
@@ -66,6 +67,32 @@ def people_deactivate(inbox: Inbox, person: str) -> None:
     click.echo(f"{person_id} is deactivated.")
 
 
+@people.command("export")
+@click.argument("person")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
+@with_inbox
+def people_export(inbox: Inbox, person: str, output: Path | None) -> None:
+    """Write all that the workspace keeps about a person (address or id), as one JSON object."""
+    path = f"{_USERS}/{quote(find_person(inbox, person, include_deactivated=True))}/export"
+    with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
+        for piece in inbox.text(path):
+            file.write(piece)
+
+
+@people.command("erase")
+@click.argument("person")
+@reason
+@sure
+@with_inbox
+def people_erase(inbox: Inbox, person: str, reason: str, yes: bool) -> None:
+    """Erase a person (address or id) from the workspace: name, addresses, every way to sign in. Decisions keep the id."""
+    person_id = find_person(inbox, person, include_deactivated=True)
+    if not yes:
+        click.confirm(f"Nothing brings {person} back. Erase the person?", abort=True)
+    inbox.call("POST", f"{_USERS}/{quote(person_id)}/erase", json={"reason": reason})
+    click.echo(f"{person_id} is erased.")
+
+
 @people.group("slack")
 def people_slack() -> None:
     """Slack users, and the people in whose names they decide."""
@@ -89,11 +116,12 @@ def slack_remove(inbox: Inbox, slack_user: str) -> None:
     click.echo(f"{slack_user} decides for nobody any more.")
 
 
-def find_person(inbox: Inbox, name: str) -> str:
+def find_person(inbox: Inbox, name: str, *, include_deactivated: bool = False) -> str:
     """Return the id of a person, by id or e-mail address. Raises click.ClickException."""
     if name.startswith("user_"):
         return name
-    rows = inbox.listed_by_id(_USERS, email=name)
+    more = {"include_deactivated": "true"} if include_deactivated else {}
+    rows = inbox.listed_by_id(_USERS, email=name, **more)
     if not rows:
         raise click.ClickException(f"user {name!r} was not found: `assent people list` shows the people of the workspace")
     return str(rows[0]["id"])

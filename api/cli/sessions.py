@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from api.cli.client import ENDS, Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, reason, sure
 from api.cli.showing import dollars, narrate, since, until
 from api.cli.states import find_id, state_of
 from api.cli.tables import Column, id_column, painted, show_table
@@ -114,6 +114,20 @@ def sessions_say(inbox: Inbox, session: str, message: str, watch: bool, as_json:
     click.echo(json.dumps(events, indent=1) if as_json else f"Sent to {session_id}.")
     if watch:
         _watch(inbox, session_id, as_json)
+
+
+@sessions.command("erase")
+@click.argument("session")
+@reason
+@sure
+@with_inbox
+def sessions_erase(inbox: Inbox, session: str, reason: str, yes: bool) -> None:
+    """Erase a session, by its id or title: its history, its files, and the texts of its audit. Stop it first if it runs."""
+    session_id = find_id(inbox, "session", session)
+    if not yes:
+        click.confirm(f"Nothing brings {session_id} back. Erase it?", abort=True)
+    inbox.call("POST", f"/v1/sessions/{session_id}/erase", json={"reason": reason})
+    click.echo(f"{session_id} is erased.")
 
 
 @sessions.command("stop")

@@ -54,6 +54,15 @@ class Nothing(Body):
     """An empty body."""
 
 
+class Erase(Body):
+    """Why a person or a session is erased."""
+
+    model_config = examples({"reason": "Left the company, and asked for it on 2 November."})
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, strip_whitespace=True)]
+    """The audit keeps it, so name nobody in it."""
+
+
 class QueryString(BaseModel):
     """A query string. Its values are text, so numbers, booleans and dates are read from text."""
 

@@ -9,9 +9,10 @@ status is 200. An exception becomes an error's response, and rolls back.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from flask import Response, request
@@ -82,6 +83,7 @@ def opens(door: Door) -> Callable[[View], View]:
 
 
 _KEY = "idempotency-key"
+_ERASABLE = ("sesn_", "user_", "invite_")
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -135,7 +137,13 @@ def writes(
                 auth.require(principal, *also(validated))
             parsing.check_ids(path_ids)
             slip = None if idempotent and _KEY not in request.headers else slip_of(principal, raw, once=once)
-            effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
+            effect = take_effect(
+                principal,
+                slip,
+                lambda db: handler(db, principal, validated, **path_ids),  # type: ignore[call-arg]
+                shown_once,
+                path_ids,
+            )
             return respond(effect.payload, **effect.headers)
 
         return opens(Door(response, query, body, scopes, errors=errors, error=error))(view)
@@ -167,7 +175,13 @@ class Effect:
         return {"idempotent-replayed": "true"} if self.replayed else {}
 
 
-def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:
+def take_effect(
+    principal: Principal,
+    slip: Slip | None,
+    act: Callable[[Db], BaseModel],
+    shown_once: str = "",
+    path_ids: Mapping[str, str] = MappingProxyType({}),
+) -> Effect:
     """Make the effect and store its response in one transaction, or return the stored response to an equal request."""
     if slip is None:
         return Effect(transact_in_time(principal.workspace_id, lambda db: dumps(act(db))))
@@ -177,10 +191,20 @@ def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], Bas
             return Effect(earlier.text, replayed=True)
         response = act(db)
         payload = dumps(response)
-        slip.store(db, principal, dumps(response.model_copy(update={shown_once: None})) if shown_once else payload)
+        text = dumps(response.model_copy(update={shown_once: None})) if shown_once else payload
+        slip.store(db, principal, text, _about({**vars(response), **path_ids}))
         return Effect(payload)
 
     return transact_in_time(principal.workspace_id, replay_or_act)
+
+
+def _about(values: Mapping[str, Any]) -> str | None:
+    """Return the id of the session, person or invitation that a response is about: erasing that one erases the stored response.
+
+    `values`: the response's fields, and the ids of the path, which outrank them.
+    """
+    ids = (str(values.get(name) or "").removeprefix("user:") for name in ("session_id", "user_id", "person", "id"))
+    return next((id_ for id_ in ids if id_.startswith(_ERASABLE)), None)
 
 
 def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:

@@ -15,13 +15,15 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
-from models.audit.text import AuditText, split
+from models.audit.text import AuditText, Text, split
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.pure.json.canonical import canonical
 
 GENESIS = ""
+CLIENT_ADDRESS = "client_address"
+"""The text with the network address of a person who acts. The address of a program, with its API key, is in the act itself."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """A time before all acts."""
 
@@ -39,6 +41,7 @@ class Audit(Base):
     principal: Mapped[str]
     """`kind:id` of the principal that acted."""
     address: Mapped[str | None]
+    """The network address of an API key's request. A person's is a text, `CLIENT_ADDRESS`; up to version 0.2 it is here, too."""
     action: Mapped[str]
     """Noun and past participle: `approval.decided`, `tool_call.started`."""
     subject_id: Mapped[str]
@@ -101,6 +104,9 @@ def entry(
     seq = chain.audit_seq + 1
     if principal.through:
         details = details | {"through": principal.through}
+    person_address = principal.kind == "user" and principal.address
+    if person_address:
+        details = details | {CLIENT_ADDRESS: Text(person_address, about=principal.id)}
     details, texts = split(chain.id, seq, principal.workspace_id, details)
     columns = {
         "chain": chain.id,
@@ -108,7 +114,7 @@ def entry(
         "workspace_id": principal.workspace_id,
         "at": at,
         "principal": str(principal),
-        "address": principal.address,
+        "address": None if person_address else principal.address,
         "action": action,
         "subject_id": subject_id,
         "details": details,

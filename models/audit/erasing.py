@@ -1,12 +1,15 @@
 """Erasing texts from the audit. An act records who erased which texts; what is on hold keeps them."""
 
+from typing import Any
+
 from models.audit import legal_hold
 from models.audit.acts import record
 from models.audit.principal import Principal
-from models.audit.text import ERASED, Erasure, remove
+from models.audit.text import ERASED, Erasure, remove, remove_where
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
 
+_LOCK = "SELECT FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE"
 _HELD = legal_hold.held_sql("audit_text.workspace_id", "audit_text.chain")
 
 
@@ -23,9 +26,18 @@ def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | 
         raise Invalid("seq", "is the number of an act in a chain: name the chain.")
     if chain is not None and not db.rows("SELECT FROM audit WHERE chain = %(chain)s LIMIT 1", chain=chain):
         raise NotFound("chain", chain)
-    db.rows("SELECT FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE", id=principal.workspace_id)
+    db.rows(_LOCK, id=principal.workspace_id)
     legal_hold.refuse(db, chain)
     erasure = remove(db, chain, seq, by, _HELD)
+    if erasure.acts:
+        record(db, principal, ERASED, principal.workspace_id, {"acts": erasure.acts, "texts_erased": erasure.texts})
+    return erasure
+
+
+def erase_where(db: Db, principal: Principal, condition: str, **values: Any) -> Erasure:
+    """Erase at most 1000 texts that meet a condition in SQL, and record the erasure as an act. What is on hold stays."""
+    db.rows(_LOCK, id=principal.workspace_id)
+    erasure = remove_where(db, condition, _HELD, **values)
     if erasure.acts:
         record(db, principal, ERASED, principal.workspace_id, {"acts": erasure.acts, "texts_erased": erasure.texts})
     return erasure

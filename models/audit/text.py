@@ -7,7 +7,7 @@ row. Without the salt nobody can guess the text, and the chain stays valid. Anot
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,16 @@ ACTS = 1000
 
 
 class Text(str):
-    """An erasable value in an act's details."""
+    """An erasable value in an act's details. `about`: the id of the person whom it identifies, with whom it is erased."""
 
-    __slots__ = ()
+    __slots__ = ("about",)
+    about: str | None
+
+    def __new__(cls, text: str, *, about: str | None = None) -> "Text":
+        """Return the text, about a person or about nobody."""
+        self = super().__new__(cls, text)
+        self.about = about
+        return self
 
 
 class AuditText(Base):
@@ -42,6 +49,10 @@ class AuditText(Base):
     salt: Mapped[str] = mapped_column(Hex)
     """16 random bytes, in hex."""
     text: Mapped[str]
+    about: Mapped[str | None]
+    """The id of the person whom the text identifies: an address, the name of a passkey. None for other texts, and older ones."""
+
+    __table_args__ = (sa.Index("audit_text_about", "about", postgresql_where=sa.text("about IS NOT NULL")),)
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,9 @@ def split(chain: str, seq: int, workspace_id: str, details: dict[str, Any]) -> t
     salts = {name: secrets.token_hex(SALT_BYTES) for name in texts}
     chained = {name: value for name, value in details.items() if name not in texts}
     chained["texts"] = {name: digest(salts[name], text) for name, text in texts.items()}
-    return chained, [act | {"name": name, "salt": salts[name], "text": str(text)} for name, text in texts.items()]
+    return chained, [
+        act | {"name": name, "salt": salts[name], "text": str(text), "about": text.about} for name, text in texts.items()
+    ]
 
 
 def of(db: Db, acts: list[tuple[str, int]]) -> dict[tuple[str, int], dict[str, str]]:
@@ -93,11 +106,23 @@ def remove(db: Db, chain: str | None, seq: int | None, principal: str | None, he
     acts = db.rows(select, **values, limit=ACTS + 1)
     delete = f"DELETE FROM audit_text WHERE {_OF_ACTS} RETURNING chain, seq"  # noqa: S608 - names of our own
     rows = db.rows(delete, **_of(acts[:ACTS])) if acts else []
-    by_chain: dict[str, set[int]] = {}
-    for of_chain, number in rows:
-        by_chain.setdefault(of_chain, set()).add(number)
     on_hold = db.value(f"SELECT count(*) FROM audit_text WHERE {conditions} AND {held}", **values)  # noqa: S608 - names of our own
-    return Erasure(len(rows), {chain: sorted(seqs) for chain, seqs in by_chain.items()}, len(acts) > ACTS, on_hold)
+    return Erasure(len(rows), _by_chain(rows), len(acts) > ACTS, on_hold)
+
+
+def remove_where(db: Db, condition: str, on_hold: str, **values: Any) -> Erasure:
+    """Delete at most `ACTS` texts that meet a condition in SQL. Other texts of the same acts stay, and so do those on hold."""
+    some = f"SELECT chain, seq, name FROM audit_text WHERE {condition} AND NOT {on_hold} LIMIT %(limit)s"  # noqa: S608 - names of our own
+    delete = f"DELETE FROM audit_text WHERE (chain, seq, name) IN ({some}) RETURNING chain, seq"  # noqa: S608 - names of our own
+    rows = db.rows(delete, **values, limit=ACTS)
+    return Erasure(len(rows), _by_chain(rows), len(rows) == ACTS)
+
+
+def _by_chain(acts: Iterable[Sequence[Any]]) -> dict[str, list[int]]:
+    by_chain: dict[str, set[int]] = {}
+    for chain, seq in acts:
+        by_chain.setdefault(chain, set()).add(seq)
+    return {chain: sorted(seqs) for chain, seqs in by_chain.items()}
 
 
 def _of(acts: Sequence[tuple[Any, ...]]) -> dict[str, Any]:

@@ -111,7 +111,12 @@ class Channel(Base):
         if row.for_everyone and db.value("SELECT EXISTS (SELECT FROM channel WHERE for_everyone)"):
             raise Conflict("This workspace has a default for everyone: change it, or delete it first.")
         db.insert(row)
-        facts = {"kind": row.kind, "address": Text(row.address), "person": row.person_id, "for_everyone": row.for_everyone}
+        facts = {
+            "kind": row.kind,
+            "address": Text(row.address, about=row.person_id),
+            "person": row.person_id,
+            "for_everyone": row.for_everyone,
+        }
         acts.record(db, by, "channel.created", row.id, facts)
         return row
 
@@ -194,7 +199,8 @@ class Channel(Base):
         self.updated_at = clock.now(db)
         if self.for_everyone:
             self._pass_on(db)
-        acts.record(db, by, "channel.updated", self.id, {n: Text(v) if isinstance(v, str) else v for n, v in new_values.items()})
+        facts = {name: Text(value, about=self.person_id) if isinstance(value, str) else value for name, value in new_values.items()}
+        acts.record(db, by, "channel.updated", self.id, facts)
 
     def must_take_messages(self) -> None:
         """Raise Conflict for a channel to which nothing is sent."""
@@ -208,7 +214,7 @@ class Channel(Base):
         if self.state == "enabled":
             self.state, self.disabled_reason, self.updated_at = "disabled", reason, clock.now(db)
             self.follows_default = False
-            acts.record(db, by, "channel.disabled", self.id, {"reason": Text(reason)})
+            acts.record(db, by, "channel.disabled", self.id, {"reason": Text(reason, about=self.person_id)})
 
     def delete(self, db: Db, by: Principal) -> None:
         """Delete the channel with its notifications. Deleting a default also deletes the channels that follow it."""
@@ -216,7 +222,7 @@ class Channel(Base):
         values = {"id": self.id, "default": self.for_everyone}
         db.write(f"DELETE FROM notification WHERE channel_id IN (SELECT id FROM channel WHERE {deleted})", **values)  # noqa: S608 - our own names
         db.write("DELETE FROM channel WHERE follows_default AND %(default)s", default=self.for_everyone)
-        acts.record(db, by, "channel.deleted", self.id, {"kind": self.kind, "address": Text(self.address)})
+        acts.record(db, by, "channel.deleted", self.id, {"kind": self.kind, "address": Text(self.address, about=self.person_id)})
         db.delete(self)
 
     def _pass_on(self, db: Db) -> None:

@@ -9,6 +9,7 @@ submit forms, so a link alone decides nothing.
 
 import hmac
 import secrets
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
+from models.audit.text import Text
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
@@ -102,7 +104,9 @@ class Link(Base):
         self.tries += 1
         if self.tries >= TRIES:
             self.used_at = clock.now(db)
-            acts.record(db, by, "link.used_up", self.id, {"approval": self.approval_id, "user_id": self.person_id})
+            address = {acts.CLIENT_ADDRESS: Text(by.address, about=self.person_id)} if by.address else {}
+            facts = {"approval": self.approval_id, "user_id": self.person_id}
+            acts.record(db, replace(by, address=None), "link.used_up", self.id, facts | address)
         return False
 
     @property

@@ -1,14 +1,16 @@
-"""Removes the rows of deleted sessions and endpoints, in batches."""
+"""Removes the rows of deleted sessions and endpoints, and what identifies erased people, in batches."""
 
 from datetime import timedelta
 from typing import Any
 
 from models.audit import legal_hold
+from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.notices.link import Link
+from models.operate.personal_data import person, session
 from models.outbox import removal
 from models.outbox.delivery import Delivery
 from models.outbox.removal import Removal
@@ -29,20 +31,20 @@ LATE = timedelta(seconds=60)
 
 
 def remove_batch(workspace_id: str, subject_id: str) -> bool:
-    """Delete the next rows of a deleted session or endpoint. Returns True if there may be more. Idempotent.
+    """Delete the next rows of a deleted session or endpoint, or of an erased person. Returns True if there may be more. Idempotent.
 
-    The rows of a session stay while they are on a legal hold that was set after the deletion.
+    They stay while they are on a legal hold that was set after the deletion.
     """
     with transaction(workspace_id) as db:
         row = db.first(Removal, "WHERE subject_id = %(id)s FOR UPDATE SKIP LOCKED", id=subject_id)
-        if row is None or (row.kind == "session" and legal_hold.find(db, subject_id)):
+        if row is None or (row.kind != "endpoint" and legal_hold.find(db, subject_id)):
             return False
         removal.sees(db, subject_id)
         if _delete_some(db, row):
             return True
         now = clock.now(db)
         row.emptied_at = row.emptied_at or now
-        if row.created_at < now - LATE:
+        if row.created_at < now - LATE and not (row.kind == "erased_person" and person.is_on_hold(db, subject_id)):
             db.delete(row)
         return False
 
@@ -51,6 +53,21 @@ def _delete_some(db: Db, row: Removal) -> bool:
     """Delete a batch. Returns False if no row was left."""
     if row.kind == "endpoint":
         return _delete(db, Delivery, "endpoint_id = %(subject)s", row.subject_id)
+    if row.kind == "erased_person":
+        return person.erase_batch(db, row.subject_id, _by(row))
+    if _delete_of_session(db, row):
+        return True
+    return row.kind == "erased_session" and session.erase_batch(db, row.subject_id, _by(row))
+
+
+def _by(row: Removal) -> Principal:
+    """Return the principal that had a session or a person erased, for the acts of the sweep."""
+    kind, _, id_ = (row.erased_by or "system:sweep").partition(":")
+    return Principal(kind, id_, row.workspace_id)
+
+
+def _delete_of_session(db: Db, row: Removal) -> bool:
+    """Delete a batch of a session's rows. Returns False if no row was left."""
     beyond_calls = [approval_id for (approval_id,) in db.rows(_BEYOND_CALLS, session=row.subject_id, limit=BATCH)]
     if beyond_calls:
         for name in _OF_APPROVALS:

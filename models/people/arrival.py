@@ -115,7 +115,9 @@ def connect(db: Db, issuer: str, subject: str, *, source: str, by: PersonPrincip
         raise Conflict(f"This account of {source} belongs to another person.")
     if known_id is None:
         Identity.add(db, issuer, subject, by.person_id)
-        acts.record(db, by, "person.account_connected", by.person_id, {"source": Text(source), "subject": Text(subject)})
+        acts.record(
+            db, by, "person.account_connected", by.person_id, {"source": Text(source), "subject": Text(subject, about=by.person_id)}
+        )
 
 
 def _create(db: Db, arrival: Arrival) -> str:
@@ -148,6 +150,8 @@ def _update(db: Db, arrival: Arrival, person_id: str, role: Role | None) -> None
             member.end(db, by=by)
     if member is None:
         return
+    if db.get_one(Person, person_id, lock=True).erased_at is not None:
+        raise NotAdmitted(_NO_ROLE)
     if member.deactivated_at is None:
         Group.mirror(db, person_id, name, arrival.source.groups_of(arrival.groups), by=by)
     Identity.add(db, arrival.issuer, arrival.subject, person_id)

@@ -115,7 +115,7 @@ class Invitation(Base):
     @classmethod
     def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
         """Return an invitation and its secret for an active member who cannot sign in any more. Raises NotFound."""
-        member = Member.find(db, person_id)
+        member = Member.find(db, person_id, lock=True)
         email = db.get_one(Person, person_id).email
         return cls._make(db, Invitee(email, cast("Role", member.role)), renews=True, by=by)
 

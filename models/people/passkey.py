@@ -71,7 +71,7 @@ class Passkey(Base):
             created_at=clock.now(db),
         )
         db.insert(row)
-        acts.record(db, by, "person.passkey_added", person_id, {"passkey": row.id, "name": Text(row.name)})
+        acts.record(db, by, "person.passkey_added", person_id, {"passkey": row.id, "name": Text(row.name, about=person_id)})
         return row
 
     @classmethod
@@ -92,7 +92,7 @@ class Passkey(Base):
         if row is None or row.person_id != person_id:
             raise NotFound("passkey", passkey_id)
         db.delete(row)
-        acts.record(db, by, "person.passkey_removed", person_id, {"passkey": row.id, "name": Text(row.name)})
+        acts.record(db, by, "person.passkey_removed", person_id, {"passkey": row.id, "name": Text(row.name, about=person_id)})
 
 
 def user_handle(workspace_id: str, person_id: str) -> bytes:

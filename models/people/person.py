@@ -18,6 +18,7 @@ from models.errors import Invalid
 
 MAX_EMAIL = 254
 MAX_NAME = 256
+ERASED_NAME = "a person who was erased"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _EMAIL = re.compile(r"[^\s@<>\"',;:\\]+@[^\s@<>\"',;:\\]+")
 
@@ -30,11 +31,12 @@ class Person(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
     email: Mapped[str]
-    """As `normalized` returns it. Never changes."""
+    """As `normalized` returns it. Never changes, but for an erased person's: that is the person's id, which is no address."""
     name: Mapped[str]
     decides_by_keys: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
     """Whether single keys decide on the pages. A person may switch them off."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    erased_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
         sa.UniqueConstraint("workspace_id", "email"),
@@ -58,6 +60,10 @@ class Person(Base):
         row = cls(id=ids.new("user"), workspace_id=db.workspace_id, email=email, name=name, created_at=clock.now(db))
         db.insert(row)
         return row.id
+
+    def forget(self, db: Db, now: datetime) -> None:
+        """Replace the name and the address of the person, whose row is locked. Pages and messages then show `ERASED_NAME`."""
+        db.write("SELECT assent_forget_person(%(id)s, %(name)s, %(now)s)", id=self.id, name=ERASED_NAME, now=now)
 
 
 class Identity(Base):
@@ -119,9 +125,14 @@ def find(db: Db, email: str, *, lock: bool = False) -> str | None:
     """
     email = normalized(email)
     if lock:
-        db.write("SELECT pg_advisory_xact_lock(hashtextextended('person ' || %(at)s, 0))", at=f"{db.workspace_id} {email}")
+        lock_address(db, email)
     row = db.first(Person, "WHERE email = %(email)s", email=email)
     return row.id if row else None
+
+
+def lock_address(db: Db, email: str) -> None:
+    """Keep everybody else from creating a person with this normalized address in the workspace until the transaction ends."""
+    db.write("SELECT pg_advisory_xact_lock(hashtextextended('person ' || %(at)s, 0))", at=f"{db.workspace_id} {email}")
 
 
 def everywhere(db: Db, email: str) -> dict[str, str]:

@@ -106,7 +106,7 @@ class SlackUser(Base):
             raise Conflict(f"You have {MOST} Slack users, the most that one person may have here: remove one first.")
         row.person_id, row.linked_at, row.link_sha256, row.link_until = by.id, clock.now(db), None, None
         row.makers = list(by.makers) or None
-        details = {"slack_user": row.id, "team": row.team_id, "user": row.slack_id, "name": Text(row.name)}
+        details = row.facts | {"name": Text(row.name, about=by.id)}
         acts.record(db, by, "person.slack_linked", by.id, details)
         return row
 
@@ -126,9 +126,13 @@ class SlackUser(Base):
 
     def end(self, db: Db, by: Principal) -> None:
         """Delete the Slack user, whose row is locked."""
-        details = {"slack_user": self.id, "team": self.team_id, "user": self.slack_id}
-        acts.record(db, by, "person.slack_unlinked", str(self.person_id), details)
+        acts.record(db, by, "person.slack_unlinked", str(self.person_id), self.facts)
         db.delete(self)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The details of an act about the linked Slack user."""
+        return {"slack_user": self.id, "team": self.team_id, "user": Text(self.slack_id, about=self.person_id)}
 
 
 def link_of(secret: str) -> str:

@@ -42,11 +42,14 @@ class StoredResponse(Base):
     """SHA-256 of the request's body."""
     text: Mapped[str]
     """The response's body as it was sent."""
+    about: Mapped[str | None]
+    """The id of the session, person, invitation or channel that the response is about. It goes when that one is erased."""
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
         sa.Index("stored_response_expiry", "expires_at"),
         sa.Index("stored_response_slip", "slip", "expires_at"),
+        sa.Index("stored_response_about", "about", postgresql_where=sa.text("about IS NOT NULL")),
     )
 
 
@@ -54,8 +57,8 @@ class StoredResponse(Base):
 _LOCK = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _STORE = """
-    INSERT INTO stored_response (id, slip, workspace_id, body_sha256, text, expires_at)
-    VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(text)s, assent_now() + %(kept)s)
+    INSERT INTO stored_response (id, slip, workspace_id, body_sha256, text, expires_at, about)
+    VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(text)s, assent_now() + %(kept)s, %(about)s)
 """
 
 
@@ -113,7 +116,7 @@ class Slip:
             )
         return responses[0]
 
-    def store(self, db: Db, principal: Principal, text: str) -> None:
-        """Store the response, in the transaction of its effect."""
+    def store(self, db: Db, principal: Principal, text: str, about: str | None) -> None:
+        """Store the response, in the transaction of its effect. `about`: as in the row."""
         values = {"id": ids.new("resp"), "slip": self.sha256, "workspace": principal.workspace_id, "body": self.body_sha256}
-        db.write(_STORE, **values, text=text, kept=timedelta(seconds=self.seconds))
+        db.write(_STORE, **values, text=text, kept=timedelta(seconds=self.seconds), about=about)

@@ -218,7 +218,7 @@ SAME_DOOR = {
     *("halt.end", "delegations.give", "delegations.accept", "delegations.end", "invites.delete"),
     *("groups.create", "groups.update", "groups.delete", "groups.take_out"),
     *("users.update", "users.renew", "users.remove", "users.sign_out", "users.confirm_person"),
-    *("slack_users.delete", "legal_holds.create", "legal_holds.release"),
+    *("slack_users.delete", "legal_holds.create", "legal_holds.release", "personal_data.erase_person", "sessions.erase"),
     *(
         f"organization_webhooks.{verb}"
         for verb in ("create", "update", "delete", "test", "regenerate", "redeliver", "redeliver_range")

@@ -11,6 +11,7 @@ from own_database import Clock
 from people import Somebody, Visitor, acts_of, group, member
 from rows.stage import Stage, call
 
+from models.audit import text
 from models.database.transactions import transaction
 from models.notices.link import TRIES
 from models.session.approval.row import Approval
@@ -42,7 +43,9 @@ def test_the_audit_names_the_person_the_address_and_the_link(
 ) -> None:
     send(api, message, do="allow")
     act = decided_by(stage, approval)
-    assert (act.principal, act.address) == (f"user:{anna.person_id}", "127.0.0.1")
+    with transaction(stage.workspace_id) as db:
+        texts = text.of(db, [(act.chain, act.seq)])[act.chain, act.seq]
+    assert (act.principal, act.address, texts["client_address"]) == (f"user:{anna.person_id}", None, "127.0.0.1")
     assert (act.details["via"], act.details["link"], act.details["shown_sha256"]) == ("link", message.row.id, approval.input_sha256)
     stage.check(approval.session_id)
 

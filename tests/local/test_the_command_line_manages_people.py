@@ -1,6 +1,7 @@
 """`assent people` and `assent groups`, by the API: links that work once, members and their groups."""
 
 import json
+from pathlib import Path
 
 import pytest
 from local.conftest import Assent
@@ -67,6 +68,19 @@ def test_groups_are_made_filled_emptied_and_deleted(assent: Assent, stage: Stage
     assert "was not found" in assent("groups", "remove", finance, "anna@example.com", code=1)
     assent("groups", "delete", finance)
     assert json.loads(assent("groups", "list", "--json")) == []
+
+
+def test_people_are_exported_and_erased(assent: Assent, stage: Stage, tmp_path: Path) -> None:
+    anna = member(stage, email="anna@example.com")
+    assert json.loads(assent("people", "export", "anna@example.com"))["profile"]["id"] == anna.person_id
+    file = tmp_path / "anna.json"
+    assent("people", "export", anna.person_id, "--output", str(file))
+    assert json.loads(file.read_text("utf-8"))["profile"]["email"] == "anna@example.com"
+    assent("people", "deactivate", "anna@example.com")
+    assert "Missing option '--reason'" in assent("people", "erase", "anna@example.com", "--yes", code=2)
+    assert "Aborted" in assent("people", "erase", "anna@example.com", "--reason", "Asked.", code=1)
+    assert assent("people", "erase", "anna@example.com", "--reason", "Asked.", "--yes") == f"{anna.person_id} is erased.\n"
+    assert "was not found" in assent("people", "export", "anna@example.com", code=1)
 
 
 def test_slack_users_are_listed_and_removed(assent: Assent, stage: Stage) -> None:

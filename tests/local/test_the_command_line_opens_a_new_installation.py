@@ -59,6 +59,16 @@ def test_the_operator_confirms_a_person(assent: OnDatabase, stage: Stage) -> Non
     assert printed == f"{anna.person_id} is confirmed.\n"
 
 
+def test_the_operator_erases_a_person_of_all_workspaces(assent: OnDatabase, stage: Stage) -> None:
+    other = Stage()
+    people = [member(one, "viewer", email="anna@example.com").person_id for one in (stage, other)]
+    words = ("database", "erase", "Anna@example.com", "--reason", "Asked.", "--yes")
+    assert assent(*words, "--workspace", other.workspace_id) == f"{other.workspace_id}: {people[1]} is erased.\n"
+    assert assent(*words) == f"{stage.workspace_id}: {people[0]} is erased.\n"
+    assert "nobody has the address" in assent(*words, ok=False)
+    assert [act for _, act in acts_of(stage, "person.erased")] == ["person.erased"]
+
+
 def accept(stage: Stage, link: str) -> None:
     """Accept an invitation by its link."""
     invitation = Invitation.of_secret(link.strip().rpartition("/")[2])

@@ -51,6 +51,8 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/organizations/rbac_groups/<rbac_group_id>": {"name": "Renamed"},
         "POST /v1/organizations/rbac_groups/<rbac_group_id>/members": {"user_id": world.ids["user_id"]},
         "POST /v1/organizations/users/<user_id>": {"workspace_role": "viewer"},
+        "POST /v1/organizations/users/<user_id>/erase": {"reason": "They asked for it."},
+        "POST /v1/sessions/<session_id>/erase": {"reason": "They asked for it."},
         "POST /v1/channels": {"kind": "slack", "address": "C012AB3CD"},
         "POST /v1/channels/<channel_id>": {"name": "Renamed"},
         "POST /v1/webhooks": {"url": "https://example.com"},

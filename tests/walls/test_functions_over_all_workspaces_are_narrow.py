@@ -22,6 +22,7 @@ FUNCTIONS = {
     "assent_find_passkey": ("'unknown'::bytea",),
     "assent_find_person": ("'nobody@example.com'",),
     "assent_find_sign_in": ("'unknown'",),
+    "assent_forget_person": ("'user_unknown'", "'Nobody'", "now()"),
     "assent_gone_sessions": ("ARRAY[]::text[]",),
     "assent_good_keys": ("ARRAY['key_unknown']",),
     "assent_held_leases": ("ARRAY['turn_unknown']", "ARRAY[1]"),
@@ -106,7 +107,8 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "workspace": {"id", "seal_alarm", "seal_stopped"},
     }
     sums = {("daily_asks", column) for column in SUMS | {"asks"}}
-    assert writable == sums | {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
+    forgets = {("person", "email"), ("person", "name"), ("person", "erased_at")}
+    assert writable == sums | forgets | {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -33,6 +33,10 @@ def test_a_workspace_sees_its_own_people_alone(theirs: World, ours: World, datab
         assert rows(database_urls.app, "SELECT id FROM person", workspace=nowhere) == []
     rename = "UPDATE person SET name = 'Mallory' WHERE id = %s RETURNING id"
     assert rows(database_urls.app, rename, theirs.anna.person_id, workspace=ours.workspace_id) == []
+    forget = "SELECT assent_forget_person(%s, 'Mallory', now())"
+    rows(database_urls.app, forget, theirs.anna.person_id, workspace=ours.workspace_id)
+    unchanged = "SELECT email FROM person WHERE id = %s AND erased_at IS NULL"
+    assert rows(database_urls.app, unchanged, theirs.anna.person_id, workspace=theirs.workspace_id) == [(theirs.anna.email,)]
     with pytest.raises(InsufficientPrivilege):
         rows(database_urls.app, "UPDATE person SET email = 'mallory@example.com'", workspace=theirs.workspace_id)
     with pytest.raises(InsufficientPrivilege):

@@ -37,6 +37,7 @@ class AuditAct(ResponseModel):
         return cls.from_row(
             row,
             session_id=None if row.chain == row.workspace_id else row.chain,
+            address=row.address or texts.get(acts.CLIENT_ADDRESS),
             texts={name: texts.get(name) for name in row.details.get("texts", ())},
             created_at=row.at,
         )

@@ -13,8 +13,8 @@ from models.people.roles import ROLES, Role, WireRole, wire_role
 Email = Annotated[str, StringConstraints(min_length=3, max_length=MAX_EMAIL)]
 
 
-class UserList(IdPaged):
-    """GET /v1/organizations/users."""
+class PeopleList(IdPaged):
+    """A page of people or invitations."""
 
     email: Email | None = None
     roles: list[Id] = Field(default_factory=list)
@@ -26,7 +26,14 @@ class UserList(IdPaged):
         return [role for role in ROLES if wire_role(role) in self.roles] if self.roles else None
 
 
-class InviteList(UserList):
+class UserList(PeopleList):
+    """GET /v1/organizations/users."""
+
+    include_deactivated: bool = False
+    """Whether deactivated people are listed, too, but for those who were erased."""
+
+
+class InviteList(PeopleList):
     """GET /v1/organizations/invites."""
 
     statuses: list[Literal["accepted", "expired", "pending"]] = Field(default_factory=list)

@@ -24,6 +24,7 @@ class User(Identified):
     role: WireRole
     """The role in the SDK's words: approvers and viewers are users."""
     added_at: Time
+    deactivated_at: Time | None = Field(examples=[None])
     workspace_id: WorkspaceId
     workspace_role: Role
     """The role in the workspace."""

@@ -29,7 +29,11 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 @reads(UserList, "admin", response=responses.UserPage)
 def index(db: Db, _principal: Principal, query: UserList) -> responses.UserPage:
     """List the people of the workspace, the last added first."""
-    matching = Selection(Member).where("deactivated_at IS NULL")
+    matching = Selection(Member)
+    if query.include_deactivated:
+        matching = matching.where("NOT EXISTS (SELECT FROM person WHERE id = person_id AND erased_at IS NOT NULL)")
+    else:
+        matching = matching.where("deactivated_at IS NULL")
     if query.email:
         matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
     if query.workspace_roles is not None:

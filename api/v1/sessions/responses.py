@@ -96,6 +96,13 @@ class SessionDeleted(ResponseModel):
     type: Literal["session_deleted"]
 
 
+class SessionErased(ResponseModel):
+    """The session, its history and the texts of its audit are erased."""
+
+    id: SessionId
+    type: Literal["session_erased"]
+
+
 class NoResources(ResponseModel):
     """An empty list, since this server mounts no resources."""
 

@@ -3,7 +3,7 @@
 from flask import Blueprint
 
 from api.door.paging import Order, Selection, both_ways
-from api.door.requests import NoQuery, Nothing
+from api.door.requests import Erase, NoQuery, Nothing
 from api.door.routes import reads, writes
 from api.v1.agents import loosening
 from api.v1.agents.multiagent import check_tool_names
@@ -23,6 +23,7 @@ from models.flow.begin import sessions as verbs
 from models.flow.begin import updates
 from models.flow.begin.messages import receive
 from models.flow.lock import lock
+from models.operate.personal_data import session as erasing
 from models.session.row import Session
 from models.settings import settings
 from models.workspace.agent import Agent, AgentVersion
@@ -114,6 +115,18 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> res
     """Delete a session with its history."""
     verbs.delete(lock(db, session_id, principal))
     return responses.SessionDeleted(id=session_id, type="session_deleted")
+
+
+@sessions.post("/<session_id>/erase")
+@writes(Erase, "admin", once=True, response=responses.SessionErased)
+def erase(db: Db, principal: Principal, body: Erase, session_id: str) -> responses.SessionErased:
+    """Erase a session: delete it, with the texts of its audit, of which ids, times and hashes stay.
+
+    What waits is cancelled. A session that runs is a 409: send `user.interrupt` first. A session that is deleted already can be
+    erased, too.
+    """
+    erasing.erase(db, session_id, body.reason, by=principal)
+    return responses.SessionErased(id=session_id, type="session_erased")
 
 
 @sessions.post("/<session_id>/archive")

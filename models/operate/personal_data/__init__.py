@@ -1,0 +1,1 @@
+"""The data of one person or one session: exporting and erasing it."""
