@@ -52,7 +52,7 @@ BOUNDS = {
     "workers.tools.python": (5, 5, 0, 3),
     "workers.tools.sandbox": (4, 2, 0, 2),
     "api": (9, 13, 0, 5),
-    "api.door": (14, 26, 0, 6),
+    "api.door": (15, 27, 0, 6),
     "api.v1": (20, 16, 0, 5),
     "api.v1.agents": (9, 13, 0, 5),
     "api.v1.approvals": (7, 9, 0, 4),

@@ -6,6 +6,7 @@
     sessions   the sessions, and a session's conversation
     policies   grants
     settings   people, keys, channels, webhooks, provider keys, usage
+    insights   how often agents ask, how people decide, and what it costs
     audit      the acts, their verification and their export
     link       the page of a message's link, for a person who is not signed in
 
@@ -25,6 +26,7 @@ def install(app: "Flask") -> None:
     from api.desk.card import always, card, deciding, edit
     from api.desk.inbox import list as list_
     from api.desk.inbox import several
+    from api.desk.insights import insights
     from api.desk.link.link import links
     from api.desk.policies import grants
     from api.desk.sessions import sessions
@@ -32,7 +34,7 @@ def install(app: "Flask") -> None:
     from api.desk.shell import files, halt, home, live, template_language
     from api.desk.shell.blueprint import desk
 
-    lists = (list_, sessions, grants, keys, provider_keys, usage, people, index, channels, webhooks, audit)
+    lists = (list_, sessions, grants, keys, provider_keys, usage, people, index, channels, webhooks, audit, insights)
     for module in (*lists, several, card, deciding, edit, always, halt, home, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)

@@ -1,5 +1,7 @@
 """`GET /v1/usage` sums up the exact usage of turns, by time and by the requested groups, in pages."""
 
+import csv
+import io
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -87,6 +89,15 @@ def test_unknown_costs_are_null(caller: Caller, spent: list[str]) -> None:
 )
 def test_invalid_queries_name_the_field(caller: Caller, query: dict[str, str], fault: str) -> None:
     bad(caller.get("/v1/usage", params=query), 400, fault)
+
+
+def test_a_spreadsheet_gets_the_same_lines(caller: Caller, spent: list[str]) -> None:
+    response = caller.get("/v1/usage/csv", params={"group_by[]": "model"})
+    assert response.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert [(row["model"], int(row["requests"]), row["exact_list_cost"]) for row in rows] == [
+        (line["model"], line["requests"], line["exact_list_cost"] or "") for line in report(caller, **{"group_by[]": "model"})
+    ]
 
 
 def test_it_needs_the_scope_read(stage: Stage, caller: Caller) -> None:

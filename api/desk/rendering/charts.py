@@ -11,6 +11,7 @@ WIDTH = 1000
 HEIGHT = 100
 _GAP = 0.25
 """The part of a slot that is empty."""
+_STEPS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 20, 50, 100)
 MOST_TICKS = 8
 """Most words below a chart."""
 
@@ -84,11 +85,11 @@ def stacked(slots: Sequence[str], series: Sequence[Series], words: Callable[[flo
 
 
 def _nice(value: float) -> float:
-    """Return the lowest of 1, 2 or 5 times a power of ten that is not below the value."""
+    """Return the lowest of `_STEPS` times a power of ten that is not below the value."""
     if value <= 0:
         return 0
     power = 10.0 ** (len(f"{int(value)}") - 1) if value >= 1 else 0.01
-    return next(power * step for step in (1, 2, 5, 10, 20, 50, 100) if power * step >= value)
+    return next(power * step for step in _STEPS if power * step >= value)
 
 
 def _ticks(slots: Sequence[str]) -> list[str]:

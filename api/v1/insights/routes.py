@@ -5,10 +5,9 @@ from typing import Literal
 
 from flask import Blueprint, Response
 
-from api.door import auth, parsing
+from api.door import auth, parsing, spreadsheet
 from api.door.requests import Moment, QueryString
 from api.door.routes import CSV, Door, opens, reads
-from api.v1.insights import spreadsheet
 from api.v1.insights.responses import Insight, Insights
 from models.audit.principal import Principal
 from models.database import clock
@@ -47,7 +46,9 @@ def table() -> Response:
     """Return the same as CSV, a line for each and a first line of headers."""
     principal = auth.authenticate("read")
     query = parsing.query(InsightQuery)
-    return response_of(transact(principal.workspace_id, lambda db: report(db, query)), query.group_by)
+    result = transact(principal.workspace_id, lambda db: report(db, query))
+    name = f"insights-by-{query.group_by}-{result.first_day}-to-{result.last_day}"
+    return spreadsheet.response(name, _COLUMNS, ([getattr(line, column) for column in _COLUMNS] for line in result.data))
 
 
 def report(db: Db, query: InsightQuery) -> Insights:
@@ -59,7 +60,4 @@ def report(db: Db, query: InsightQuery) -> Insights:
     return Insights(data=[Insight.of(line, title_of) for line in rows], first_day=str(span.first), last_day=str(last))
 
 
-def response_of(result: Insights, group: str) -> Response:
-    """Return a report as a file of CSV."""
-    name = f"insights-by-{group}-{result.first_day}-to-{result.last_day}.csv"
-    return Response(spreadsheet.table(result.data), mimetype=CSV, headers={"content-disposition": f'attachment; filename="{name}"'})
+_COLUMNS = tuple(name for name in Insight.model_fields if name != "type")

@@ -3,23 +3,32 @@
 from datetime import datetime
 from typing import Literal, Self
 
-from flask import Blueprint
+from flask import Blueprint, Response
 from pydantic import Field
 
+from api.door import auth, parsing, spreadsheet
 from api.door.paging import cursor_of, parts_of
 from api.door.requests import Moment, Paged, PersonName
 from api.door.responses import AgentId, Page, SessionId, ThreadId, Time
-from api.door.routes import reads
+from api.door.routes import CSV, Door, opens, reads
 from api.v1.spending.amounts import Usage
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
+from models.database.transactions import transact
 from models.errors import Invalid
 from models.pure.pricing.money import spending
+from models.pure.times import rfc3339
 from models.session.spending.report import Report, ReportLine, lines
 
 usage = Blueprint("usage", __name__, url_prefix="/v1/usage")
 
+MOST_ROWS = 10_000
+"""Lines of a table for a spreadsheet."""
+_COLUMNS = (
+    *("starting_at", "ending_at", "agent_id", "person", "session_id", "thread_id", "turn_id", "provider", "model"),
+    *("requests", "unpriced_requests", "input_tokens", "cache_read_input_tokens", "output_tokens", "exact_list_cost"),
+)
 Group = Literal["agent", "person", "session", "thread", "turn", "provider", "model"]
 
 
@@ -75,6 +84,30 @@ def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
     Times are rounded to whole days (UTC), or to hours where the report needs them: with a bucket width of 1h, or by session, thread
     or turn. Such a report spans at most 7 days, unless it names a session. Others span at most 366 days.
     """
+    report = _report(db, query)
+    rows = lines(db, report, query.limit + 1, _place(query.page, len(report.groups)) if query.page else None)
+    more = len(rows) > query.limit
+    rows = rows[: query.limit]
+    return Page[UsageLine](data=[UsageLine.of(row) for row in rows], next_page=cursor_of(rows[-1].key) if more else None)
+
+
+@usage.get("/csv")
+@opens(Door(scopes=("read",), query=UsageList, media_type=CSV))
+def table() -> Response:
+    """Return the same as CSV: the first 10,000 lines, and a first line of headers. `limit` and `page` change nothing."""
+    principal = auth.authenticate("read")
+    query = parsing.query(UsageList)
+    rows = transact(principal.workspace_id, lambda db: lines(db, _report(db, query), MOST_ROWS))
+    return spreadsheet.response("usage", _COLUMNS, (_row(UsageLine.of(row)) for row in rows))
+
+
+def _row(line: UsageLine) -> list[object]:
+    times = [rfc3339(line.starting_at), rfc3339(line.ending_at)]
+    return times + [getattr(line, column) for column in _COLUMNS[2:]]
+
+
+def _report(db: Db, query: UsageList) -> Report:
+    """Return the report that a request names. Raises Invalid."""
     only = {
         "agent_id": query.agent_id,
         "session_id": query.session_id,
@@ -82,7 +115,7 @@ def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
         "provider": query.provider,
         "model": query.model,
     }
-    report = Report.of(
+    return Report.of(
         clock.now(db),
         query.starting_at,
         query.ending_at,
@@ -90,10 +123,6 @@ def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
         [group if group in {"provider", "model"} else f"{group}_id" for group in query.group_by],
         {column: value for column, value in only.items() if value is not None},
     )
-    rows = lines(db, report, query.limit + 1, _place(query.page, len(report.groups)) if query.page else None)
-    more = len(rows) > query.limit
-    rows = rows[: query.limit]
-    return Page[UsageLine](data=[UsageLine.of(row) for row in rows], next_page=cursor_of(rows[-1].key) if more else None)
 
 
 def _place(cursor: str, groups: int) -> tuple[str, ...]:

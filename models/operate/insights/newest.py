@@ -1,17 +1,14 @@
-"""The workspace's newest approvals, as far as insights look at single ones: what was called, and who decided in a row."""
+"""The workspace's newest approvals, as far as insights look at single ones: which calls are alike, and who decided in a row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from models.database.rows import Db
-from models.pure.policy.rules import FILE_PATHS
+from models.pure.policy.likeness import in_words
 
 NEWEST = 1000
 """Approvals that one look reads, so it takes the same time however many there are."""
-_SHORT = 10_000
-"""Bytes of an input that is read. A longer one counts by its tool alone."""
 
 
 @dataclass(frozen=True)
@@ -20,17 +17,52 @@ class RecentAsk:
 
     id: str
     tool: str
+    likeness: str | None
+    """Which calls are alike. None if no call waits to run."""
     status: str
     decided_by: str | None
     decided_at: datetime | None
-    arguments: dict[str, Any] | None
-    """Of a shell command or a file tool, those by which patterns know calls, with secrets masked; None of other tools."""
+
+
+@dataclass(frozen=True)
+class AlikeAsks:
+    """The approvals of calls that are alike."""
+
+    words: str
+    """What the calls do, for people."""
+    tool: str
+    asks: int
+    allows: int
+    denials: int
+    waiting_id: str | None
+    """The newest of them that waits; None if none does."""
 
 
 def newest(db: Db) -> list[RecentAsk]:
     """Return the newest approvals, the newest first."""
-    tools = ["bash", *FILE_PATHS]
-    return [RecentAsk(*row) for row in db.rows(_NEWEST_ASKS, most=NEWEST, tools=tools, short=_SHORT)]
+    return [RecentAsk(*row) for row in db.rows(_NEWEST_ASKS, most=NEWEST)]
+
+
+def most_frequent(asks: Sequence[RecentAsk], most: int) -> list[AlikeAsks]:
+    """Return the calls about which people were asked most often, at most `most`, the most frequent first."""
+    groups: dict[str, list[RecentAsk]] = {}
+    for ask in asks:
+        if ask.likeness:
+            groups.setdefault(ask.likeness, []).append(ask)
+    by_number = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))[:most]
+    return [_alike(likeness, group) for likeness, group in by_number]
+
+
+def _alike(likeness: str, group: Sequence[RecentAsk]) -> AlikeAsks:
+    statuses = [ask.status for ask in group]
+    return AlikeAsks(
+        in_words(likeness, group[0].tool),
+        group[0].tool,
+        len(group),
+        statuses.count("allowed"),
+        statuses.count("denied"),
+        next((ask.id for ask in group if ask.status == "pending"), None),
+    )
 
 
 def allows_in_a_row(asks: Sequence[RecentAsk]) -> dict[str, int]:
@@ -50,10 +82,6 @@ def allows_in_a_row(asks: Sequence[RecentAsk]) -> dict[str, int]:
 
 
 _NEWEST_ASKS = """
-    SELECT id, tool, status, decided_by, decided_at, CASE WHEN tool = ANY(%(tools)s) AND octet_length(input) < %(short)s THEN (
-        SELECT jsonb_object_agg(key, value) FROM jsonb_each(coalesce(shown_input, input::jsonb))
-        WHERE key IN ('command', 'working_directory', 'file_path', 'path')
-    ) END
-    FROM approval WHERE workspace_id = current_setting('assent.workspace') AND tool_call_id IS NOT NULL
-    ORDER BY created_at DESC LIMIT %(most)s
+    SELECT id, tool, likeness, status, decided_by, decided_at FROM approval
+    WHERE workspace_id = current_setting('assent.workspace') ORDER BY created_at DESC LIMIT %(most)s
 """
