@@ -4,6 +4,7 @@ import logging
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any
 
 from celery.signals import celeryd_after_setup
@@ -268,15 +269,21 @@ def _correct(turn: Turn, charges: list[Charge]) -> None:
 
 
 class _Pusher:
-    """Sends text to the thread's readers while the model writes: a note every `delta_seconds`, not per token."""
+    """Sends text to the thread's readers while the model writes: a note every `delta_seconds`, not per token.
+
+    Once per `preview_seconds` a note also has the whole text so far, for readers who joined late. Text is stored nowhere.
+    """
 
     def __init__(self, turn: Turn, message_id: str, lease: Lease) -> None:
         self.turn, self.message_id, self.lease = turn, message_id, lease
-        start = EventStart(type="event_start", event={"id": message_id, "type": "agent.message"})
-        self.frames: list[EventStart | EventDelta] = [start]
+        self.start = EventStart(type="event_start", event={"id": message_id, "type": "agent.message"})
+        self.frames: list[EventStart | EventDelta] = [self.start]
         self.pieces: dict[int, list[str]] = {}
+        self.texts: dict[int, str] = {}
+        """The text so far, by block."""
         self.offset = 0
         self.last_push = time.monotonic()
+        self.preview_at = self.last_push + settings().preview_seconds
 
     def check(self, _index: int, _piece: str) -> None:
         """Ignore a piece of text. Raises Unwanted if nobody waits for the reply any more."""
@@ -293,9 +300,27 @@ class _Pusher:
     def _push(self) -> None:
         for index, pieces in self.pieces.items():
             text = "".join(pieces)
-            delta = ContentDelta(type="content_delta", index=index, content={"type": "text", "text": text})
-            event_id, offset = self.message_id, self.offset
-            self.frames.append(EventDelta(type="event_delta", event_id=event_id, delta=delta, offset=offset))
+            self.frames.append(self._delta(index, text, self.offset))
+            self.texts[index] = self.texts.get(index, "") + text
             self.offset += len(text)
-        enqueue.publish([], {self.turn.session_id: {"frames": self.frames, "thread": self.turn.thread_id}})
-        self.frames, self.pieces, self.last_push = [], {}, time.monotonic()
+        now = time.monotonic()
+        note: dict[str, Any] = {"frames": self.frames, "thread": self.turn.thread_id}
+        if now >= self.preview_at:
+            note["so_far"] = self._so_far()
+            self.preview_at = now + max(settings().preview_seconds, self.offset / _PREVIEWED_PER_SECOND)
+        enqueue.publish([], {self.turn.session_id: note})
+        self.frames, self.pieces, self.last_push = [], {}, now
+
+    def _so_far(self) -> list[EventStart | EventDelta]:
+        """Return the frames of a preview with the whole text so far."""
+        offsets = accumulate((len(text) for text in self.texts.values()), initial=0)
+        deltas = (self._delta(index, text, offset) for (index, text), offset in zip(self.texts.items(), offsets, strict=False))
+        return [self.start, *deltas]
+
+    def _delta(self, index: int, text: str, offset: int) -> EventDelta:
+        delta = ContentDelta(type="content_delta", index=index, content={"type": "text", "text": text})
+        return EventDelta(type="event_delta", event_id=self.message_id, delta=delta, offset=offset)
+
+
+_PREVIEWED_PER_SECOND = 50_000
+"""Characters per second that readers are sent anew at most, so that a very long text is sent anew less often."""

@@ -6,7 +6,7 @@ Pieces come over Redis, which may lose some. A piece is used only if all pieces 
 from collections import deque
 from dataclasses import dataclass, field
 
-from api.streams.reader import Frame
+from api.streams.reader import SO_FAR, Frame
 from models.pure.json.storable import storable
 
 APART = "\n\n"
@@ -36,6 +36,8 @@ class Preview:
             if event["type"] == "agent.message" and event["id"] not in self._stored:
                 self.sent, self._message_id, self._block, self._offset = "", event["id"], 0, 0
             return ""
+        if frame["type"] == SO_FAR:
+            return ""  # the stored message brings what was lost
         if frame["event_id"] != self._message_id or frame.get("offset") != self._offset:
             return ""
         delta = frame["delta"]

@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from api.door.errors import TooMany
-from api.streams.reader import Frame, Reader
+from api.streams.reader import SO_FAR, Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
 from models.session.approval.row import Approval
@@ -172,12 +172,16 @@ class Hub:
 def _message(data: Any) -> tuple[list[Frame], str] | None:
     """Return a note's deltas and their thread. The deltas are empty if the note only announces events. None: it is malformed.
 
-    The thread is empty in a note of an earlier release, whose sessions have one thread.
+    Behind the deltas may come a SO_FAR with the whole text so far. The thread is empty in a note of an earlier release, whose
+    sessions have one thread.
     """
     try:
         note = json.loads(data)
         frames: list[Frame] = note.get("frames", [])
-        return (frames, str(note.get("thread", ""))) if all(_is_delta(frame) for frame in frames) else None
+        so_far: list[Frame] = note.get("so_far", [])
+        if not all(_is_delta(frame) for frame in (*frames, *so_far)) or (so_far and so_far[0]["type"] != "event_start"):
+            return None
+        return [*frames, *([{"type": SO_FAR, "frames": so_far}] if so_far else [])], str(note.get("thread", ""))
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
 

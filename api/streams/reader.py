@@ -22,6 +22,8 @@ from models.session.thread.row import own_id
 Frame = dict[str, Any]
 """A delta in the API's form, with an `offset`: the number of the message's characters before the delta. Clients get no `offset`."""
 
+SO_FAR = "so_far"
+"""Type of a frame that no client gets. It has the `frames` of a whole preview so far, for streams in which none has begun."""
 FRAMES = 1000
 """Most deltas that wait for one reader."""
 _CLOSED = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from api.streams.reader import Reader
+from api.streams.reader import SO_FAR, Reader
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import table_of
@@ -143,11 +143,21 @@ class Stream:
             self._open.clear()
         while self.reader.frames:
             frame = self.reader.frames.popleft()
-            if self._shown(frame):
-                yield _frame(frame["type"], {name: value for name, value in frame.items() if name != "offset"})
+            if frame["type"] == SO_FAR:
+                yield from self._late_preview(frame["frames"])
+            elif self._shown(frame):
+                yield _preview(frame)
+
+    def _late_preview(self, frames: list[dict[str, Any]]) -> Iterator[bytes]:
+        """Yield the text so far of a preview that began before this stream, or of which this stream lost deltas."""
+        if frames[0]["event"]["id"] in self._open:
+            return
+        yield from self._stored()  # events come before the preview, and the message itself may be among them
+        if not self.over and self._shown(frames[0]):
+            yield from map(_preview, frames)
 
     def _shown(self, frame: dict[str, Any]) -> bool:
-        """True if this delta belongs to a preview that began in this stream and has not ended."""
+        """True if this delta belongs to a preview that this stream has shown from its beginning, and that has not ended."""
         if frame.get("type") == "event_start":
             event = frame["event"]
             if event["type"] in self.previews and event["id"] not in self._closed:
@@ -200,6 +210,11 @@ def following(db: Db, reader: Reader) -> tuple[deque[Event], bool]:
     page = db.rows(statement, session=reader.session_id, seq=reader.seq, thread=reader.thread_id)
     more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
     return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
+
+
+def _preview(frame: dict[str, Any]) -> bytes:
+    """Return a frame of a preview without its offset, which clients do not get."""
+    return _frame(frame["type"], {name: value for name, value in frame.items() if name != "offset"})
 
 
 def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:

@@ -133,6 +133,8 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     """Attempts at a turn or an idempotent tool call whose worker keeps dying."""
     delta_seconds: float = 0.08
     """Time between two pieces of text to the readers of a stream, instead of one per token."""
+    preview_seconds: float = Field(1.0, gt=0)
+    """Time between two notes with the whole text so far, for readers who join while the model writes."""
 
     # Decisions
     default_permission: Literal["ask", "deny", "allow"] = "ask"

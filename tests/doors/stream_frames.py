@@ -12,6 +12,13 @@ def publish(redis_url: str, session_id: str, *frames: dict[str, Any], thread_id:
         client.publish(f"assent:session:{session_id}", json.dumps({"frames": frames, "thread": thread_id}))
 
 
+def publish_so_far(redis_url: str, session_id: str, event_id: str, piece: str, text: str) -> None:
+    """Publish a piece of a preview together with its whole text so far, as workers do once per second."""
+    note = {"frames": [delta(event_id, piece)], "so_far": [start(event_id), delta(event_id, text)], "thread": ""}
+    with redis.Redis.from_url(redis_url) as client:
+        client.publish(f"assent:session:{session_id}", json.dumps(note))
+
+
 def readers(redis_url: str, session_id: str) -> int:
     """Return how many processes read the session's stream."""
     with redis.Redis.from_url(redis_url) as client:

@@ -10,7 +10,7 @@ import redis
 from crashes.processes import wait_for
 from doors.reading import Stream, stream
 from doors.served import Caller, bad, confirmation, good, key, message, served
-from doors.stream_frames import delta, publish, start
+from doors.stream_frames import delta, publish, publish_so_far, start
 from rows.stage import Stage, call, say
 
 from models.database.transactions import transaction
@@ -155,10 +155,41 @@ def test_a_reader_who_joins_in_the_middle_gets_no_partial_preview(
         assert "event_delta" not in {f.event for f in opened.until("session.status_idle")}
 
 
+def test_a_reader_who_joins_in_the_middle_gets_the_text_so_far_once(
+    caller: Caller, stage: Stage, session_id: str, redis_url: str
+) -> None:
+    deltas = {"event_deltas[]": "agent.message"}
+    stage.message(session_id)
+    with stream(caller, session_id, **deltas) as early:
+        turn = stage.claim(session_id)
+        publish(redis_url, session_id, start("sevt_a"), delta("sevt_a", "He"))
+        early.until("event_delta")
+        with stream(caller, session_id, **deltas) as late:
+            publish(redis_url, session_id, delta("sevt_a", "l"))
+            publish_so_far(redis_url, session_id, "sevt_a", "l", "Hell")
+            publish_so_far(redis_url, session_id, "sevt_a", "o", "Hello")
+            begun = [late.next(), late.next(), late.next()]
+            stage.reply(session_id, say("Hello"), turn=turn)
+            streams = [[*begun, *late.until("session.status_idle")], early.until("session.status_idle")]
+    assert [frame.event for frame in begun] == ["event_start", "event_delta", "event_delta"]
+    texts = [[f.data["delta"]["content"]["text"] for f in frames if f.event == "event_delta"] for frames in streams]
+    assert texts == [["Hell", "o"], ["l", "l", "o"]]
+
+
 def test_malformed_messages_in_redis_are_ignored(caller: Caller, session_id: str, redis_url: str) -> None:
     with stream(caller, session_id, **{"event_deltas[]": "agent.message"}) as opened:
         with redis.Redis.from_url(redis_url) as client:
-            for note in (b"\xff", b"{", b"[]", b'"x"', b'{"frames": 5}', b'{"frames": [5]}', b'{"seq": "x"}', b'{"frames": [{}]}'):
+            for note in (
+                b"\xff",
+                b"{",
+                b"[]",
+                b'"x"',
+                b'{"frames": 5}',
+                b'{"frames": [5]}',
+                b'{"so_far": [{"type": "event_delta", "event_id": "x"}]}',
+                b'{"seq": "x"}',
+                b'{"frames": [{}]}',
+            ):
                 client.publish(f"assent:session:{session_id}", note)
         caller.say(session_id)
         assert opened.next().event == "user.message"
