@@ -7,6 +7,7 @@
     policies   grants
     settings   people, keys, channels, webhooks, provider keys, usage
     insights   how often agents ask, how people decide, and what it costs
+    system     whether everything runs, as far as a workspace may see it
     audit      the acts, their verification and their export
     link       the page of a message's link, for a person who is not signed in
 
@@ -33,8 +34,9 @@ def install(app: "Flask") -> None:
     from api.desk.settings import channels, index, keys, people, provider_keys, usage, webhooks
     from api.desk.shell import files, halt, home, live, template_language
     from api.desk.shell.blueprint import desk
+    from api.desk.system import system
 
-    lists = (list_, sessions, grants, keys, provider_keys, usage, people, index, channels, webhooks, audit, insights)
+    lists = (list_, sessions, grants, keys, provider_keys, usage, people, index, channels, webhooks, audit, insights, system)
     for module in (*lists, several, card, deciding, edit, always, halt, home, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)

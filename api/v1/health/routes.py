@@ -45,7 +45,7 @@ def ready() -> Response:
         state = Ready(
             status="ok",
             database=database,
-            redis=_redis(),
+            redis=redis_state(),
             held_back=_held_back(principal.workspace_id),
             audit=alarm.of(principal.workspace_id) or "ok",
         )
@@ -63,15 +63,14 @@ def _database() -> str:
 def _held_back(workspace_id: str) -> list[str]:
     """Return the reasons why queued work of the workspace waits."""
     try:
-        return [line for reasons in _REASONS for line in reasons(workspace_id)]
+        with transaction(workspace_id) as db:
+            return readiness.reasons(db)
     except ERRORS:
         return ["unknown: the database did not answer in time"]
 
 
-_REASONS = (readiness.held_back, readiness.without_a_worker, readiness.failing)
-
-
-def _redis() -> str:
+def redis_state() -> str:
+    """Return `ok`, or what it means that Redis is away. Uses the network."""
     try:
         with connect() as client:
             client.ping()

@@ -1,0 +1,134 @@
+"""The page of the system tells admins what waits and how long, who works, what fails and what to do: of their workspace alone."""
+
+from collections.abc import Callable
+
+import pytest
+from inbox.accessibility import check, check_width
+from inbox.visitor import Visitor
+from inbox.waiting import endpoint_with_deliveries
+from outbox.notified import channel
+from own_database import Clock
+from rows.spending import PRICED
+from rows.stage import Stage, call, say
+
+from models.database.metric import sweep_succeeded
+from models.database.transactions import transaction
+from models.notices.channel import Channel
+from models.workspace.halt import Halt
+
+PATH = "/inbox/system"
+
+
+@pytest.fixture
+def sweeps(clean_database: object) -> None:
+    """All sweeps have just succeeded."""
+    for name in ("sweep.dispatch", "sweep.rescue", "tool.tidy"):
+        sweep_succeeded(name)
+
+
+def cells(visitor: Visitor, table: str, row: str) -> list[str]:
+    """Return the cells of a table's row, by its first words."""
+    line = visitor.page.get_by_role("region", name=table, exact=True).locator("tbody tr").filter(has_text=row)
+    return [text.strip() for text in line.locator("th, td").all_inner_texts()]
+
+
+def alarms(visitor: Visitor) -> list[str]:
+    """Return what needs somebody, as the page says it."""
+    return [
+        text.partition(".")[0]
+        for text in visitor.page.get_by_role("list", name="What needs somebody").locator("li").all_inner_texts()
+    ]
+
+
+def test_it_says_that_everything_runs(admin: Visitor, sweeps: None) -> None:
+    admin.open(PATH)
+    admin.page.get_by_text("Everything runs.").wait_for()
+    assert [cells(admin, "Queues", name)[1] for name in ("Turns of agents", "Tool calls", "Webhooks")] == ["empty"] * 3
+    assert alarms(admin) == []
+
+
+def test_a_queue_says_how_long_its_first_row_waits(admin: Visitor, sweeps: None, stage: Stage, clock: Clock) -> None:
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    stage.reply(session, call(), call())
+    stage.message(stage.session())
+    admin.open(PATH)
+    assert cells(admin, "Queues", "Tool calls")[1:3] == ["waiting", "2"]
+    clock.advance(400)
+    sweep_succeeded("sweep.dispatch")
+    sweep_succeeded("sweep.rescue")
+    admin.open(PATH)
+    assert cells(admin, "Queues", "Turns of agents") == ["Turns of agents", "late", "1", "6 minutes ago", "0"]
+    assert alarms(admin) == ["Turns of agents have waited for 6 minutes", "Tool calls have waited for 6 minutes"]
+
+
+def test_a_beat_that_stands_still_is_seen(admin: Visitor, clock: Clock, sweeps: None) -> None:
+    clock.advance(400)
+    admin.open(PATH)
+    assert alarms(admin) == ["No sweep has run for 6 minutes"]
+    sweep_succeeded("sweep.dispatch")
+    admin.open(PATH)
+    assert alarms(admin) == ["Some sweeps do not succeed: sweep"], "the one of files runs rarely"
+    admin.page.get_by_text("sweep.rescue").first.wait_for()
+
+
+def test_failing_deliveries_and_the_seal_are_told_with_their_pages(admin: Visitor, sweeps: None, stage: Stage) -> None:
+    endpoint_with_deliveries(stage)
+    ops = channel(stage, kind="slack", address="C0ROOM", name="#ops")
+    with transaction(stage.workspace_id) as db:
+        Channel.find(db, ops.id, lock=True).error = "Slack did not answer."
+        db.write("UPDATE workspace SET seal_alarm = 'a head differs' WHERE id = %(id)s", id=stage.workspace_id)
+    admin.open(PATH)
+    assert alarms(admin) == [
+        "The audit is not sealed: a head differs",
+        "1 webhook cannot be delivered",
+        "1 channel takes no messages at the moment",
+    ]
+    assert cells(admin, "Deliveries that fail", "#ops")[1] == "slack: Slack did not answer."
+    admin.page.get_by_role("link", name="Go there, because 1 webhook cannot be delivered").click()
+    admin.page.wait_for_url("**/inbox/webhooks")
+
+
+def test_models_say_who_replied(admin: Visitor, sweeps: None, stage: Stage) -> None:
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, say("Done."), charge=PRICED)
+    admin.open(PATH)
+    assert cells(admin, "Models that replied", PRICED.model)[1:3] == ["anthropic", "1"]
+
+
+def test_a_halt_is_told_and_explains_what_waits(admin: Visitor, sweeps: None, stage: Stage) -> None:
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    admin.open(PATH)
+    admin.page.get_by_text("Halted just now.").wait_for()
+    assert alarms(admin) == []
+
+
+def test_another_workspace_s_work_is_not_on_it(admin: Visitor, sweeps: None, clock: Clock) -> None:
+    other = Stage()
+    session = other.session(bash="always_allow")
+    other.message(session)
+    other.reply(session, call(), charge=PRICED)
+    endpoint_with_deliveries(other)
+    admin.open(PATH)
+    assert [cells(admin, "Queues", name)[2:5] for name in ("Tool calls", "Webhooks")] == [["0", "", "0"]] * 2
+    admin.page.get_by_text("No model was asked.").wait_for()
+
+
+@pytest.mark.parametrize("role", ["viewer", "developer", "approver"])
+def test_only_admins_see_it(visit: Callable[..., Visitor], api: str, role: str) -> None:
+    visitor = visit(role)
+    with visitor.somebody.client(api) as client:
+        assert client.get(PATH).status_code == 403
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_everybody_can_use_it(visit: Callable[..., Visitor], stage: Stage, sweeps: None, phone: bool) -> None:
+    visitor = visit("admin", phone=phone)
+    endpoint_with_deliveries(stage)
+    stage.message(stage.session())
+    visitor.open(PATH)
+    check(visitor.page)
+    if phone:
+        check_width(visitor.page)
