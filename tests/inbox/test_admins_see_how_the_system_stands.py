@@ -85,7 +85,7 @@ def test_failing_deliveries_and_the_seal_are_told_with_their_pages(admin: Visito
         "1 channel takes no messages at the moment",
     ]
     assert cells(admin, "Deliveries that fail", "#ops")[1] == "slack: Slack did not answer."
-    admin.page.get_by_role("link", name="Go there, because 1 webhook cannot be delivered").click()
+    admin.page.get_by_role("link", name="Go there because 1 webhook cannot be delivered").click()
     admin.page.wait_for_url("**/inbox/webhooks")
 
 
