@@ -41,9 +41,9 @@ format: setup
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-# requirements.lock lists a release with tracing, requirements-dev.lock what `make setup` installs: the same versions, and more packages.
+# requirements.lock lists a release with S3 and tracing, requirements-dev.lock what `make setup` installs: the same versions, and more packages.
 lock: setup
-	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --extra tracing --output-file requirements.lock $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --extra s3 --extra tracing --output-file requirements.lock $(ARGS)
 	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --all-extras --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)
 	@echo "cyclonedx-bom>=7.5" | $(BIN)/uv pip compile - $(LOCKED) --output-file requirements-sbom.lock $(ARGS)
 

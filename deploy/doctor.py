@@ -21,7 +21,7 @@ from models import DISTRIBUTION
 from models.audit import alarm, seal_key, signed_heads
 from models.database import roles
 from models.database.transactions import transaction
-from models.operate.doctor import work
+from models.operate.doctor import parts, work
 from models.operate.doctor.finding import Advice, Finding, Level
 from models.settings import broker, settings
 from models.settings.providers import ProvidersMisconfigured, registry
@@ -51,7 +51,7 @@ def examine(*, every_session: bool = False, shell: bool = True) -> list[Finding]
     if not any(finding.level == "critical" for finding in findings):
         findings += _schema()
     if not any(finding.level == "critical" for finding in findings):
-        findings += [*_database(), *work.findings(every_session=every_session), *_sweeps(), *_unsealed()]
+        findings += [*_database(), *work.findings(every_session=every_session), *parts.findings(), *_sweeps(), *_unsealed()]
     findings += [*_redis(), *_audit_keys(), *_secret_keys()]
     if probe and not probe.works():
         findings.append(_no_shell())
@@ -218,6 +218,9 @@ def _secret_keys() -> Iterator[Finding]:
             variable = f"ASSENT_{reader.upper()}_PUBLIC_KEY"
             why = f"{variable} is not set here"
             yield _of("secret_keys", "info", "no secret can be stored", why, "`assent secrets keys` makes a pair of keys")
+    if not settings().archive_public_key:
+        why, to_do = "ASSENT_ARCHIVE_PUBLIC_KEY is not set here", "`assent secrets keys archive` makes a pair of keys"
+        yield _of("archive_key", "info", "no old session is archived", why, to_do)
 
 
 def _no_shell() -> Finding:

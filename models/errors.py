@@ -2,6 +2,7 @@
 
 Refusal
 ├── NotFound      no such row in this workspace                     404
+├── Unreadable    a part of the archive is missing or altered       404
 ├── Invalid       a field's value is wrong; names a valid one       400
 ├── Forbidden     another principal must do this; names who may    403
 ├── Conflict      something else happened first; names it           409
@@ -22,6 +23,10 @@ class NotFound(Refusal):
 
     def __init__(self, kind: str, row_id: str) -> None:
         super().__init__(f"{kind} {row_id!r} was not found in this workspace.")
+
+
+class Unreadable(Refusal):
+    """A part of the archive is missing or was altered. The message names the part."""
 
 
 class Invalid(Refusal):

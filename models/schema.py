@@ -31,6 +31,7 @@ from models.session.approval.evidence import Evidence
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.archive.part import ArchiveContent, ArchivePart
 from models.session.event.row import Event
 from models.session.row import Session
 from models.session.thread.inline_agent import InlineAgent
@@ -58,6 +59,7 @@ from models.workspace.toolset import Listing, Toolset
 _OF_SESSIONS = (
     *(Session, Thread, InlineAgent, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
     *(Approval, ApproverSet, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
+    *(ArchivePart, ArchiveContent),
 )
 _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),

@@ -155,7 +155,7 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
         patch.setenv("DATABASE_SYSTEM_URL", urls.system)
         patch.setenv("DATABASE_OWNER_URL", urls.owner)
         patch.setenv("ASSENT_ENVIRONMENT", "development")  # in production no process may hold all three URLs
-        for reader in ("DELIVER", "TURNS"):
+        for reader in ("DELIVER", "TURNS", "ARCHIVE"):
             private, public = encryption.new_keys()
             patch.setenv(f"ASSENT_{reader}_PUBLIC_KEY", public)
             patch.setenv(f"ASSENT_{reader}_PRIVATE_KEYS", private)

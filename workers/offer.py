@@ -62,7 +62,7 @@ class Offer:
         db, session = locked.db, locked.session
         agent, policies = locked.agent, locked.policies
         keys, *rows = queued_turn.rows
-        tools, parts = listings_of(db, agent), history.parts(db, rows)
+        tools, parts = listings_of(db, agent), history.parts(db, locked.thread, rows)
         charge = Charge("", agent["model"]["id"], None, NOTHING, estimated=True)
         by_provider = {key.provider: key for key in keys}
         offer = cls(

@@ -10,8 +10,9 @@ from typing import Any
 from celery.signals import celeryd_after_setup
 
 from models.database import ids
+from models.database.rows import Db
 from models.database.trace import Run, going_on
-from models.database.transactions import transaction
+from models.database.transactions import transact
 from models.flow.run import folds, turns
 from models.flow.run.folds import Folding, Summary
 from models.flow.run.turns import ReplyToStore, TurnFailure, checkpoint, fail_turn, queued_turn
@@ -138,14 +139,20 @@ def _work(attempt: _Attempt) -> Outcome:
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> _Claimed | Outcome:
     if not leases.ready():
         return BUSY
-    claim: _Claimed | Outcome = NOT_CLAIMED
-    with bounded("turn.run", TaskRow(Turn, turn_id, workspace_id, session_id)), transaction(workspace_id) as db:
-        if queued_row := queued_turn(db, session_id, turn_id, *Offer.reads(session_id, turn_id)):
-            offer = Offer.of(queued_row)
-            if turn := queued_row.claim(leases.worker(), offer.charge, task()):
-                thread = queued_row.locked.thread
-                claim = _Claimed(turn, offer, Run.of(thread.id, thread.trace))
-    return claim
+
+    def claim(db: Db) -> _Claimed | Outcome:
+        queued_row = queued_turn(db, session_id, turn_id, *Offer.reads(session_id, turn_id))
+        if queued_row is None:
+            return NOT_CLAIMED
+        offer = Offer.of(queued_row)
+        turn = queued_row.claim(leases.worker(), offer.charge, task())
+        thread = queued_row.locked.thread
+        return _Claimed(turn, offer, Run.of(thread.id, thread.trace)) if turn else NOT_CLAIMED
+
+    outcome: _Claimed | Outcome = NOT_CLAIMED
+    with bounded("turn.run", TaskRow(Turn, turn_id, workspace_id, session_id)):
+        outcome = transact(workspace_id, claim)
+    return outcome  # noqa: RET504 - `bounded` may end the block early
 
 
 def _ask(attempt: _Attempt, request: ModelRequest) -> ServedReply:

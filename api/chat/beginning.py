@@ -171,7 +171,7 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
     if session.status == "idle":
         return session.last_seq
     number: int | None = db.value(_RUN_BEGAN, session=session.id)
-    return number or 0
+    return max(number or 0, session.archived_through)  # what is in the archive is of earlier runs
 
 
 _RUN_BEGAN = """

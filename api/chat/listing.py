@@ -16,6 +16,7 @@ from api.door.paging import Order, Selection, page
 from api.v1.events.routes import runs_tools
 from models.audit.principal import Principal
 from models.database.rows import Db
+from models.flow.run.archived import ArchivedTurns
 from models.flow.run.history import edited_input
 from models.pure.masking import Echoes
 from models.pure.naming import is_reserved
@@ -73,10 +74,16 @@ def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -
     inputs = {row.tool_call_id: row for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
     decisions = _decisions(db, ids)
     results = {row.tool_call_id: row for row in db.find(CallResult, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
+    archived = ArchivedTurns.of_turns(db, session, turns)
+    prompts = sorted(prompts + archived.events, key=lambda event: event.seq)
+    replies, inputs, results = archived.replies | replies, archived.inputs | inputs, archived.results | results
     messages: list[Message] = []
     for turn in turns:
         messages += [partial(_prompt, event) for event in prompts if event.turn_id == turn.id]
-        of_turn = [call for call in calls if call.turn_id == turn.id and not is_reserved(call.name)]
+        if turn.status == "done" and turn.id not in replies:
+            messages.append(partial(responses.ListedMessage, role="assistant", content="\n".join(archived.faults) or None))
+            continue
+        of_turn = [call for call in calls if call.turn_id == turn.id and not is_reserved(call.name) and call.id in inputs]
         messages += _reply(replies.get(turn.id), of_turn, inputs, whole=whole)
         messages += [
             _result(db, call, inputs[call.id], results[call.id], decisions.get(call.id, []))

@@ -27,7 +27,7 @@ def environment_new() -> None:
     variables["FLOWER_BASIC_AUTH"] = f"assent:{secrets.token_hex(16)}"
     variables["ASSENT_AUDIT_KEY"] = private.strip()
     variables["ASSENT_AUDIT_PUBLIC_KEYS"] = seal_key.read_private(private).public.text
-    for reader in ("DELIVER", "TURNS"):
+    for reader in ("DELIVER", "TURNS", "ARCHIVE"):
         variables[f"ASSENT_{reader}_PRIVATE_KEYS"], variables[f"ASSENT_{reader}_PUBLIC_KEY"] = new_keys()
     variables |= {"ANTHROPIC_API_KEY": "", "ASSENT_PUBLIC_URL": "http://localhost:8000"}
     for name, value in variables.items():

@@ -11,13 +11,13 @@ from api.cli.main import data_dir
 
 @click.group()
 def secrets() -> None:
-    """Manage the keys that encrypt the secrets of webhooks, channels and providers."""
+    """Manage the keys that encrypt the secrets of webhooks, channels and providers, and the archive."""
 
 
 @secrets.command("keys")
-@click.argument("reader", type=click.Choice(["deliver", "turns"]))
+@click.argument("reader", type=click.Choice(["deliver", "turns", "archive"]))
 def secrets_keys(reader: str) -> None:
-    """Print a new pair of keys for READER, the kind of process that decrypts, as environment variables."""
+    """Print a new pair of keys for READER, as environment variables: the kind of process that decrypts, or the archive."""
     from models.database.encryption import new_keys
 
     private, public = new_keys()

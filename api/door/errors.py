@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, is_transient
-from models.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Outdated, Refusal
+from models.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Outdated, Refusal, Unreadable
 
 log = logging.getLogger("assent.api")
 
@@ -99,6 +99,7 @@ _STATUSES: dict[type[Refusal], int] = {
     TooLarge: 413,
     Late: 408,
     NotFound: 404,
+    Unreadable: 404,
     Forbidden: 403,
     Conflict: 409,
     Outdated: 412,

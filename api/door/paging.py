@@ -133,6 +133,10 @@ class Order(Generic[R]):
         """Return the columns' values in a row."""
         return tuple(getattr(row, column.key) for column in self.columns)
 
+    def cursor(self, row: R) -> str:
+        """Return the cursor of the page that begins after a row."""
+        return _encode(self, self.key(row))
+
 
 def page(db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
     """Return at most `limit` rows after `cursor`, and the cursor of the next page, or None."""

@@ -19,9 +19,11 @@ from api.streams.reader import SO_FAR, Reader
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import table_of
-from models.database.transactions import ERRORS, transaction
+from models.database.transactions import ERRORS, transact, transaction
+from models.errors import Busy
 from models.pure.times import rfc3339
 from models.session.event.fields import ShownFields
+from models.session.event.log import archived_after
 from models.session.event.of_session import DeletedEvent
 from models.session.event.row import OF_ASSENT, Event, in_stream_of
 from models.session.stream_position import streamed
@@ -97,10 +99,9 @@ class Stream:
 
     def _stored(self) -> Iterator[bytes]:
         try:
-            with transaction(self.workspace_id) as db:
-                events, more = following(db, self.reader)
-        except ERRORS as error:
-            # The stream stays open without the database. The hub's next tick wakes it again.
+            events, more = transact(self.workspace_id, lambda db: following(db, self.reader))
+        except (*ERRORS, Busy) as error:
+            # The stream stays open without the database or the archive. The hub's next tick wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
             return
         while events:
@@ -182,6 +183,7 @@ def ended_by(thread_id: str, session_id: str) -> str:
 
 
 _COLUMNS = tuple(table_of(Event).columns)
+_SEQ = _COLUMNS.index("seq")
 # Reads event by event, each by its key, until the page is full, so that no body beyond the page is read. (A running sum over all
 # events would read all bodies, for every page.) Nor is the body of an event that is not in the thread's stream.
 _PAGE = """
@@ -208,6 +210,9 @@ def following(db: Db, reader: Reader) -> tuple[deque[Event], bool]:
     columns = ", ".join(body if column == "body" else column for column in _COLUMNS)
     statement = _PAGE.format(in_stream=in_stream, columns=columns, most_bytes=PAGE_BYTES, most_rows=PAGE)
     page = db.rows(statement, session=reader.session_id, seq=reader.seq, thread=reader.thread_id)
+    has_gap = not page or page[0][_SEQ] != reader.seq + 1  # an event has the next number, unless that is in the archive
+    if has_gap and (archived := archived_after(db, reader.session_id, reader.seq, reader.thread_id)):
+        return _first_of(archived, reader.thread_id), True
     more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
     return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
 
@@ -215,6 +220,18 @@ def following(db: Db, reader: Reader) -> tuple[deque[Event], bool]:
 def _preview(frame: dict[str, Any]) -> bytes:
     """Return a frame of a preview without its offset, which clients do not get."""
     return _frame(frame["type"], {name: value for name, value in frame.items() if name != "offset"})
+
+
+def _first_of(events: list[Event], thread_id: str) -> deque[Event]:
+    """Return as many of these events as a page has."""
+    page: deque[Event] = deque()
+    size = 0
+    for event in events[:PAGE]:
+        page.append(event)
+        size += len(json.dumps(event.body)) if event.is_in(thread_id) else 0
+        if size >= PAGE_BYTES:
+            break
+    return page
 
 
 def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:

@@ -19,8 +19,8 @@ from models.errors import Conflict
 from models.settings import settings
 from models.settings.key_text import raw_key
 
-Reader = Literal["deliver", "turns"]
-"""The process that can decrypt."""
+Reader = Literal["deliver", "turns", "archive"]
+"""Who can decrypt: a kind of process or, for the archive, every process that reads it."""
 
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 
@@ -43,24 +43,57 @@ def public_of(private: str) -> str:
 
 def encrypt(reader: Reader, text: str, row_id: str) -> str:
     """Return the ciphertext of `text` for `reader`, bound to the row. Raises Conflict if this process has no public key."""
-    raw = _public_key(reader)
-    if not raw:
-        variable = f"ASSENT_{reader.upper()}_PUBLIC_KEY"
-        raise Conflict(f"Secrets cannot be stored: {variable} is not set. `assent secrets keys` makes a pair of keys.")
-    ciphertext = _SUITE.encrypt(text.encode(), X25519PublicKey.from_public_bytes(raw), info=_bound_to(row_id))
-    return f"{_key_id(raw)}.{_encoded(ciphertext)}"
+    key_id, ciphertext = _encrypted(reader, text.encode(), row_id)
+    return f"{key_id}.{_encoded(ciphertext)}"
+
+
+def encrypt_bytes(reader: Reader, content: bytes, row_id: str) -> bytes:
+    """Return the ciphertext of `content` as `encrypt` does, as bytes: `KEYID.` and the raw ciphertext."""
+    key_id, ciphertext = _encrypted(reader, content, row_id)
+    return key_id.encode() + b"." + ciphertext
 
 
 def decrypt(reader: Reader, ciphertext: str, row_id: str) -> str:
     """Return the text of a ciphertext. Raises Undecryptable."""
     key_id, _, content = ciphertext.partition(".")
+    try:
+        return _decrypted(reader, key_id, base64.b64decode(content, validate=True), row_id).decode()
+    except ValueError:
+        raise _undecryptable(row_id) from None
+
+
+def decrypt_bytes(reader: Reader, ciphertext: bytes, row_id: str) -> bytes:
+    """Return the content of a ciphertext of `encrypt_bytes`. Raises Undecryptable."""
+    key_id, _, content = ciphertext.partition(b".")
+    return _decrypted(reader, key_id.decode("ascii", "replace"), content, row_id)
+
+
+def _encrypted(reader: Reader, content: bytes, row_id: str) -> tuple[str, bytes]:
+    """Return the id of the public key, and the ciphertext."""
+    raw = _public_key(reader)
+    if not raw:
+        variable = f"ASSENT_{reader.upper()}_PUBLIC_KEY"
+        raise Conflict(f"Secrets cannot be stored: {variable} is not set. `assent secrets keys` makes a pair of keys.")
+    return _key_id(raw), _SUITE.encrypt(content, X25519PublicKey.from_public_bytes(raw), info=_bound_to(row_id))
+
+
+def _decrypted(reader: Reader, key_id: str, ciphertext: bytes, row_id: str) -> bytes:
     key = _private_keys(reader).get(key_id)
     if key is None:
         raise Undecryptable(f"ASSENT_{reader.upper()}_PRIVATE_KEYS holds no private key for the public key {key_id}.")
     try:
-        return _SUITE.decrypt(base64.b64decode(content, validate=True), key, info=_bound_to(row_id)).decode()
+        return _SUITE.decrypt(ciphertext, key, info=_bound_to(row_id))
     except (InvalidTag, ValueError):
-        raise Undecryptable(f"The secret of {row_id} was changed, or belongs to another row.") from None
+        raise _undecryptable(row_id) from None
+
+
+def _undecryptable(row_id: str) -> Undecryptable:
+    return Undecryptable(f"The secret of {row_id} was changed, or belongs to another row.")
+
+
+def can_encrypt(reader: Reader) -> bool:
+    """True if this process has the public key."""
+    return bool(_public_key(reader))
 
 
 def is_current(reader: Reader, ciphertext: str) -> bool:

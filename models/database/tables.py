@@ -1,6 +1,7 @@
 """The tables' base class for SQLAlchemy's declarations, and the SQL that reads and writes their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -134,6 +135,19 @@ class Table:
         row = self.declared.__new__(self.declared)
         vars(row).update(values)
         return row, values
+
+    def of_json(self, values: Mapping[str, Any]) -> Any:
+        """Return an object for a row as Postgres' `to_jsonb` writes it. It may be of a release with more or fewer columns."""
+        return self.declared(**{name: self._of_json(name, values.get(column.key)) for name, column in self.columns.items()})
+
+    def _of_json(self, name: str, value: Any) -> Any:
+        kind = self.columns[name].type
+        if isinstance(value, str) and isinstance(kind, sa.DateTime):
+            return datetime.fromisoformat(value)
+        if isinstance(value, str) and isinstance(kind, sa.LargeBinary):
+            digits = value.removeprefix("\\x")
+            return digits if name in self._hex else bytes.fromhex(digits)
+        return self.defaults[name] if value is None else value
 
 
 _tables: dict[type[Any], Table] = {}

@@ -15,7 +15,7 @@ from models.database.failure import Pause
 from models.database.rows import Stale
 from models.database.tables import table_of
 from models.database.transactions import is_transient, transaction
-from models.errors import NotFound
+from models.errors import Busy, NotFound
 from models.flow.run.results import give_up_call
 from models.flow.run.turns import give_up_run, give_up_turn
 from models.session.hints import hint_next
@@ -86,7 +86,7 @@ def _count(task: str, subject_id: str, workspace_id: str, error: Exception) -> P
     """Count the failure in a transaction of its own, because the task's was rolled back."""
     kind = type(error).__name__  # without the error's text, which may contain what no log may show
     log.error("%s of %s: left for later (%s)", task, subject_id, kind)
-    return failure.step_back(task, subject_id, workspace_id, kind, counts=not is_transient(error))
+    return failure.step_back(task, subject_id, workspace_id, kind, counts=not (is_transient(error) or isinstance(error, Busy)))
 
 
 def _end_row(row: TaskRow, why: str) -> bool:

@@ -16,6 +16,7 @@ from models.outbox.delivery import Delivery
 from models.outbox.removal import Removal
 from models.session.approval.evidence import Evidence
 from models.session.approval.grant import Grant
+from models.session.archive.part import erase_parts
 from models.session.event.row import Event
 from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.row import Thread
@@ -68,6 +69,7 @@ def _by(row: Removal) -> Principal:
 
 def _delete_of_session(db: Db, row: Removal) -> bool:
     """Delete a batch of a session's rows. Returns False if no row was left."""
+    erase_parts(db, row.subject_id)
     beyond_calls = [approval_id for (approval_id,) in db.rows(_BEYOND_CALLS, session=row.subject_id, limit=BATCH)]
     if beyond_calls:
         for name in _OF_APPROVALS:

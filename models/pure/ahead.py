@@ -1,4 +1,4 @@
-"""Costly calculations of a transaction, which are done while no transaction is open.
+"""Costly calculations and slow reads of a transaction, which are done while no transaction is open.
 
 A transaction holds locks and is never interrupted. So a calculation whose cost somebody else chose may take at most `SECONDS` in
 it. Beyond that, `Needed` ends the transaction, the calculation is done, and the transaction starts anew with its result:
@@ -42,6 +42,18 @@ def use_results(results: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         _results.reset(before)
+
+
+def outside(key: str, calculate: Callable[[], T]) -> T:
+    """Return the result of what must not run in a transaction at all, such as a read over the network. `key` names it.
+
+    Raises Needed the first time: `transact` then rolls back, calculates, and starts anew.
+    """
+    results = _results.get()
+    if results is None or key not in results:
+        raise Needed(key, calculate)
+    result: T = results[key]
+    return result
 
 
 def costly(function: Callable[P, T]) -> Callable[P, T]:

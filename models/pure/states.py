@@ -70,6 +70,12 @@ NOTIFICATION = {
     "cancelled": "There is nothing to send: decided before anything was sent, access lost, or the channel disabled.",
 }
 
+ARCHIVE_PART = {
+    "writing": "Its content is being stored; the rows are still where they were. A sweep removes what a crash left.",
+    "kept": "It has taken the place of the rows, which are deleted.",
+    "gone": "It was erased, or never took the place of rows; a sweep removes its content, then the row.",
+}
+
 STATUSES = {
     "delivery": DELIVERY,
     "notification": NOTIFICATION,
@@ -78,6 +84,7 @@ STATUSES = {
     "tool_call": TOOL_CALL,
     "approval": APPROVAL,
     "work": WORK,
+    "archive_part": ARCHIVE_PART,
 }
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
@@ -139,6 +146,11 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "active": frozenset({"queued", "stopping", "stopped"}),
         "stopping": frozenset({"stopped"}),
         "stopped": frozenset(),
+    },
+    "archive_part": {
+        "writing": frozenset({"kept", "gone"}),
+        "kept": frozenset({"gone"}),
+        "gone": frozenset(),
     },
 }
 

@@ -53,6 +53,10 @@ class Session(Progress, Base):
     makers: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """Ids of the people who made the API keys, or the links behind the sign-ins, that created the session or sent it a message."""
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    archived_through: Mapped[int] = mapped_column(sa.BigInteger, default=0, server_default="0")
+    """Events up to this number are in the archive, with the replies, inputs and results of their time. 0: none are."""
+    archive_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """A sweep looks for events to archive once this time is as old as the workspace says. None: `created_at`."""
     threads_begun: Mapped[int] = mapped_column(default=0, server_default="0")
     """Threads of sub-agents, archived ones included."""
     agent_messages: Mapped[int] = mapped_column(default=0, server_default="0")
@@ -81,6 +85,7 @@ class Session(Progress, Base):
 
     __table_args__ = (
         sa.Index("session_newest", "workspace_id", "created_at"),
+        sa.Index("session_to_archive", "workspace_id", sa.text("coalesce(archive_from, created_at)")),
         sa.Index("session_waiting", "workspace_id", "waits_for", "created_at"),
     )
 

@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import PydanticBaseSettingsSource as Source
 
+from models.settings.archive import storage_options
 from models.settings.key_text import key_text
 from models.settings.mail_server import MailServer, sender
 from models.settings.networks import PrivateHosts
@@ -24,6 +25,7 @@ from models.settings.tools import ToolSettings
 
 _PARSED: dict[str, Callable[[str], Any]] = {
     "allowed_private_hosts": PrivateHosts.of,
+    "archive_options": storage_options,
     "smtp_url": MailServer.of,
     "mail_from": sender,
 }
@@ -182,6 +184,16 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     turns_private_keys: SecretStr | None = None
     """The private keys that decrypt those."""
 
+    # The archive of old sessions: see docs/archive.md
+    archive_url: str = ""
+    """The folder of the archive's files, as fsspec names it, such as `s3://bucket/assent`. Empty: they are rows of the database."""
+    archive_options: SecretStr | None = None
+    """Options of fsspec's file system for this URL, as a JSON object: keys, endpoints."""
+    archive_public_key: str = ""
+    """Encrypts what goes to the archive. Without it nothing does."""
+    archive_private_keys: SecretStr | None = None
+    """The private keys that decrypt the archive, by spaces: the present one, and each former one as long as it has parts."""
+
     # The audit
     seal_seconds: float = 5
     """How often the audit is sealed. Acts after the last seal can be changed unnoticed by an intruder in the database."""
@@ -206,12 +218,12 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
             raise ValueError(f"ASSENT_{name.upper()}: {error}") from None
         return value
 
-    @field_validator("deliver_public_key", "turns_public_key")
+    @field_validator("deliver_public_key", "turns_public_key", "archive_public_key")
     @classmethod
     def _public_key(cls, value: str) -> str:
         return key_text(value) if value else value
 
-    @field_validator("deliver_private_keys", "turns_private_keys")
+    @field_validator("deliver_private_keys", "turns_private_keys", "archive_private_keys")
     @classmethod
     def _private_keys(cls, value: SecretStr | None) -> SecretStr | None:
         return value and SecretStr(" ".join(key_text(one) for one in value.get_secret_value().split()))

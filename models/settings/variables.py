@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 PROCESSES = ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower")
 _ROWS = ("web", "turns", "tools", "sweeps", "deliver")
 """The processes that read and write rows. Beat and Flower need Redis alone."""
+_READERS = ("web", "turns", "tools")
+"""The processes that read the archive. The sweeps write it."""
 
 PRIVATE: dict[str, tuple[str, ...]] = {
     "DATABASE_URL": _ROWS,
@@ -40,6 +42,9 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_SLACK_SIGNING_SECRET": ("web",),
     "ASSENT_SLACK_BOT_TOKEN": ("deliver",),
     "ASSENT_SLACK_API_URL": ("deliver",),
+    "ASSENT_ARCHIVE_URL": (*_READERS, "sweeps"),
+    "ASSENT_ARCHIVE_OPTIONS": (*_READERS, "sweeps"),
+    "ASSENT_ARCHIVE_PRIVATE_KEYS": _READERS,
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
     "ASSENT_SMTP_URL": ("deliver",),
@@ -127,6 +132,7 @@ _SECRETS = (
     "ASSENT_SLACK_SIGNING_SECRET",
     "ASSENT_SLACK_BOT_TOKEN",
     "ASSENT_*_PRIVATE_KEYS",
+    "ASSENT_ARCHIVE_OPTIONS",
     "ASSENT_SMTP_URL",
     "ASSENT_NOTIFICATION_URLS",
 )

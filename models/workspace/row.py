@@ -39,7 +39,9 @@ class Workspace(Base):
     denial_reasons: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
     """The workspace's own reasons for a denial: `models.workspace.denial_reasons`. Null: the built-in ones."""
     retention: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How long rows are kept, in days: `{"audit_days": 730}`. What it does not name is kept for ever."""
+    """How long rows are kept, in days: `{"audit_days": 730}`. What it does not name is kept for ever.
+
+    `archive_after_days`: the age at which a session's content goes to the archive, `ARCHIVE_AFTER_DAYS` in SQL; null: never."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(Hex, default="")
     seal_alarm: Mapped[str | None]
@@ -93,6 +95,10 @@ class Workspace(Base):
         return row
 
 
+ARCHIVE_AFTER_DAYS = """CASE
+    WHEN workspace.retention ? 'archive_after_days' THEN (workspace.retention ->> 'archive_after_days')::integer ELSE 30
+END"""
+"""SQL for a workspace's `archive_after_days`; null: never."""
 _ENABLED = "WHERE workspace_id = current_setting('assent.workspace') AND state = 'enabled'"
 _POLICIES = f"""
     SELECT policy, approval, model, chat_words,

@@ -17,6 +17,7 @@ SHORT = {
     "parked": ["2000", "--idle", "20"],
     "least_bytes": ["--cycles", "100"],
     "exchange": ["500"],
+    "archive": ["100"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
     "backlog": ["--turns", "500", "--rows", "100000"],
     "queries": ["--rows", "100000", "--rounds", "10"],

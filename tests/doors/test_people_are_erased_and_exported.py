@@ -6,8 +6,10 @@ from collections.abc import Callable
 import httpx2
 from doors.served import Caller, bad, good
 from doors.waiting import approval_of, asked
+from own_database import Clock
 from people import Somebody, acts_of, group, member
-from rows.stage import Stage
+from rows.archived import MONTH, archive
+from rows.stage import Stage, say
 
 USERS = "/v1/organizations/users"
 WHY = {"reason": "They asked for it."}
@@ -111,10 +113,18 @@ def test_an_export_is_for_the_person_and_admins_alone(
     bad(caller.get(f"{USERS}/user_unknown/export"), 404)
 
 
-def test_messages_that_a_program_sent_for_the_person_are_exported_too(caller: Caller, stage: Stage) -> None:
+def test_messages_that_a_program_sent_for_the_person_are_exported_too(caller: Caller, stage: Stage, clock: Clock) -> None:
     anna = member(stage, "developer")
     session = caller.session()
     sent = {"type": "user.message", "content": [{"type": "text", "text": "For Anna."}], "on_behalf_of": f"user:{anna.person_id}"}
     good(caller.tell(session["id"], sent))
-    acts = good(caller.get(f"{USERS}/{anna.person_id}/export"))["acts"]
-    assert [row["message"] for row in acts if row["action"] == "message.received"] == [sent["content"]]
+
+    def messages() -> list[object]:
+        acts = good(caller.get(f"{USERS}/{anna.person_id}/export"))["acts"]
+        return [row["message"] for row in acts if row["action"] == "message.received"]
+
+    assert messages() == [sent["content"]]
+    stage.reply(session["id"], say("Done."))
+    clock.advance(MONTH)
+    assert archive(stage, session["id"])
+    assert messages() == [sent["content"]], "from the archive"

@@ -11,7 +11,8 @@ from rows.invariants import Invariants
 
 from models.audit.principal import Principal, system
 from models.database import ids
-from models.database.transactions import transaction
+from models.database.rows import Db
+from models.database.transactions import transact, transaction
 from models.flow.begin import sessions
 from models.flow.begin.messages import receive
 from models.flow.decide import decisions
@@ -214,8 +215,7 @@ class Stage:
 
     def locked(self, session_id: str, verb: Callable[[Locked], T], by: Principal | None = None) -> T:
         """Run a verb on the locked session, in a transaction of its own. `by`: its actor. Returns the verb's result."""
-        with transaction(self.workspace_id) as db:
-            return verb(lock(db, session_id, by or self.principal))
+        return transact(self.workspace_id, lambda db: verb(lock(db, session_id, by or self.principal)))
 
     def worked(self, row: Turn | ToolCall, verb: Callable[[Locked], T]) -> T:
         """Run a verb on the locked session of a row, as a worker that has claimed the row. Returns the verb's result."""
@@ -407,20 +407,21 @@ class Stage:
 
     def history(self, session_id: str) -> list[dict[str, Any]]:
         """The messages that the model would be sent now."""
-        with transaction(self.workspace_id) as db:
-            return history.history(db, db.get_one(Thread, session_id, own_id(session_id)))
+        return self.history_of(session_id, own_id(session_id))
 
     def history_of(self, session_id: str, thread_id: str) -> list[dict[str, Any]]:
         """The messages that the model of a thread would be sent now."""
-        with transaction(self.workspace_id) as db:
-            return history.history(db, db.get_one(Thread, session_id, thread_id))
+        return transact(self.workspace_id, lambda db: history.history(db, db.get_one(Thread, session_id, thread_id)))
 
     def offered(self, session_id: str, turn_id: str) -> list[dict[str, Any]]:
         """The messages that a worker reads as it locks a queued turn, which has then read them. It does not claim the turn."""
-        with transaction(self.workspace_id) as db:
+
+        def messages(db: Db) -> list[dict[str, Any]]:
             queued = queued_turn(db, session_id, turn_id, *history.reads_for(session_id, turn_id))
             assert queued, "there is a turn to claim"
-            return history.joined(history.parts(db, queued.rows))
+            return history.joined(history.parts(db, queued.locked.thread, queued.rows))
+
+        return transact(self.workspace_id, messages)
 
     def archive_thread(self, session_id: str, thread_id: str) -> None:
         """Archive a thread."""

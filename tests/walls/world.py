@@ -36,6 +36,7 @@ from models.people.passkey import Credential, Passkey
 from models.people.person import Identity
 from models.people.slack_user import SlackUser
 from models.session.approval.evidence import Evidence
+from models.session.archive.part import ArchiveContent, ArchivePart
 from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.row import own_id
 from models.session.tool_call.row import ToolCall
@@ -97,6 +98,7 @@ class World:
         self._channels()
         self._provider_key()
         self._fold()
+        self._part()
         self._inline_agent()
         self._spend_limit()
         self._sums()
@@ -169,6 +171,14 @@ class World:
         summary = {"type": "summary", "text": "They talked."}
         with transaction(self.workspace_id) as db:
             db.insert(Fold(workspace_id=self.workspace_id, created_at=now, summary=summary, provider="anthropic", **row))
+
+    def _part(self) -> None:
+        """A part of the archive, with its content."""
+        now, part_id = datetime.now(UTC), ids.new("part")
+        of_session = {"id": part_id, "workspace_id": self.workspace_id, "session_id": self.resting_id, "stored_in": "rows"}
+        with transaction(self.workspace_id) as db:
+            db.insert(ArchivePart(**of_session, first_seq=0, last_seq=0, until=now, rows=0, created_at=now, due_at=now))
+            db.insert(ArchiveContent(part_id=part_id, workspace_id=self.workspace_id, content=b"content"))
 
     def _inline_agent(self) -> None:
         """An agent that a coordinator defined."""

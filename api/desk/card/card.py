@@ -33,7 +33,7 @@ from models.session.approval.grant import Grant, rule_for
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
-from models.session.event.row import Event, in_stream_of
+from models.session.event.log import EventFilter, events_before
 from models.session.event.tasks import tasks_of
 from models.session.row import Session
 from models.session.tool_call.row import ToolCall
@@ -186,10 +186,8 @@ def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list
 
 def _story(db: Db, session: Session, approval: Approval) -> list[Entry]:
     """Return the last messages and calls of the thread that asks."""
-    of_thread = in_stream_of(approval.thread_id, session.id)
-    these = f"WHERE session_id = %(session)s AND {of_thread} ORDER BY seq DESC LIMIT %(most)s"
-    rows = db.find(Event, these, session=session.id, thread=approval.thread_id, most=4 * _STORY_ENTRIES)[::-1]
-    entries = [entry(row.seq, row.shown(whole=False, thread_id=approval.thread_id)) for row in rows]
+    rows, _ = events_before(db, EventFilter(session, approval.thread_id), None, 4 * _STORY_ENTRIES)
+    entries = [entry(row.seq, row.shown(whole=False, thread_id=approval.thread_id)) for row in reversed(rows)]
     return [one for one in entries if one is not None and "note" not in one.css][-_STORY_ENTRIES:]
 
 

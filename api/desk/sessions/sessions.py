@@ -29,7 +29,8 @@ from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import session_state
 from models.session.approval.row import Approval
-from models.session.event.row import Event, in_stream_of
+from models.session.event.log import EventFilter, events_before
+from models.session.event.row import Event
 from models.session.row import Session
 from models.session.thread.row import Thread, own_id
 from models.session.tool_call.row import ToolCall
@@ -112,16 +113,13 @@ def thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str, ref
 def _conversation(db: Db, person: PersonPrincipal, session: Session, thread_id: str) -> dict[str, Any]:
     """Return the values that the pages of a session and of a thread share: a page of the thread's events, and what may be done."""
     before = _number("before", session.last_seq + 1)
-    these = f"WHERE session_id = %(session)s AND seq < %(before)s AND {in_stream_of(thread_id, session.id)}"
-    rows = db.find(
-        Event, f"{these} ORDER BY seq DESC LIMIT %(most)s", session=session.id, thread=thread_id, before=before, most=PAGE + 1
-    )
-    shown_rows = rows[:PAGE][::-1]
+    rows, has_earlier = events_before(db, EventFilter(session, thread_id), before, PAGE)
+    shown_rows = rows[::-1]
     return {
         "session": session,
         "shown_thread": thread_id,
         "entries": entries(db, shown_rows, thread_id),
-        "earlier": shown_rows[0].seq if len(rows) > PAGE else None,
+        "earlier": shown_rows[0].seq if has_earlier else None,
         "is_newest": before > session.last_seq,
         "may_write": "sessions" in person.scopes and session.status != "terminated",
     }

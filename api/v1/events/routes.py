@@ -5,7 +5,7 @@ from collections.abc import Callable
 from flask import Blueprint, Response, request
 
 from api.door import auth, parsing
-from api.door.paging import Order, Selection, page
+from api.door.paging import Order, place
 from api.door.routes import EVENT_STREAM, Door, opens, reads, writes
 from api.streams.hub import hub
 from api.streams.reader import Reader
@@ -15,12 +15,13 @@ from api.v1.events import responses, revealing
 from api.v1.events.requests import EventList, EventsSend, EventStream, plain
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.database.transactions import transaction
+from models.database.transactions import transact
 from models.errors import Invalid
 from models.flow.begin.messages import receive
 from models.flow.lock import lock
 from models.people.principal import PersonPrincipal
-from models.session.event.row import OF_ASSENT, Event, in_stream_of
+from models.session.event.log import EventFilter, archived_at, events_after, events_before
+from models.session.event.row import OF_ASSENT, Event
 from models.session.row import Session
 from models.session.thread.row import Thread, own_id
 
@@ -64,15 +65,18 @@ def listed(
 
     `thread_id`: the thread whose stream is listed. None: the session's own, whose stream is the session's.
     """
-    thread_id = thread_id or own_id(session_id)
-    selection = Selection(Event).equal(session_id=session_id).where(in_stream_of(thread_id, session_id), thread=thread_id)
-    if "approvals" not in query.include:
-        selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OF_ASSENT))
-    if query.types:
-        selection = selection.where("type = ANY(%(types)s)", types=list(query.types))
-    selection = selection.between("processed_at", query.between)
+    which = EventFilter(
+        db.get_one(Session, session_id),
+        thread_id := thread_id or own_id(session_id),
+        types=frozenset(query.types) if query.types else None,
+        without=() if "approvals" in query.include else OF_ASSENT,
+        between=tuple(query.between),
+    )
     order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
-    rows, after = page(db, selection, order, query.limit, query.page)
+    [seq] = place(order, query.page) if query.page else [None]
+    read = events_before(db, which, seq, query.limit) if order.descending else events_after(db, which, seq or 0, query.limit)
+    rows, more = read
+    after = order.cursor(rows[-1]) if more else None
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
     whole = runs_tools(principal)
 
@@ -123,7 +127,8 @@ def opened(principal: Principal, session_id: str, thread_id: str | None = None) 
 
 def _take_position(principal: Principal, reader: Reader) -> bool:
     """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
-    with transaction(principal.workspace_id) as db:
+
+    def take(db: Db) -> bool:
         session = visible.find_session(db, principal, reader.session_id)
         thread = db.get(Thread, session.id, reader.thread_id)
         is_over = thread is not None and thread.status == "terminated"
@@ -131,6 +136,8 @@ def _take_position(principal: Principal, reader: Reader) -> bool:
         if reader.seq < session.last_seq:
             reader.look = True
         return is_over
+
+    return transact(principal.workspace_id, take)
 
 
 def _position(db: Db, session: Session, principal: Principal, ended_thread_id: str | None) -> int:
@@ -149,8 +156,16 @@ def _position(db: Db, session: Session, principal: Principal, ended_thread_id: s
         return session.stream_positions[principal.id]
     if ended_thread_id:
         last = ended_by(ended_thread_id, session.id)
-        return (db.value(_LAST, session=session.id, thread=ended_thread_id, type=last) or session.last_seq + 1) - 1
+        seq = db.value(_LAST, session=session.id, thread=ended_thread_id, type=last)
+        return (seq or _archived_end(db, session, ended_thread_id, last) or session.last_seq + 1) - 1
     return session.last_seq
+
+
+def _archived_end(db: Db, session: Session, thread_id: str, last: str) -> int | None:
+    """Return the number of a thread's last event, if it is in the archive."""
+    ended_at = db.get_one(Thread, session.id, thread_id).archived_at
+    event = archived_at(db, session.id, ended_at, lambda event: event.thread_id == thread_id and event.type == last)
+    return event.seq if event else None
 
 
 _LAST = "SELECT max(seq) FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = %(type)s"

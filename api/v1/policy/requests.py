@@ -177,14 +177,17 @@ _Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, 
 
 
 class RetentionSettings(Body):
-    """How long rows are kept, in days. What is left out or null is kept for ever."""
+    """How long rows are kept, in days."""
 
     audit_days: _Days | None = None
-    """Acts of the audit. `assent audit cut` cuts older ones, behind an anchor."""
+    """Acts of the audit. `assent audit cut` cuts older ones, behind an anchor. Left out or null: kept for ever."""
+    archive_after_days: _Days | None = 30
+    """Events, replies, inputs and results of sessions at rest. Older ones go to the archive. Left out: 30. Null: never."""
 
-    def normal(self) -> dict[str, int] | None:
-        """Return the periods that are limited; None if there are none."""
-        return self.model_dump(exclude_none=True) or None
+    def normal(self) -> dict[str, int | None] | None:
+        """Return the periods that are not as they are by default; None if there are none."""
+        days = self.model_dump()
+        return {name: value for name, value in days.items() if value != type(self).model_fields[name].default} or None
 
 
 class PolicyUpdate(Body):

@@ -123,9 +123,12 @@ class WorkspaceWords(ResponseModel):
 
 
 class Retention(ResponseModel):
-    """How long rows are kept, in days. What is left out is kept for ever."""
+    """How long rows are kept, in days."""
 
     audit_days: int | None = None
+    """Left out: for ever."""
+    archive_after_days: int | None = None
+    """Left out: 30. Null: never archived."""
 
 
 class WorkspacePolicy(ResponseModel):

@@ -13,6 +13,7 @@ from models.flow.decide.questions import with_keys
 from models.session.approval import confirmation
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
+from models.session.event.log import archived_at
 from models.session.event.of_session import StoredInterrupt, StoredMessage
 from models.session.event.row import Event
 from models.session.locked import Locked
@@ -167,8 +168,10 @@ def _take_result(locked: Locked, event: dict[str, Any]) -> Event:
         return row
     if call.status == "done" and CallResult.of(locked.db, call).content == content and call.is_error == is_error:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
-        [row] = locked.db.find(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
-        return row
+        earlier = locked.db.first(Event, of_call, session=locked.session.id, type=event["type"], field=field, call=call.id)
+        earlier = earlier or archived_at(locked.db, call.session_id, call.settled_at, lambda old: old.body.get(field) == call.id)
+        assert earlier, "the result's event is stored with the result"
+        return earlier
     reasons = {"asked": "it awaits approval", "unknown": "its outcome is unknown, and a person settles it"}
     reason = reasons.get(call.status, f"it is {call.status} already")
     raise Invalid(field, f"{call.id} takes no result now: {reason}.")
@@ -202,4 +205,5 @@ def _stored(locked: Locked, approval: Approval, event_id: str) -> Event:
     if fresh:
         return fresh[0]
     row = locked.db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=locked.session.id, id=event_id)
+    row = row or archived_at(locked.db, locked.session.id, approval.decided_at, lambda old: old.id == event_id)
     return row or confirmation.unsent(approval)

@@ -7,6 +7,7 @@ from typing import Any
 
 from models.database.exchange import Statement
 from models.database.rows import Db
+from models.flow.run.archived import complete
 from models.pure.folding import Messages, Part, cut
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.text import words
@@ -28,7 +29,7 @@ _NOT_FOLDED = f"""
 """  # noqa: S608 - text of our own
 """A list, not a range: for a range the planner expects many turns, and would read all turns of a long session."""
 _TURNS = f"""
-    SELECT id, number, (SELECT content FROM reply WHERE turn_id = turn.id), stop_reason FROM turn
+    SELECT id, number, (SELECT content FROM reply WHERE turn_id = turn.id), stop_reason, status = 'done' FROM turn
     WHERE {_NOT_FOLDED} ORDER BY number
 """  # noqa: S608 - text of our own
 _PROMPTS = f"""
@@ -39,12 +40,13 @@ _PROMPTS = f"""
 """A turn that is being claimed reads the queued messages."""
 _CALLS = f"""
     SELECT turn_id, position, (SELECT content FROM call_result WHERE tool_call_id = tool_call.id), is_error,
-        (SELECT input FROM call_input WHERE tool_call_id = tool_call.id AND status = 'done' AND proposed_input IS NOT NULL)
+        (SELECT input FROM call_input WHERE tool_call_id = tool_call.id AND status = 'done' AND proposed_input IS NOT NULL),
+        id, status = 'done', settled_at IS NOT NULL
     FROM tool_call WHERE {_OF_THREAD} AND status <> 'replaced'
     AND turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
     ORDER BY turn_id, position
 """  # noqa: S608 - text of our own
-"""The last column is the input that ran, if a person changed it."""
+"""The fifth column is the input that ran, if a person changed it."""
 _FOLDS = f"""
     (SELECT kind, through, seq, summary FROM fold WHERE {_OF_THREAD} AND kind = 'turns' ORDER BY through DESC LIMIT 1)
     UNION ALL
@@ -65,7 +67,7 @@ def history(db: Db, thread: Thread) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
-    return joined(parts(db, db.read(*_reads(thread.session_id, thread=thread.id))))
+    return joined(parts(db, thread, db.read(*_reads(thread.session_id, thread=thread.id))))
 
 
 def reads_for(session_id: str, turn_id: str) -> list[Statement]:
@@ -78,16 +80,18 @@ def _reads(session_id: str, thread: str | None = None, turn: str | None = None) 
     return [Statement(sql, values) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
 
 
-def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
+def parts(db: Db, thread: Thread, rows: Sequence[Sequence[Any]]) -> list[Part]:
     """Return the history by turns, the oldest first: a summary, if there is one, and the turns that it does not cover.
 
     A turn with content that no code can read is left out, and a note for the model takes its place.
     """
-    fold_rows, turns, prompts_read, calls = rows
-    unreadable = _unreadable(turns, prompts_read, calls)
-    turns = [(turn_id, number, None if turn_id in unreadable else reply, stop) for turn_id, number, reply, stop in turns]
+    fold_rows, *read_rows = rows
     folds = {kind: (through, seq, summary) for kind, through, seq, summary in fold_rows}
     through, seq, summary = folds.get(TURNS, (0, 0, None))
+    rows_of = complete(db, thread, seq, read_rows)
+    turns, prompts_read, calls = rows_of.turns, rows_of.prompts, rows_of.calls
+    unreadable = _unreadable(turns, prompts_read, calls) | rows_of.lost
+    turns = [(turn_id, number, None if turn_id in unreadable else reply, stop) for turn_id, number, reply, stop in turns]
     start = [Part(through, seq, [{"role": "user", "content": [summary]}], is_summary=True)] if summary else []
     prompts: dict[str, list[dict[str, Any]]] = {}
     seqs: dict[str, int] = {}

@@ -9,18 +9,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 from models.audit import acts, text
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.database.transactions import transaction
-from models.errors import NotFound
+from models.database.transactions import transact, transaction
+from models.errors import NotFound, Unreadable
 from models.people.person import Person
 from models.pure.times import rfc3339
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.event.log import archived_at
 from models.session.event.row import Event
 
 ROWS = 500
@@ -151,9 +153,8 @@ def _acts(workspace_id: str, principal: str) -> Iterator[dict[str, Any]]:
             rows = db.rows(_SCAN, chain=last.chain, seq=last.seq, principal=principal, scanned=SCANNED)
         places = [_Place(chain, seq) for chain, seq, is_own in rows if is_own]
         for start in range(0, len(places), ACTS):
-            with transaction(workspace_id) as db:
-                some = _with_contents(db, places[start : start + ACTS], principal)
-            yield from some
+            some = places[start : start + ACTS]
+            yield from transact(workspace_id, partial(_with_contents, places=some, principal=principal))
         last = _Place(*rows[-1][:2]) if rows else None
 
 
@@ -170,14 +171,23 @@ def _with_contents(db: Db, places: list[_Place], principal: str) -> list[dict[st
     for row in rows:
         act = {name: getattr(row, name) for name in ("at", "action", "subject_id", "address", "details")}
         act |= {"texts": texts.get((row.chain, row.seq), {}), "session_id": None if row.chain == row.workspace_id else row.chain}
-        if message := messages.get(row.subject_id):
-            act["message"] = message.body["content"]
+        if row.action == "message.received":
+            act |= _message(db, row, messages.get(row.subject_id))
         if (approval := approvals.get(row.subject_id)) and approval.decided_by == principal:
             act |= {"tool": approval.tool, "decision": approval.shown("decision")}
         if vote := own_votes.get(row.subject_id):
             act["vote"] = dict(vote.summary)
         exported.append(act)
     return exported
+
+
+def _message(db: Db, row: acts.Audit, message: Event | None) -> dict[str, Any]:
+    """Return the field of the message that an act is about: it may be in the archive, or gone with its session."""
+    try:
+        message = message or archived_at(db, row.chain, row.at, lambda event: event.id == row.subject_id)
+    except Unreadable as refusal:
+        return {"message": str(refusal)}
+    return {"message": message.body["content"]} if message else {}
 
 
 def _dumps(value: dict[str, Any]) -> str:

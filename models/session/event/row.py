@@ -15,8 +15,10 @@ from models.session.thread.row import Thread, own_id
 
 SHOWN: Final = "shown_input"
 """Field of the stored event of a client's call: the input for readers who do not run the call. No response has this field."""
-MESSAGE = "type IN ('user.message', 'agent.thread_message_received')"
-"""The condition on events that a turn reads: messages of users, and of other threads."""
+MESSAGES: Final = ("user.message", "agent.thread_message_received")
+"""The types of the events that a turn reads: messages of users, and of other threads."""
+MESSAGE = f"type IN {MESSAGES}"
+"""The condition on such events."""
 UNREAD = "(processed_at IS NULL OR (turn_id IS NULL AND type <> 'user.message'))"
 """The condition on such events that no turn has read."""
 OF_ASSENT = ("approval.", "grant.", "model.")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from models.database.rows import Db
+from models.session.event.log import first_message
 from models.session.event.row import MESSAGE
 from models.session.thread.row import own_id
 
@@ -14,8 +15,10 @@ def tasks_of(db: Db, threads: Iterable[tuple[str, str]]) -> dict[str, str]:
     if not of_sub_agents:
         return {}
     session_ids, thread_ids = zip(*of_sub_agents, strict=True)
-    bodies = db.rows(_FIRST, sessions=list(session_ids), threads=list(thread_ids))
-    return {thread_id: _text(content) for thread_id, content in bodies}
+    contents: dict[str, Any] = dict(db.rows(_FIRST, sessions=list(session_ids), threads=list(thread_ids)))
+    archived = [first_message(db, *each) for each in of_sub_agents if each[1] not in contents]
+    contents |= {message.thread_id: message.body["content"] for message in archived if message}
+    return {thread_id: _text(content) for thread_id, content in contents.items()}
 
 
 def _text(content: Iterable[Mapping[str, Any]]) -> str:

@@ -8,9 +8,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.query import Query, select
-from models.database.rows import Db
+from models.database.rows import Db, RowGone
 from models.database.tables import Base
 from models.pure.masking import MARKER, Masked
+from models.session.archive.reading import row_of
 from models.session.locked import Locked
 from models.session.tool_call.columns import ToolCallColumns
 
@@ -68,8 +69,11 @@ class CallInput(Base):
 
     @classmethod
     def of(cls, db: Db, call: ToolCallColumns) -> "CallInput":
-        """Return the payload of a call."""
-        return db.get_one(cls, call.id)
+        """Return the payload of a call, also from the archive. Raises Unreadable."""
+        row = row_of(db, cls, call.id, call.session_id, call.settled_at)
+        if row is None:
+            raise RowGone(f"no call_input of {call.id}")
+        return row
 
     @classmethod
     def about(cls, call_id: str) -> "Query[CallInput]":

@@ -7,8 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.database.rows import Db
+from models.database.rows import Db, RowGone
 from models.database.tables import Base
+from models.session.archive.reading import row_of
 from models.session.tool_call.columns import ToolCallColumns
 
 
@@ -60,8 +61,11 @@ class CallResult(Base):
 
     @classmethod
     def of(cls, db: Db, call: ToolCallColumns) -> "CallResult":
-        """Return the result of a settled call."""
-        return db.get_one(cls, call.id)
+        """Return the result of a settled call, also from the archive. Raises Unreadable."""
+        row = row_of(db, cls, call.id, call.session_id, call.settled_at)
+        if row is None:
+            raise RowGone(f"no call_result of {call.id}")
+        return row
 
 
 def text(words: str) -> list[dict[str, Any]]:

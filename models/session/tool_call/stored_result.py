@@ -7,7 +7,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
 from models.database.tables import Base
-from models.database.transactions import transaction
+from models.database.transactions import transact
+from models.session.archive.reading import row_of
 from models.session.locked import Locked
 from models.session.tool_call.row import ToolCall
 
@@ -45,10 +46,13 @@ class StoredResult(Base):
 
     @staticmethod
     def read(workspace_id: str, session_id: str, call_id: str) -> bytes | None:
-        """Return the whole result of a call of this session, or None if none is stored."""
-        with transaction(workspace_id) as db:
-            content: bytes | None = db.value(_CONTENT, call=call_id, session=session_id)
-            return content
+        """Return the whole result of a call of this session, or None if none is stored. Raises Unreadable."""
 
+        def content(db: Db) -> bytes | None:
+            call = db.get(ToolCall, call_id)
+            if call is None or call.session_id != session_id:
+                return None
+            row = row_of(db, StoredResult, call_id, session_id, call.settled_at)
+            return row.content if row else None
 
-_CONTENT = "SELECT content FROM stored_result WHERE tool_call_id = %(call)s AND session_id = %(session)s"
+        return transact(workspace_id, content)

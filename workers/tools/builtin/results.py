@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assent import ToolError
+from models.errors import Refusal
 from models.settings import settings
 from workers.tools.builtin.patterns import compile_pattern
 from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls
@@ -18,7 +19,10 @@ _LINES_PER_LOOK = 1_000
 
 def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     call_id = fields["call_id"]
-    data = context.stored_result(call_id)
+    try:
+        data = context.stored_result(call_id)
+    except Refusal as refusal:  # its part of the archive cannot be read
+        raise ToolError(str(refusal)) from None
     if data is None:
         raise ToolError(
             f"{escape_controls(call_id[:200])}: has no stored result. Only results that were too long are stored: "
