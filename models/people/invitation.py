@@ -92,7 +92,7 @@ class Invitation(Base):
         Earlier links of the address end. Raises Invalid for a malformed address, an active member's address, and unknown groups.
         """
         email = person.normalized(invitee.email)
-        person_id = person.find(db, email)
+        person_id = person.find(db, email, lock=True)
         member = db.get(Member, db.workspace_id, person_id) if person_id else None
         if member is not None and member.deactivated_at is None:
             raise Invalid("email", "belongs to a member of this workspace: `assent people link` gives that person a new link.")
@@ -115,12 +115,15 @@ class Invitation(Base):
     @classmethod
     def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
         """Return an invitation and its secret for an active member who cannot sign in any more. Raises NotFound."""
-        member = Member.find(db, person_id, lock=True)
+        Member.find(db, person_id)
         email = db.get_one(Person, person_id).email
+        person.lock_address(db, email)
+        member = Member.find(db, person_id, lock=True)
         return cls._make(db, Invitee(email, cast("Role", member.role)), renews=True, by=by)
 
     @classmethod
     def _make(cls, db: Db, invitee: Invitee, *, renews: bool = False, by: Principal) -> tuple["Invitation", str]:
+        person.lock_address(db, invitee.email)
         now, secret = clock.now(db), secrets.token_urlsafe(32)
         for earlier in db.find(cls, f"WHERE email = %(email)s AND {_PENDING} FOR NO KEY UPDATE", email=invitee.email):
             earlier.deleted_at = now
@@ -180,8 +183,11 @@ class Invitation(Base):
 
         A link that renews ends every earlier way to sign in.
         """
-        row = cls.find(db, invitation_id, lock=True)
-        if row.status(clock.now(db)) != "pending":
+        row = db.get(cls, invitation_id)
+        if row is not None:
+            person.lock_address(db, row.email)
+            row = db.get(cls, invitation_id, lock=True)
+        if row is None or row.status(clock.now(db)) != "pending":
             raise LinkUsed
         row.accepted_at = clock.now(db)
         person_id = Person.of_email(db, row.email, name)

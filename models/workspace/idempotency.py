@@ -116,7 +116,7 @@ class Slip:
             )
         return responses[0]
 
-    def store(self, db: Db, principal: Principal, text: str, about: str | None) -> None:
+    def store(self, db: Db, principal: Principal, text: str, about: str | None = None) -> None:
         """Store the response, in the transaction of its effect. `about`: as in the row."""
         values = {"id": ids.new("resp"), "slip": self.sha256, "workspace": principal.workspace_id, "body": self.body_sha256}
         db.write(_STORE, **values, text=text, kept=timedelta(seconds=self.seconds), about=about)

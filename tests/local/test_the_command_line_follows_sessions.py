@@ -66,6 +66,16 @@ def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: 
     assert [row["id"] for row in json.loads(assent("sessions", "list", "--json"))] == [session["id"]]
 
 
+def test_a_session_is_erased_once_it_rests(assent: Assent, janitor: str) -> None:
+    session = json.loads(assent("sessions", "start", janitor, "Sweep the floor.", "--title", "Sweep", "--json"))
+    words = ("sessions", "erase", "Sweep", "--reason", "Asked.")
+    assert "is running: send user.interrupt" in assent(*words, "--yes", code=1)
+    assent("sessions", "stop", "Sweep")
+    assert "Aborted" in assent(*words, code=1)
+    assert assent(*words, "--yes") == f"{session['id']} is erased.\n"
+    assert json.loads(assent("sessions", "list", "--json")) == []
+
+
 def test_a_session_gets_a_budget_in_dollars(assent: Assent, janitor: str) -> None:
     session = json.loads(assent("sessions", "start", janitor, "Sweep.", "--budget", "2.50", "--json"))
     assert session["budget"]["max_list_cost"] == {"amount": "250", "currency": "USD"}

@@ -121,6 +121,17 @@ def test_a_session_on_hold_and_one_of_another_workspace_are_not_erased(stage: St
     assert "event" in tables_with(database_urls, SECRET)
 
 
+def test_a_deleted_session_whose_audit_is_on_hold_is_not_erased(stage: Stage, database_urls: DatabaseUrls) -> None:
+    session = told(stage)
+    stage.locked(session, sessions.delete)
+    with transaction(stage.workspace_id) as db:
+        hold = LegalHold.set_on(db, stage.principal, session, "A case")
+    with pytest.raises(Conflict, match=hold.id):
+        erase(stage, session)
+    sweeps.remove_deleted()
+    assert "audit_text" in tables_with(database_urls, SECRET)
+
+
 def test_a_large_session_is_erased_in_batches_that_a_crash_may_divide(
     stage: Stage, database_urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:

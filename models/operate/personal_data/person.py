@@ -30,9 +30,9 @@ def erase(db: Db, person_id: str, reason: str, *, by: Principal) -> datetime:
         raise NotFound("user", person_id)
     if by.id == person_id:
         raise Invalid("user_id", "nobody can erase themselves: ask another admin.")
-    # In the order of who accepts an invitation: the invitation, the address, the member.
-    invitation_ids = [one for (one,) in db.rows(_INVITATIONS, email=person.email)]
+    # In the order of who makes or accepts an invitation: the address, the invitation, the member.
     lock_address(db, person.email)
+    invitation_ids = [one for (one,) in db.rows(_INVITATIONS, email=person.email)]
     admin_ids = [one for (one, is_admin) in db.rows(_MEMBERS, person=person_id) if is_admin]
     # A change of the address waits for everybody who inserts a row of the person. So wait before the workspace is locked.
     [person] = db.find(Person, "WHERE id = %(id)s FOR UPDATE", id=person_id)
