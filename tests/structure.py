@@ -62,7 +62,7 @@ BOUNDS = {
     "api.v1.sessions": (5, 5, 0, 3),
     "api.chat": (11, 32, 0, 10),
     "api.desk": (14, 28, 0, 5),
-    "api.desk.card": (6, 7, 0, 4),
+    "api.desk.card": (7, 8, 0, 5),
     "api.desk.shell": (9, 11, 0, 5),
     "api.desk.settings": (8, 0, 0, 1),
 }

@@ -13,15 +13,6 @@ from models.workspace.toolset import Entry, entry_of
 Effect = Literal["reads", "writes", "unknown"]
 BUILT_IN_READERS = frozenset({"read", "glob", "grep"})
 """The built-in tools that only read. Every other one may write."""
-TITLES = {
-    "bash": "a shell command",
-    "edit": "edit a file",
-    "write": "write a file",
-    "read": "read a file",
-    "glob": "list files",
-    "grep": "search files",
-}
-"""The names of the built-in tools, for people."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +81,12 @@ def _effect(call: ToolCall, entry: Entry | None) -> Effect:
 def _name(call: ToolCall, entry: Entry | None) -> str:
     """Return the tool's name for people. The title that a foreign server gives to its tool stands behind the tool's own name."""
     if call.tool is None or call.server is None:
-        return TITLES.get(call.name, call.name)
+        return call.name
     title = entry.get("title") if entry else None
     own = call.tool.replace("_", " ")
     if title and (call.address or "").startswith(OURS):
         own = str(title)
-    return f"{own}, of {call.server}"
+    return f"{own} of {call.server}"
 
 
 _EFFECTS: dict[Effect, Chip] = {

@@ -59,6 +59,8 @@ def test_after_a_decision_the_next_card_follows(admin: Visitor, stage: Stage) ->
     admin.press("a")
     expect(admin.page.locator("article")).to_have_id(second.id)
     admin.press("d")
+    expect(admin.page.get_by_label("Why not?")).to_be_focused()
+    admin.page.keyboard.press("Enter")
     expect(admin.page.locator("#decided")).to_contain_text("Denied by")
     admin.page.clock.run_for(5100)
     expect(admin.page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")

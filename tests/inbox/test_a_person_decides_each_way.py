@@ -38,6 +38,7 @@ def _allow(person: Visitor) -> None:
 @choice("allow for this session", "allowed", result="allow", scope="session", match="tool")
 def _session(person: Visitor) -> None:
     person.window.control_time()
+    person.more()
     person.button("Allow for this session").click()
     expect(person.page).to_have_title("(1) Inbox · Assent")
     person.page.clock.run_for(5100)
@@ -45,24 +46,28 @@ def _session(person: Visitor) -> None:
 
 @choice("deny", "denied", result="deny")
 def _deny(person: Visitor) -> None:
-    person.page.locator(".primary").get_by_role("button", name="Deny").click()
+    person.deny()
 
 
 @choice("deny with a message", "denied", result="deny", deny_message="Not on a Friday.\nAsk me on Monday.")
 def _message(person: Visitor) -> None:
-    person.unfold("Deny with a message…")
-    person.page.locator("#deny_message").fill("Not on a Friday.\nAsk me on Monday.")
-    person.button("Deny, and tell the agent this").click()
+    person.deny("Not on a Friday.\nAsk me on Monday.")
+
+
+@choice("deny with a reason of the workspace", "denied", result="deny", deny_message="Say first why you need this.")
+def _reason(person: Visitor) -> None:
+    person.page.locator("details.deny > summary").click()
+    person.button("Say first why you need this.").click()
 
 
 @choice("deny and end the run", "denied", result="deny", interrupt=True)
 def _end(person: Visitor) -> None:
-    person.unfold("Deny and end the run…")
-    person.button("Deny and end the run").click()
+    person.deny(button="Deny and end the run")
 
 
 @choice("answer instead", "answered", result="allow", respond=[{"type": "text", "text": "3 files"}])
 def _respond(person: Visitor) -> None:
+    person.more()
     person.unfold("Answer instead…")
     person.page.get_by_label("The result").fill("3 files")
     person.button("Give this as the result").click()
@@ -78,6 +83,7 @@ def _respond(person: Visitor) -> None:
     expires_in_seconds=3600.0,
 )
 def _always(person: Visitor) -> None:
+    person.more()
     person.page.get_by_role("link", name="Always allow…").click()
     person.page.get_by_label("Covers only this exact input of bash").check()
     person.page.get_by_label("In every session of this agent").check()
@@ -88,6 +94,7 @@ def _always(person: Visitor) -> None:
 
 @choice("always, by a pattern of one's own", "allowed", result="allow", scope="session", match="bash(ls -l *)")
 def _pattern(person: Visitor) -> None:
+    person.more()
     person.page.get_by_role("link", name="Always allow…").click()
     person.page.get_by_label("A pattern of your own").fill("bash(ls -l *)")
     person.button("Show what it covers").click()
@@ -162,6 +169,7 @@ def test_a_grant_says_whose_calls_it_covers_before_and_after(admin: Visitor, sta
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.get_by_role("main")).to_contain_text("Lead › Reader wants to run a shell command")
     expect(admin.page.get_by_role("main")).to_contain_text("calls of the agent Reader, version 1, in this session")
+    admin.more()
     admin.page.get_by_role("link", name="Always allow…").click()
     expect(admin.page.locator("label").filter(has_text="every call of bash")).to_contain_text(
         "Releases 1 other call of this session"
@@ -176,6 +184,7 @@ def test_a_grant_says_whose_calls_it_covers_before_and_after(admin: Visitor, sta
 def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage)
     admin.open(f"/inbox/approvals/{approval.id}")
+    admin.more()
     admin.unfold("Extend…")
     admin.page.get_by_label("The new deadline, from now").select_option("7 days")
     admin.button("Extend the deadline").click()
@@ -184,7 +193,10 @@ def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:
 
 
 UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str]] = {
-    "Tell the agent this result": (lambda person: person.page.get_by_label("The result").fill("it printed 42"), "happened"),
+    "Tell the agent this result": (
+        lambda person: (person.unfold("It took effect…"), person.page.get_by_label("The result").fill("it printed 42"))[1],
+        "happened",
+    ),
     "Run again": (
         lambda person: (person.unfold("Run the call again…"), person.page.get_by_label("Run it again").check())[1],
         "rerun",
@@ -222,7 +234,7 @@ FORM = {
 ASKS = {"who": {"message": "For whom?", "schema": FORM}, "page": {"message": "Sign in there.", "url": "https://bank.example/in"}}
 
 
-@pytest.mark.parametrize("how", ["Answer, and let the tool go on", "Decline to answer", "Deny: the tool does not go on"])
+@pytest.mark.parametrize("how", ["Answer", "Decline", "Deny"])
 def test_a_tool_s_question_is_answered_declined_or_denied(admin: Visitor, stage: Stage, how: str) -> None:
     approval = asks_back(stage, ASKS)
     admin.open(f"/inbox/approvals/{approval.id}")

@@ -60,7 +60,9 @@ def test_a_code_is_typed_and_the_call_runs_without_javascript(
     expect(page.get_by_role("heading", level=2)).to_have_text("Decide as anna")
     page.get_by_label("The six-digit code in the message").fill(message.code)
     page.get_by_role("button", name="Allow once").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Allowed by anna, just now")
+    expect(page.locator("#outcome")).to_contain_text("Allowed by anna, just now. Waits for a worker")
+    expect(page.locator(".evidence")).to_contain_text("git push origin")
+    check(page)
     assert status(stage, approval) == "allowed"
 
 
@@ -82,7 +84,7 @@ def test_a_wrong_code_is_reported_beside_the_field(open_page: OpenPage, stage: S
     check(page)
     code.fill(message.code)
     page.get_by_role("button", name="Deny, and tell the agent this").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Denied by anna")
+    expect(page.locator("#outcome")).to_contain_text("Denied by anna")
     assert stage.get(Approval, approval.id).decision == {"result": "deny", "deny_message": "Not on a Friday."}
 
 
@@ -107,7 +109,7 @@ def test_two_quick_clicks_decide_once_and_show_the_decision(
     page = open_page(message.path)
     page.get_by_label("The six-digit code in the message").fill(message.code)
     page.get_by_role("button", name="Allow once").dblclick()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Allowed by anna, just now")
+    expect(page.locator("#outcome")).to_contain_text("Allowed by anna, just now")
     assert len(stage.events(approval.session_id, "approval.decided")) == 1
 
 

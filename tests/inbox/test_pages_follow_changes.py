@@ -39,7 +39,7 @@ def test_a_new_card_comes_last_and_a_card_decided_elsewhere_says_by_whom(admin: 
 def test_an_open_card_says_who_decided_it_and_keeps_what_is_typed_until_then(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage)
     admin.open(f"/inbox/approvals/{approval.id}")
-    admin.unfold("Deny with a message…")
+    admin.page.locator("details.deny > summary").click()
     admin.page.locator("#deny_message").fill("I am thinking")
     asked(stage, call(command="echo 2"))
     expect(admin.page).to_have_title("(2) Agent wants to run a shell command · Assent")
@@ -82,7 +82,7 @@ def test_the_slower_of_two_people_sees_the_decision_of_the_other(visit: Callable
     [approval] = asked(stage)
     for person in (quick, slow):
         person.open(f"/inbox/approvals/{approval.id}")
-    quick.page.locator(".primary").get_by_role("button", name="Deny").click()
+    quick.deny()
     expect(quick.page.locator("#decided")).to_contain_text("Denied by admin0")
     slow.button("Allow once").click()
     expect(slow.page.get_by_role("alert")).to_contain_text("already denied")

@@ -22,7 +22,7 @@ def test_a_card_is_allowed_and_the_next_one_follows(plain: Visitor, stage: Stage
     plain.button("Allow once").click()
     expect(plain.page.locator("#decided")).to_contain_text("Allowed by admin0")
     expect(plain.page.locator("article")).to_have_id(second.id)
-    plain.page.locator(".primary").get_by_role("button", name="Deny").click()
+    plain.deny()
     expect(plain.page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")
     assert [status(stage, row) for row in (first, second)] == ["allowed", "denied"]
 

@@ -61,6 +61,7 @@ def test_a_card_names_the_path_and_the_task_and_tells_that_agent_s_story(plain: 
     story = plain.page.locator("#story")
     expect(story).to_contain_text("I look for it.")
     expect(story).not_to_contain_text("I wait for both.")
+    plain.page.locator("summary", has_text="What this agent did so far").click()
     plain.page.get_by_role("link", name="All messages of this agent").click()
     expect(plain.page.get_by_role("heading", level=1)).to_have_text("Lead › Reader")
 
@@ -93,6 +94,7 @@ def test_a_grant_may_be_for_all_agents_and_says_so_before_and_after(stage: Stage
     plain.open(f"/inbox/approvals/{first.id}")
     actions = plain.page.locator("#actions")
     expect(actions).to_contain_text("calls of the agent Reader, version 1, in this session")
+    plain.more()
     plain.page.get_by_label("Also for all other agents").check()
     expect(actions).to_contain_text("calls of every agent in this session, with all sub-agents")
     plain.button("Allow for this session").click()

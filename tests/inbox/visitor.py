@@ -39,6 +39,17 @@ class Visitor:
         """Wait until the page's buttons decide: a card that has just come does not let them."""
         self.page.evaluate(SETTLED)
 
+    def deny(self, message: str = "", button: str = "Deny") -> None:
+        """Deny the call of a card, with a message to the agent."""
+        panel = self.page.locator("details.deny")
+        panel.locator("> summary").click()
+        panel.get_by_label("Why not?").fill(message)
+        panel.get_by_role("button", name=button, exact=True).click()
+
+    def more(self) -> None:
+        """Open a card's further answers."""
+        self.page.locator("details.more-answers > summary").click()
+
     def unfold(self, title: str) -> None:
         """Open a part that is closed at first."""
         self.page.get_by_text(title, exact=True).click()

@@ -7,6 +7,7 @@ import pytest
 from werkzeug.datastructures import MultiDict
 
 from api.desk.rendering import diff, fields, highlight
+from api.desk.rendering.diff import changed_fields
 from api.desk.rendering.evidence import evidence
 from api.desk.rendering.tree import tree
 from models.pure.text.line_diff import MOST_LINES, hunks
@@ -207,3 +208,43 @@ def test_arguments_of_another_shape_are_a_tree() -> None:
         shown = evidence("bash", arguments, None)
         assert shown.rest == tree(arguments)
         assert not shown.pieces
+
+
+ORDERS = {"type": "object", "required": ["b"], "properties": {"a": {"title": "First"}, "b": {"title": "B"}}}
+
+
+def test_a_tree_has_the_order_and_the_titles_of_the_schema_and_hides_no_name() -> None:
+    node = tree({"x": 1, "a": 2, "b": 3}, schema=ORDERS)
+    assert [(child.name, child.title) for child in node.children] == [("b", ""), ("a", "First"), ("x", "")]
+
+
+def test_empty_arguments_share_a_line_and_are_all_there() -> None:
+    node = tree({"a": "", "b": None, "c": [], "d": {}, "e": 0, "f": False, "g": " "})
+    assert [child.name for child in node.fields] == ["e", "f", "g"]
+    assert [(child.name, child.empty_text) for child in node.empty_fields] == [("a", '""'), ("b", "null"), ("c", "[]"), ("d", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("value", "columns"),
+    [
+        ([{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], ("name", "value")),
+        ([{"name": "A", "value": "1"}, {"name": "B"}], ()),
+        ([{"name": "A", "value": "1"}, {"name": "B", "value": "x\ny"}], ()),
+        ([{"name": "A", "value": "1"}, 5], ()),
+        ([{"name": "A", "value": "1"}], ()),
+    ],
+)
+def test_objects_with_the_same_short_fields_are_a_table(value: Any, columns: tuple[str, ...]) -> None:
+    assert tree(value).columns == columns
+
+
+def test_a_change_of_arguments_shows_each_changed_one_by_lines() -> None:
+    before, after = {"command": "a\nb", "same": 1, "old": True}, {"command": "a\nc", "same": 1, "new": {"x": 1}}
+    changes = {
+        part.name: [(row.kind, row.text) for row in part.rows if row.kind in {"add", "del"}]
+        for part in changed_fields(before, after)
+    }
+    assert changes["command"] == [("del", "b"), ("add", "c")]
+    assert ("del", "true") in changes["old"]
+    assert ("add", '  "x": 1') in changes["new"]
+    assert "same" not in changes

@@ -95,7 +95,7 @@ def test_what_a_call_can_do_is_told_as_its_tool_declares_it(
 def test_masked_secrets_are_counted_and_a_tool_has_a_name_for_people(stage: Stage) -> None:
     toolset.announce({"orders": [entry("update_customer", title="Update a customer")]})
     [approval] = asked(stage, call("mcp__shop__update_customer", n=1), servers={"shop": "assent:orders"})
-    assert stakes(stage, approval)[0].tool == "Update a customer, of shop"
+    assert stakes(stage, approval)[0].tool == "Update a customer of shop"
     [login] = asked(stage, call(command="login --password hunter2hunter2"))
     assert "1 secret masked" in stakes(stage, login)[1]
 

@@ -30,7 +30,7 @@ from models.session.locked import Locked
 def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Decide the approval of a card or of a row, by the form's button. Only a card's form has the field `card`."""
     locked, approval = lock_approval(db, person, approval_id)
-    verb = request.form.get("do", "")
+    verb = request.form.get("do") or ("deny" if request.form.get("reason") else "")
     verbs = list(VERBS) if request.form.get("card") else ["allow", "deny"]
     if verb not in verbs:
         raise Invalid("do", f"must be one of {', '.join(verbs)}.")

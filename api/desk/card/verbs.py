@@ -27,7 +27,7 @@ def _end(_approval: Approval) -> dict[str, Any]:
 
 
 def _message() -> dict[str, Any]:
-    message = text("deny_message")
+    message = request.form.get("reason") or text("deny_message")
     return {"deny_message": message} if message.strip() else {}
 
 

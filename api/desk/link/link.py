@@ -14,7 +14,7 @@ from typing import Any, Literal
 from flask import Blueprint, Response, g, render_template, request
 
 from api.desk import waiting_list
-from api.desk.card import card
+from api.desk.card.matter import matter
 from api.desk.shell.forms import text
 from api.door import browser, client, errors, limits, pages
 from api.door.parsing import validated
@@ -38,6 +38,7 @@ from models.people.principal import PersonPrincipal
 from models.pure.text.relative_time import number_with_noun
 from models.session.approval import sentences
 from models.session.approval.deadline import overdue
+from models.session.approval.decider import Decider
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -198,9 +199,12 @@ def _look(db: Db, row: Link) -> View:
         return View("not_yours", {"heading": "Not yours to decide", "words": f"{words} {_NOT_YOURS}".strip()})
     session = db.get_one(Session, approval.session_id)
     state = by_link.state(db, session, approval, row, g.now)
+    values = partial(matter, db, approval, waiting_list.seen(db, approval), Decider.of(db, row.person_id, g.now))
     if state == "decided":
         outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], g.now)
-        return View(state, {"heading": outcome, "words": "There is nothing left to decide."})
+        is_by_link = db.get_one(Link, row.id).used_at is not None  # then its person sees what was decided, and what comes of it
+        end = {"heading": outcome, "words": "There is nothing left to decide."}
+        return View(state, {"outcome": outcome, **values()} if is_by_link else end)
     if state == "over":
         return View(state, {"heading": "The deadline of this link has passed", "words": _over(db, approval)})
     if state == "changed":
@@ -209,7 +213,7 @@ def _look(db: Db, row: Link) -> View:
     if why_not := waiting_list.why_not(db, person, approval, Vote.of(db, [approval.id])[approval.id]):
         return View("not_yours", {"heading": "Not yours to decide", "words": why_not})
     shown = {"reader": db.get_one(Person, row.person_id).name, "why_sign_in": by_link.why_sign_in(db, session, approval)}
-    return View(state, card.matter(db, session, approval, waiting_list.seen(db, approval)) | shown)
+    return View(state, values() | shown)
 
 
 def _person(db: Db, row: Link) -> PersonPrincipal | None:

@@ -1,9 +1,11 @@
 """A diff as rows of a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from models.pure.text.line_diff import Hunk
+from api.desk.rendering.fields import pretty, same
+from models.pure.text.line_diff import Hunk, hunks
 from models.pure.text.visible import visible_lines
 
 
@@ -48,3 +50,27 @@ def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[DiffRow]:
             yield DiffRow(kind, visible_lines(line[1:]), *numbers)
             old, new = old + (kind != "add"), new + (kind != "del")
         end = old
+
+
+@dataclass(frozen=True)
+class ChangedField:
+    """One argument that a person changed."""
+
+    name: str
+    rows: Sequence[DiffRow]
+
+
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedField]:
+    """Return the arguments in which two inputs differ. Texts are compared by lines, other values as JSON."""
+    names = [*after, *(name for name in before if name not in after)]
+    names = [name for name in names if name not in before or name not in after or not same(before[name], after[name])]
+    return [ChangedField(visible_lines(name), _rows_of(before.get(name, ""), after.get(name, ""))) for name in names]
+
+
+def _rows_of(old: Any, new: Any) -> list[DiffRow]:
+    texts = [value if isinstance(value, str) else pretty(value) for value in (old, new)]
+    if not any(text.endswith("\n") for text in texts):
+        texts = [f"{text}\n" for text in texts]  # else each last line says that it has no end
+    changes, left_out = hunks(*texts)
+    more = [DiffRow("gap", f"{left_out} more changed lines")] if left_out else []
+    return [*rows(changes, numbered=False), *more]

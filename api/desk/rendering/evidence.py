@@ -33,8 +33,8 @@ class EvidenceView:
     """A limit of this evidence, for people."""
 
 
-def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool = True) -> EvidenceView:
-    """Return the evidence of a call. `arguments` have their secrets masked.
+def evidence(tool: str, arguments: Arguments, look: Look | None, schema: Any = None, *, ours: bool = True) -> EvidenceView:
+    """Return the evidence of a call. `arguments` have their secrets masked. `schema`: the tool's JSON Schema.
 
     `ours`: True for a built-in tool on a workdir that our own workers have.
     """
@@ -44,13 +44,16 @@ def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool =
         return _edit(arguments, look, ours=ours)
     if tool == "write" and all(isinstance(arguments.get(name), str) for name in ("file_path", "content")):
         return _write(arguments, look, ours=ours)
-    return EvidenceView(rest=tree(dict(arguments)))
+    return EvidenceView(rest=tree(dict(arguments), schema=schema))
 
 
 def _command(arguments: Arguments, look: Look, *, ours: bool) -> EvidenceView:
     directory = arguments.get("working_directory")
     where = directory if isinstance(directory, str) else look.get("directory")
-    header = f"in {visible_lines(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
+    branch = f", on the branch {visible_lines(str(look['branch']))}" if look.get("branch") else ""
+    header = (
+        f"in {visible_lines(where)}{branch}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
+    )
     note = visible_lines(str(look["problem"])) if look.get("problem") else ""
     return EvidenceView(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"), note=note)
 

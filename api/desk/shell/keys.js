@@ -1,5 +1,6 @@
 // Keyboard shortcuts.
 
+import { openDenial } from "./answers.js";
 import { undo } from "./forms.js";
 import { isHeld } from "./holds.js";
 import { one } from "./page.js";
@@ -11,7 +12,7 @@ const KEYS = {
   j: () => (one("[data-rows]") ? select(1) : one("a[data-next]")?.click()),
   k: () => (one("[data-rows]") ? select(-1) : history.back()),
   a: (card) => one("button[value=allow]:enabled, a.review", card)?.click(),
-  d: (card) => one("button[value=deny]:enabled", card)?.click(),
+  d: (card) => openDenial(card) || one("button[value=deny]:enabled", card)?.click(),
   e: (card) => card.id && !isHeld(card.id) && location.assign(`/inbox/approvals/${card.id}/edit`),
   x: (card) => one("input[form=several]", card)?.click(),
   z: undo,

@@ -41,7 +41,7 @@ function keepDrafts(part) {
 /** Put new content into a part of the page. A part in use stays, unless its call is now decided. The focus stays. */
 export function renew(old, fresh) {
   if (comparable(old).isEqualNode(comparable(fresh))) return;
-  const isNewlyDecided = (one("#outcome", fresh) && !one("#outcome", old)) || (fresh.matches(".over") && !old.matches(".over"));
+  const isNewlyDecided = (one("#outcome, .decided", fresh) && !one("#outcome, .decided", old)) || (fresh.matches(".over") && !old.matches(".over"));
   if (isBusy(old) && !isNewlyDecided) return;
   if (isNewlyDecided) keepDrafts(old);
   const focused = old.contains(document.activeElement) && document.activeElement;

@@ -15,11 +15,12 @@ _CALLED = """
 CONFIRM = "Confirm your way to sign in first: the page /inbox/account says how."
 
 
-def who_may_decide(db: Db, approval: Approval) -> str:
-    """Return a sentence that says who may decide an approval."""
+def who_may_decide(db: Db, approval: Approval, *, with_ids: bool = True) -> str:
+    """Return a sentence that says who may decide an approval. `with_ids`: groups and people have their ids beside their names."""
     quorum = Quorum.of(approval.quorum)
     called: dict[str, str] = dict(db.rows(_CALLED, names=[name for one in quorum.approvers for name in one]))
-    sets = [" or ".join(f"{name} ({called[name]})" if name in called else name for name in one) for one in quorum.approvers]
+    names = {name: f"{name} ({title})" if with_ids else title for name, title in called.items()}
+    sets = [" or ".join(names.get(name, name) for name in one) for one in quorum.approvers]
     people = "1 person must approve" if quorum.required_people == 1 else f"{quorum.required_people} people must approve"
     who = f", each of {' and of '.join(sets)}" if sets else f", each with the role {' or '.join(DECIDING_ROLES)}"
     but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""

@@ -43,10 +43,12 @@ _OUTCOMES = {
 }
 
 
-def headline(approval: Approval, agent: str) -> str:
-    """Return the card's question, as a sentence."""
+def headline(approval: Approval, agent: str, tool: str = "") -> str:
+    """Return the card's question, as a sentence. `tool`: the tool's name for people, if it has one."""
     if headline := approval.traits.headline:
-        return headline.format(agent=agent, tool=approval.tool)
+        return headline.format(agent=agent, tool=tool or approval.tool)
+    if tool and approval.prompt == f"Run {approval.tool}":
+        return f"{agent} wants to run {tool}"
     return f"{agent} {_WISHES[approval.tool][1]}" if is_standard(approval) else approval.prompt
 
 

@@ -23,5 +23,9 @@ KIND = Kind(
     tag="budget",
     group="Budgets",
     glyph="coin",
+    consequences=(
+        ("Allow", "The session may spend up to the new amount, and goes on."),
+        ("Deny", "The session rests until somebody raises the budget or takes it away."),
+    ),
     afterwards="If nobody decides, the session rests.",
 )

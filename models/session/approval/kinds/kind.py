@@ -44,6 +44,11 @@ class Kind:
     """What people must know before they read the question, as sentences."""
     headline: str = ""
     """The question, with `{agent}` and `{tool}`. Empty: the approval's prompt says it."""
+    consequences: tuple[tuple[str, str], ...] = (
+        ("Allow once", "The call runs once, with exactly this input."),
+        ("Deny", "The call does not run. The agent is told, with your reason, and goes on."),
+    )
+    """What follows each answer: the answer, and a sentence."""
     afterwards: str = ""
     """The deadline's effect, as a sentence. Empty: `on_timeout` says it."""
     why_no_click: str = ""

@@ -42,6 +42,11 @@ KIND = Kind(
     group="Questions",
     glyph="question",
     headline="{tool} asks something before it goes on",
+    consequences=(
+        ("Answer", "The tool goes on with what you write."),
+        ("Decline", "The tool is told that you do not answer, and goes on as it can."),
+        ("Deny", "The tool does not go on, and the agent is told."),
+    ),
     afterwards="If nobody decides, the call is given up.",
     why_no_click="The tool asks for answers.",
 )

@@ -28,6 +28,11 @@ KIND = Kind(
     glyph="alert",
     warning="The call began, or may have begun. Nobody reported its end.",
     headline="{agent} called {tool}, and nobody knows whether the call took effect",
+    consequences=(
+        ("It took effect", "The agent gets what you write as the result, and goes on."),
+        ("Run again", "The call runs once more. If it took effect before, it takes effect twice."),
+        ("Give up", "The agent is told that nobody knows whether the call took effect."),
+    ),
     afterwards="If nobody decides, the call is given up.",
     why_no_click="Nobody knows whether the call took effect.",
 )

@@ -1,0 +1,103 @@
+"""A card says what is at stake, why, what was decided before and what has changed; its answers are in view; it follows its call."""
+
+from typing import Any
+
+import people
+import pytest
+from inbox.accessibility import check, check_width
+from inbox.visitor import Visitor
+from inbox.waiting import asked, asks_back, unknown_outcome
+from own_database import Clock
+from playwright.sync_api import expect
+from rows.stage import Stage, call, entry, say
+from rows.voting import vote
+
+from models.database.transactions import transaction
+from models.session.approval.evidence import Evidence
+from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
+from models.workspace import toolset
+
+LONG = "\n".join(f"echo {number}" for number in range(200))
+QUESTIONS = {"who": {"message": "For whom?", "schema": {"type": "object", "properties": {"name": {"type": "string"}}}}}
+
+
+def test_the_facts_stand_in_the_order_in_which_people_judge(plain: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage, say("It is green, so I push."), call(command="git push"), text="Release it.")
+    for branch in ("main", "release"):
+        with transaction(stage.workspace_id) as db:
+            Evidence.keep(db, approval.id, approval.session_id, {"directory": "src", "branch": branch})
+    plain.open(f"/inbox/approvals/{approval.id}")
+    text = plain.page.locator("article").inner_text()
+    facts = ["wants to run", "first time for this agent", "the branch was main; it is release now", "git push", "It is green"]
+    facts += ["Release it.", "The call runs once", "The agent is told", "the call is denied"]
+    places = [text.find(fact) for fact in facts]
+    assert places == sorted(places), dict(zip(facts, places, strict=True))
+    assert -1 not in places
+    assert text.count("git push") == 1, "the call stands there once"
+
+
+@pytest.mark.parametrize("size", [{"viewport": {"width": 1280, "height": 800}}, {"phone": True}])
+def test_the_answers_are_in_view_wherever_the_card_is_scrolled(visit: Any, stage: Stage, size: dict[str, Any]) -> None:
+    [approval] = asked(stage, call(command=LONG))
+    person = visit("admin", **size)
+    person.open(f"/inbox/approvals/{approval.id}")
+    for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
+        person.page.evaluate(f"scrollTo(0, {place})")
+        expect(person.button("Allow once")).to_be_in_viewport(ratio=1)
+        expect(person.page.locator("details.deny > summary")).to_be_in_viewport(ratio=1)
+
+
+def test_each_kind_of_card_fits_a_phone_and_is_for_everybody(visit: Any, stage: Stage) -> None:
+    phone = visit("admin", phone=True)
+    rows = [asked(stage)[0], unknown_outcome(stage), asks_back(stage, QUESTIONS)]
+    for row in rows:
+        phone.open(f"/inbox/approvals/{row.id}")
+        check_width(phone.page)
+        for summary in phone.page.locator("details.answer > summary").all():
+            summary.click()
+            check(phone.page)
+
+
+def test_a_decided_card_follows_its_call(admin: Visitor, stage: Stage, clock: Clock) -> None:
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    stage.decide(approval, result="allow")
+    came_of = admin.page.locator(".came-of")
+    expect(came_of).to_have_text("Waits for a worker")
+    held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
+    expect(came_of).to_have_text("Runs")
+    clock.advance(3)
+    stage.finish_call(held, content=[say("stderr:\nno such file"), say("exit code: 2\ndirectory: .")], is_error=True)
+    expect(came_of).to_contain_text("Failed after ")
+    expect(came_of).to_contain_text("exit code 2: no such file")
+    expect(came_of).to_have_class("came-of bad")
+    expect(admin.page.locator("#evidence")).to_contain_text("ls -l")
+
+
+def test_the_input_that_another_voter_edited_is_shown_as_a_diff(visit: Any, stage: Stage) -> None:
+    ben, anna, dev = visit("admin"), visit("admin"), people.member(stage, "developer")
+    by_dev = {"on_behalf_of": f"user:{dev.person_id}", "approval": {"four_eyes": True}}
+    [approval] = asked(stage, call(command="make release"), **by_dev)
+    vote(stage, ben.somebody, approval, "allow", updated_input={"command": "make release DRY_RUN=1"})
+    anna.open(f"/inbox/approvals/{approval.id}")
+    change = anna.page.get_by_role("region", name="What a person changed")
+    expect(change.locator("tr.del")).to_contain_text("make release")
+    expect(change.locator("tr.add")).to_contain_text("make release DRY_RUN=1")
+
+
+def test_a_tool_has_its_name_for_people_and_its_arguments_their_titles(plain: Visitor, stage: Stage) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "title": "Amount in cents"}, "note": {"type": "string"}}}
+    toolset.announce({"orders": [entry("refund_order", input_schema=schema)]})
+    [approval] = asked(stage, call("mcp__shop__refund_order", n=5, note=""), servers={"shop": "assent:orders"})
+    plain.open(f"/inbox/approvals/{approval.id}")
+    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Agent wants to run refund order of shop")
+    expect(plain.page.locator("#evidence")).to_contain_text("Amount in cents n")
+    expect(plain.page.locator("#evidence")).to_contain_text('Empty: note ""')
+
+
+def test_a_person_is_told_what_silence_does_and_that_the_deadline_moved(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.locator("#deadline")).to_contain_text("If nobody decides, the call is denied. 23 hours left")
+    assert stage.get(Approval, approval.id).status == "pending"
