@@ -1,6 +1,7 @@
 """Imports every table: a foreign key names its table, and SQLAlchemy must know that table before rows are written."""
 
 from models.audit.acts import Audit
+from models.audit.anchors import AuditAnchor
 from models.audit.legal_hold import LegalHold
 from models.audit.seals import Seal
 from models.audit.text import AuditText
@@ -66,7 +67,7 @@ _OF_PEOPLE = (
     *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
 )
 _OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, Flood, ApprovalChange, Notification, SlackReply)
-_OF_THE_AUDIT = (Audit, AuditText, Seal, LegalHold)
+_OF_THE_AUDIT = (Audit, AuditText, Seal, AuditAnchor, LegalHold)
 TABLES = (
     Workspace,
     ApiKey,

@@ -17,6 +17,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "continue below spend limits": {"task": "sweep.resume_at_limits", "schedule": _MINUTE},
     "continue after a halt": {"task": "sweep.end_halts", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
+    "cut the audit behind its anchors": {"task": "sweep.cut_audit", "schedule": _MINUTE},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": 10 * _MINUTE},
     "remove the rows of deleted sessions": {"task": "sweep.remove_deleted", "schedule": _MINUTE},
     "find sessions that go on by nothing": {"task": "sweep.check_sessions", "schedule": _MINUTE / 2},

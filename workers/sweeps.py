@@ -13,6 +13,7 @@ import psycopg
 from celery import beat
 
 from models.audit import seal_sweep
+from models.audit.cutting import sweep as cutting
 from models.audit.principal import system
 from models.database import clock, failure
 from models.database.leased import Leased
@@ -288,6 +289,18 @@ def seal_audit(passed_on: str = "0") -> str:
     if _seals.sealed_until is not None:
         adding_up.reach_seal(_seals.sealed_until.timestamp())
     return did("sealed chains of", chains)
+
+
+@app.task(name="sweep.cut_audit", base=Sweep)
+def cut_audit() -> str:
+    """Delete the acts of the audit behind anchors that are sealed, one anchor after the other, until the time is over."""
+    until, acts = time.monotonic() + MOST_SECONDS, 0
+    for anchor in cutting.due():
+        if time.monotonic() >= until:
+            break
+        with isolated(cutting.TASK, anchor.subject_id, anchor.workspace_id):
+            acts += cutting.cut(anchor) or 0
+    return did("cut acts:", acts)
 
 
 @app.task(name="sweep.add_up_metrics", base=Sweep)

@@ -1,8 +1,9 @@
-"""`assent audit`: verify and export the audit. An auditor needs only an export and a public key, no database and no server."""
+"""`assent audit`: verify, export and cut the audit. An auditor needs only an export and a public key, no database and no server."""
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from api.cli.main import as_json, data_dir
 
 if TYPE_CHECKING:
     from models.audit.seal_key import PublicKey, SealKey
+    from models.audit.signed_heads import SignedHeads
     from models.audit.verifying import AuditReport, Head
 
 a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -25,16 +27,23 @@ public_key = click.option(
     help="The public key of the seals: base64, or a PEM file. Repeat it after a change of keys.",
 )
 
+signed_since = click.option(
+    "--signed-since", help="When the first key was configured, such as 2026-03-01: older seals may be unsigned."
+)
+
 
 @click.group()
 def audit() -> None:
-    """Verify, export and erase the record of who did what. Opens the database itself, or a file."""
+    """Verify, export, erase and cut the record of who did what. Opens the database itself, or a file."""
 
 
 @audit.command("verify")
 @click.option("--file", "file", type=a_file, help="An export; default: the database.")
 @click.option("--head", "kept", type=a_file, help="An earlier output of `assent audit head --json`, which the chain must contain.")
-@click.option("--signed-since", help="When the first key was configured, such as 2026-03-01: older seals may be unsigned.")
+@click.option(
+    "--export", "exports", type=a_file, multiple=True, help="An export of acts that were cut: compare it with its anchor."
+)
+@signed_since
 @public_key
 @workspace
 @data_dir
@@ -42,6 +51,7 @@ def audit() -> None:
 def audit_verify(
     file: Path | None,
     kept: Path | None,
+    exports: tuple[Path, ...],
     signed_since: str | None,
     public_keys: tuple[str, ...],
     workspace: str,
@@ -62,13 +72,16 @@ def audit_verify(
         with database_errors():
             workspace_id = find_workspace(workspace)
             report = verifying.verify(workspace_id, verifying.walk(workspace_id), keys, **facts)
+            anchors = verifying.anchors_of(workspace_id) if exports else []
     else:
-        try:
-            with file.open(encoding="utf-8") as lines:
-                workspace_id, items = verifying.read_export(iter(lines))
-                report = verifying.verify(workspace_id, items, keys, **facts)
-        except (verifying.NoExport, UnicodeDecodeError) as error:
-            raise click.ClickException(f"{file}: {error}") from None
+        with _reading(file), file.open(encoding="utf-8") as lines:
+            workspace_id, items = verifying.read_export(iter(lines))
+            report = verifying.verify(workspace_id, items, keys, **facts)
+            lines.seek(0)
+            anchors = verifying.anchors_in(verifying.read_export(iter(lines))[1]) if exports else []
+    for each in exports:
+        with _reading(each):
+            verifying.check_export(report, each, anchors, keys)
     for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _lines(report):
         click.echo(line)
     raise SystemExit(0 if report.intact else 1)
@@ -93,6 +106,35 @@ def audit_export(output: Path | None, without_texts: bool, workspace: str, data_
         with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
             for line in verifying.export(workspace_id, now, texts=not without_texts):
                 file.write(line)
+
+
+@audit.command("cut")
+@click.option(
+    "--export", "file", type=a_file, required=True, help="An export with the acts. Keep it: it is all that is left of them."
+)
+@click.option("--reason", required=True, help="Why the acts are cut. The audit records it with your name.")
+@click.confirmation_option(prompt="Is a copy of the export in a safe place?")
+@signed_since
+@workspace
+@data_dir
+def audit_cut(file: Path, reason: str, signed_since: str | None, workspace: str, data_dir: Path) -> None:
+    """Cut acts that are older than the workspace keeps them (retention.audit_days), behind signed anchors.
+
+    Cuts only acts that the export has, that are sealed, whose session is archived or deleted, and that are not on a legal hold. Run
+    it where the sealer runs, with its key. The sweep deletes the acts once a seal covers the anchors.
+    """
+    use_with_key(data_dir)
+    from models.audit.cutting import anchoring
+
+    key = _own_key()
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        with _reading(file):
+            export = anchoring.read(workspace_id, file, _time(signed_since) if signed_since else None)
+        click.echo(f"{file} is intact. Acts from before {export.before.isoformat()} are cut, as far as it has them.")
+        with _signed_heads() as heads:
+            terms = anchoring.anchor(export, caller(workspace_id), reason, key, heads)
+    click.echo(f"{terms.acts} act(s) are cut behind {terms.anchors} anchor(s). The sweep deletes them after the next seal.")
 
 
 @audit.command("erase")
@@ -181,20 +223,51 @@ def audit_adopt(reason: str, workspace: str | None, yes: bool, data_dir: Path) -
     with database_errors():
         text = adoption.reason_text(reason)
         workspace_ids = [find_workspace(workspace)] if workspace else adoption.workspaces()
-        try:
+        with _heads_errors():
             file = signed_heads.path()
-            click.echo(f"The sealer will sign the present audit of {len(workspace_ids)} workspace(s). Its heads are in {file}.")
-            if not yes:
-                click.confirm("Have you verified that audit?", abort=True)
-            with signed_heads.open_file(file, make_anew=True, seconds=10) as heads:
-                for workspace_id in workspace_ids:
-                    before, now = adoption.adopt(caller(workspace_id), text, key, heads)
-                    was = f"act {before[0]}, {before[1]}" if before else "none"
-                    click.echo(f"{workspace_id}: the kept head was {was}; now it is act {now[0]}, {now[1]}")
-        except signed_heads.InUse:
-            raise click.ClickException("the sealer is busy: stop the process `sweeps`, then try again") from None
-        except signed_heads.NoHeads as error:
-            raise click.ClickException(str(error)) from None
+        click.echo(f"The sealer will sign the present audit of {len(workspace_ids)} workspace(s). Its heads are in {file}.")
+        if not yes:
+            click.confirm("Have you verified that audit?", abort=True)
+        with _signed_heads(make_anew=True) as heads:
+            for workspace_id in workspace_ids:
+                before, now = adoption.adopt(caller(workspace_id), text, key, heads)
+                was = f"act {before[0]}, {before[1]}" if before else "none"
+                click.echo(f"{workspace_id}: the kept head was {was}; now it is act {now[0]}, {now[1]}")
+
+
+@contextmanager
+def _signed_heads(*, make_anew: bool = False) -> "Iterator[SignedHeads]":
+    """Open the file of signed heads, as `signed_heads.open_file` does."""
+    from models.audit import signed_heads
+
+    with _heads_errors(), signed_heads.open_file(signed_heads.path(), make_anew=make_anew, seconds=10) as heads:
+        yield heads
+
+
+@contextmanager
+def _heads_errors() -> Iterator[None]:
+    from models.audit import signed_heads
+
+    try:
+        yield
+    except signed_heads.InUse:
+        raise click.ClickException("the sealer is busy: stop the process `sweeps`, then try again") from None
+    except signed_heads.NoHeads as error:
+        raise click.ClickException(str(error)) from None
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Name the file in the errors of reading it as an export."""
+    from models.audit import verifying
+    from models.audit.cutting.export import NotIntact
+
+    try:
+        yield
+    except (verifying.NoExport, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file}: {error}") from None
+    except NotIntact as error:
+        raise click.ClickException("\n".join([f"{file}: {error}", *_lines(error.report)])) from None
 
 
 class Expected(TypedDict):

@@ -78,7 +78,7 @@ def index(db: Db, _principal: Principal, query: LegalHoldList) -> Page[LegalHold
 @reads(NoQuery, "admin", response=LegalHold)
 def show(db: Db, _principal: Principal, _query: NoQuery, legal_hold_id: str) -> LegalHold:
     """Get a legal hold."""
-    return LegalHold.of(LegalHoldRow.named(db, legal_hold_id))
+    return LegalHold.of(LegalHoldRow.of_id(db, legal_hold_id))
 
 
 @legal_holds.post("")
@@ -99,6 +99,6 @@ def release(db: Db, principal: Principal, _body: Nothing, legal_hold_id: str) ->
 
     Idempotent. The hold stays in the list, with who released it. Other holds on the same session stay open.
     """
-    row = LegalHoldRow.named(db, legal_hold_id)
+    row = LegalHoldRow.of_id(db, legal_hold_id)
     row.release(db, principal)
-    return LegalHold.of(LegalHoldRow.named(db, legal_hold_id))
+    return LegalHold.of(LegalHoldRow.of_id(db, legal_hold_id))

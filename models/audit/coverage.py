@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from models.audit import anchors
 from models.audit.acts import COLUMNS, GENESIS, link
 from models.audit.seal_key import PublicKey
-from models.audit.seals import SEALS, Head, heads_of, is_signed
+from models.audit.seals import ANCHORED, SEALED, SEALS, Head, heads_of, is_signed
 from models.database.rows import Db
 
 ACTS = 200
@@ -40,16 +41,23 @@ class Coverage:
     """The last act that was read with a good signature."""
     began_at: datetime | None = None
     """The time of the chain's first act, if that was read."""
+    seal: int = 0
+    """The last seal of the sweep that was read and counts."""
+    anchor: Head | None = None
+    """The last anchor that was read and counts. A later seal has to cover it before its acts are deleted."""
 
     @classmethod
     def since(cls, db: Db, workspace_id: str, keys: list[PublicKey] | None, kept_head: Head | None, at: datetime) -> "Coverage":
-        """Return a coverage that reads the acts after the time `at` and after the kept head, whichever is earlier."""
+        """Return a coverage that reads the acts after the time `at` and after the kept head, whichever is earlier.
+
+        It begins behind the acts that were cut, as a signed anchor says.
+        """
         coverage = cls(workspace_id, keys, kept_head)
         most = kept_head[0] if kept_head else 0 if keys is not None else _ALL
         rows = db.rows(_START, chain=workspace_id, at=at, most=most)
-        if rows:
-            coverage.seq, coverage.hash = rows[0]
-            coverage._pass_kept()
+        start: Head = max([*rows, *filter(None, [anchors.cut_point(db, workspace_id, keys)])], default=(0, GENESIS))
+        coverage.seq, coverage.hash = start
+        coverage._pass_kept()
         return coverage
 
     def covers(self, chain: str, seq: int) -> bool:
@@ -73,6 +81,7 @@ class Coverage:
         """Take a seal that this process appended to the end of the chain that it had read."""
         self.seq, self.hash = act["seq"], act["hash"]
         self._count(act["at"], heads)
+        self._note(act)
 
     def forget(self, before: datetime) -> None:
         """Forget seals from before this time."""
@@ -93,12 +102,20 @@ class Coverage:
         elif self.keys is None or is_signed(act, signature, self.keys):
             self._count(act["at"], heads_of(act["details"]))
             self.signed_head = (self.seq, self.hash) if signature else self.signed_head
+            self._note(act)
 
     def _count(self, at: datetime, heads: dict[str, Head]) -> None:
         self.is_open = False
         for chain, (seq, _) in heads.items():
             self.sealed.pop(chain, None)
             self.sealed[chain] = (seq, at)
+
+    def _note(self, act: dict[str, Any]) -> None:
+        """Note a seal or an anchor. An anchor leaves the chain open, so that a seal follows."""
+        if act["action"] == SEALED:
+            self.seal = act["seq"]
+        elif act["action"] == ANCHORED:
+            self.anchor, self.is_open = (act["seq"], act["hash"]), True
 
     def _pass_kept(self) -> None:
         if self.kept_head and self.kept_head[0] == self.seq and self.kept_head[1] != self.hash:

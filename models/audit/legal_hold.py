@@ -57,7 +57,7 @@ class LegalHold(Base):
         return hold
 
     @classmethod
-    def named(cls, db: Db, hold_id: str) -> "LegalHold":
+    def of_id(cls, db: Db, hold_id: str) -> "LegalHold":
         """Return the hold with this id. Raises NotFound."""
         hold = db.get(cls, hold_id)
         if hold is None:

@@ -29,7 +29,9 @@ Head = tuple[int, str]
 SEALED = "audit.sealed"
 ADOPTED = "audit.adopted"
 """A seal by which an operator accepts the audit as it is: see `models.audit.adoption`."""
-SEALS = (SEALED, ADOPTED)
+ANCHORED = "audit.anchored"
+"""A seal behind which acts are cut: see `models.audit.anchors`."""
+SEALS = (SEALED, ADOPTED, ANCHORED)
 
 LATE_SECONDS = 60
 """An act that is committed within so many seconds after its own time is found by the next sweep. Transactions here take less than a

@@ -3,8 +3,10 @@
 An intruder who owns the database could rebuild every chain and let the sealer sign the result. Therefore the sealer keeps these
 heads in a file beside its key, and refuses to sign a chain that does not continue from its kept head:
 
-    {"assent_signed_heads": 1, "began": "2026-...", "sealed_until": "2026-...", "heads": {"wrkspc_...": [57, "hash of act 57"]}}
+    {"assent_signed_heads": 1, "began": "2026-...", "sealed_until": "2026-...", "heads": {"wrkspc_...": [57, "hash of act 57"]},
+     "anchors": {"wrkspc_...": [41, "hash of act 41"]}}
 
+`anchors` has the newest anchor of each workspace whose audit was cut (`models.audit.anchors`).
 The file is replaced atomically, after the commit of the seals. So it may be older than the database, never newer. Sealers that
 share a file take turns. Sealers with files of their own keep each other's signed heads as they read them. A sealer creates a
 missing file only while the audit is empty, since it cannot distinguish a first start from a lost file otherwise: `assent audit key`
@@ -40,7 +42,12 @@ class SignedHeads:
     """The file, while its lock is held."""
 
     def __init__(
-        self, path: Path, heads: dict[str, Head], began: datetime | None = None, sealed_until: datetime | None = None
+        self,
+        path: Path,
+        heads: dict[str, Head],
+        began: datetime | None = None,
+        sealed_until: datetime | None = None,
+        anchors: dict[str, Head] | None = None,
     ) -> None:
         self.path = path
         self.began = began
@@ -48,6 +55,7 @@ class SignedHeads:
         self.sealed_until = sealed_until
         """The time up to which this sealer has seen all acts of all workspaces sealed. None: compare all chains."""
         self._heads = heads
+        self._anchors = anchors or {}
         self._is_changed = False
 
     @property
@@ -58,6 +66,16 @@ class SignedHeads:
     def of(self, workspace_id: str) -> Head | None:
         """Return the signed head of this workspace's chain, or None if none was signed."""
         return self._heads.get(workspace_id)
+
+    def anchor_of(self, workspace_id: str) -> Head | None:
+        """Return the newest anchor of this workspace, its act's number and hash, or None if its audit was never cut."""
+        return self._anchors.get(workspace_id)
+
+    def keep_anchor(self, workspace_id: str, anchor: Head) -> None:
+        """Remember an anchor, from the next `save` on, unless a newer one is known."""
+        if self._anchors.get(workspace_id, (0, ""))[0] < anchor[0]:
+            self._anchors[workspace_id] = anchor
+            self._is_changed = True
 
     def keep(self, workspace_id: str, head: Head) -> None:
         """Remember a head, from the next `save` on."""
@@ -77,10 +95,15 @@ class SignedHeads:
         if self._is_changed:
             self.sealed_until = until
 
+    def content(self) -> dict[str, object]:
+        """Return the file's JSON."""
+        times = {name: time_text(at) if at else None for name, at in (("began", self.began), ("sealed_until", self.sealed_until))}
+        return {**times, "heads": self._heads, "anchors": self._anchors}
+
     def save(self) -> None:
         """Write the file if anything changed. A crash leaves the old file or the new one."""
         if self._is_changed:
-            _write(self.path, self._heads, self.began, self.sealed_until)
+            _write(self)
             self._is_changed = False
 
 
@@ -104,7 +127,7 @@ def make(file: Path) -> None:
     if file.exists():
         return
     try:
-        _write(file, {}, None, None)
+        _write(SignedHeads(file, {}))
     except OSError as error:
         raise NoHeads(f"{file} cannot be written: {error.strerror}") from None
 
@@ -144,8 +167,9 @@ def _read_or_make(file: Path) -> SignedHeads:
     try:
         return _read(file)
     except NoHeads:
-        _write(file, {}, None, None)
-        return SignedHeads(file, {})
+        heads = SignedHeads(file, {})
+        _write(heads)
+        return heads
 
 
 def _read(file: Path) -> SignedHeads:
@@ -154,9 +178,9 @@ def _read(file: Path) -> SignedHeads:
         content = json.loads(file.read_text("utf-8"))
         if content["assent_signed_heads"] != 1:
             raise ValueError
-        heads = {str(workspace_id): (int(seq), str(hash_)) for workspace_id, (seq, hash_) in content["heads"].items()}
+        heads, anchors = _heads_in(content["heads"]), _heads_in(content.get("anchors", {}))
         began, until = (datetime.fromisoformat(at) if (at := content[name]) else None for name in ("began", "sealed_until"))
-        return SignedHeads(file, heads, began, until)
+        return SignedHeads(file, heads, began, until, anchors)
     except FileNotFoundError:
         raise NoHeads(f"{file} is missing: {remedy}") from None
     except OSError as error:
@@ -165,11 +189,15 @@ def _read(file: Path) -> SignedHeads:
         raise NoHeads(f"{file} is damaged: {remedy}") from None
 
 
-def _write(file: Path, heads: dict[str, Head], began: datetime | None, sealed_until: datetime | None) -> None:
+def _heads_in(content: dict[str, list[object]]) -> dict[str, Head]:
+    return {str(workspace_id): (int(str(seq)), str(hash_)) for workspace_id, (seq, hash_) in content.items()}
+
+
+def _write(heads: SignedHeads) -> None:
+    file = heads.path
     new = file.with_name(file.name + ".new")
-    times = {name: time_text(at) if at else None for name, at in (("began", began), ("sealed_until", sealed_until))}
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as output:
-        json.dump({"assent_signed_heads": 1, **times, "heads": heads}, output)
+        json.dump({"assent_signed_heads": 1, **heads.content()}, output)
         output.flush()
         os.fsync(output.fileno())
     new.replace(file)

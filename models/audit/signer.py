@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from models.audit import seal_key, signed_heads
+from models.audit import anchors, seal_key, signed_heads
 from models.audit.acts import BEGINNING
 from models.audit.coverage import Coverage, Forked
 from models.audit.seal_key import SealKey
@@ -51,6 +51,7 @@ class Signer:
         try:
             coverage = self._coverage(db, workspace_id)
             coverage.read(db, head)
+            self._check_anchor(db, workspace_id)
         except Forked as error:
             self.refuse(db, workspace_id, str(error))
             return None
@@ -59,6 +60,8 @@ class Signer:
             return None
         if coverage.signed_head and coverage.signed_head[0] > (coverage.kept_head or (0,))[0]:
             self.keep_head(coverage, coverage.signed_head)
+        if self.heads and coverage.anchor:
+            self.heads.keep_anchor(workspace_id, coverage.anchor)
         return coverage
 
     def refuse(self, db: Db, workspace_id: str, reason: str) -> None:
@@ -94,6 +97,12 @@ class Signer:
             coverage = Coverage.since(db, workspace_id, keys, kept_head, self.since - timedelta(seconds=LATE_SECONDS))
             self.coverage[workspace_id] = coverage
         return coverage
+
+    def _check_anchor(self, db: Db, workspace_id: str) -> None:
+        """Raise Forked if the anchor that was kept is not the one in the chain. Anchors are never cut."""
+        anchor = self.heads.anchor_of(workspace_id) if self.heads and workspace_id in self.to_check else None
+        if anchor and not any((act.row["seq"], act.row["hash"]) == anchor for act in anchors.read(db, workspace_id, [anchor[0]])):
+            raise Forked(f"the chain has not the anchor that was kept, act {anchor[0]} with hash {anchor[1]}")
 
     def _lacks(self, db: Db, coverage: Coverage) -> str | None:
         """Return why this sealer cannot sign a chain on which nothing is wrong, or None."""

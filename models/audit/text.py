@@ -94,19 +94,21 @@ def of(db: Db, acts: list[tuple[str, int]]) -> dict[tuple[str, int], dict[str, s
     return texts
 
 
-def remove(db: Db, chain: str | None, seq: int | None, principal: str | None, held: str) -> Erasure:
+def remove(db: Db, chain: str | None, seq: int | None, principal: str | None, on_hold_sql: str) -> Erasure:
     """Delete the texts of at most `ACTS` acts. Selects them by chain, by one act in it, by principal, or by both.
 
-    Texts stay for which the SQL `held` is true.
+    Texts stay for which `on_hold_sql` is true.
     """
     where = {"chain": "chain = %(chain)s", "seq": "seq = %(seq)s", "by": _BY}
     values = {name: value for name, value in {"chain": chain, "seq": seq, "by": principal}.items() if value is not None}
     conditions = " AND ".join(where[name] for name in values)
-    select = f"SELECT DISTINCT chain, seq FROM audit_text WHERE {conditions} AND NOT {held} ORDER BY chain, seq LIMIT %(limit)s"  # noqa: S608
+    select = (
+        f"SELECT DISTINCT chain, seq FROM audit_text WHERE {conditions} AND NOT {on_hold_sql} ORDER BY chain, seq LIMIT %(limit)s"  # noqa: S608
+    )
     acts = db.rows(select, **values, limit=ACTS + 1)
     delete = f"DELETE FROM audit_text WHERE {_OF_ACTS} RETURNING chain, seq"  # noqa: S608 - names of our own
     rows = db.rows(delete, **_of(acts[:ACTS])) if acts else []
-    on_hold = db.value(f"SELECT count(*) FROM audit_text WHERE {conditions} AND {held}", **values)  # noqa: S608 - names of our own
+    on_hold = db.value(f"SELECT count(*) FROM audit_text WHERE {conditions} AND {on_hold_sql}", **values)  # noqa: S608 - names of our own
     return Erasure(len(rows), _by_chain(rows), len(acts) > ACTS, on_hold)
 
 

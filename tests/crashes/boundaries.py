@@ -29,6 +29,7 @@ WRITES = {
     "resume_at_limit": "a session goes on below its spend limits",
     "settled": "every deadline is moved by a halt",
     "seal": "new acts of the audit's chains are sealed",
+    "cut": "acts of the audit are deleted behind an anchor",
     "delete_old": "responses that are too old for any retry are deleted",
     "remove_batch": "rows of a deleted session are removed",
     "receive": "a client's events are stored",

@@ -14,6 +14,7 @@ from flask import Flask
 from api import create_app
 from api.v1.events.requests import EventsSend, plain
 from models.audit import sealing
+from models.audit.cutting import sweep as cutting
 from models.audit.principal import Principal
 from models.database import metric, renewals, transactions
 from models.flow.begin import messages
@@ -121,6 +122,9 @@ queued.hints = _hints
 metric.sweep_succeeded = name(READS)(metric.sweep_succeeded)
 for _verb in ("_add_window", "reach_seal"):
     setattr(adding_up, _verb, name(READS)(getattr(adding_up, _verb)))
+cutting.due = name(READS)(cutting.due)
+cutting._is_sealed = name(READS)(cutting._is_sealed)
+cutting._delete = name("cut")(cutting._delete)
 retention.delete_old = name("delete_old")(retention.delete_old)
 sealing.grown = name(READS)(sealing.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)

@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from audit.tampering import act, verified
+from audit.cutting import anchor, archived, export_to, grown_old
+from audit.tampering import act, sealed, verified
 from crashes.boundaries import of
 from crashes.journey import Journey
 from crashes.processes import wait_for
@@ -13,6 +14,7 @@ from rows.stage import Stage
 from models.audit import sealing, signed_heads
 from models.audit import seals as seal
 from models.audit.acts import BEGINNING, Audit
+from models.audit.cutting import sweep as cutting
 from models.audit.seal_sweep import SealSweep
 from models.database import transactions
 from models.database.transactions import transaction
@@ -52,6 +54,32 @@ def test_a_sweep_that_seals_may_die_too(
         assert (report.intact, report.unsealed) == (True, 0), report.problems
         with transaction(stage.workspace_id) as db:
             assert sorted(seq for (seq,) in db.rows("SELECT seq FROM seal")) == [row.seq for row in seals(stage)], "each is signed"
+
+
+@pytest.mark.parametrize("boundary", of("cut"))
+def test_a_sweep_that_cuts_the_audit_may_die_too(
+    journey: Journey, audit_key: str, audit_heads: Path, boundary: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next sweep cuts the rest. The acts behind one anchor go all at once."""
+    monkeypatch.setattr(transactions, "_send", lambda _: None)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
+    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
+    audit_heads.unlink()  # heads of other tests' workspaces
+    signed_heads.make(audit_heads)
+    settings.cache_clear()
+    stage = journey.stage
+    session_id = archived(stage)
+    grown_old(stage, journey.clock)
+    anchor(stage, export_to(stage, tmp_path / "export.jsonl"))
+    sealed(stage)
+    journey.kill_at(boundary, "sweep.cut_audit")
+    with transaction(stage.workspace_id) as db:
+        left = db.value("SELECT count(*) FROM audit WHERE chain = %(id)s", id=session_id)
+    assert bool(left) == (boundary == "cut.before_commit")
+    assert verified(stage).intact
+    wait_for("all acts are cut", lambda: not sweeps.cut_audit() and cutting.due() == [])
+    report = verified(stage)
+    assert report.intact, report.problems
 
 
 @pytest.mark.parametrize("boundary", of("delete_old"))

@@ -204,6 +204,7 @@ def test_every_boundary_has_a_test() -> None:
         "renew_work",
         "respond",
         "seal",
+        "cut",
         "delete_old",
         "remove_batch",
         "resume",

@@ -43,7 +43,7 @@ def hold(stage: Stage, session_id: str | None = None) -> LegalHold:
 
 def release(stage: Stage, row: LegalHold) -> None:
     with transaction(stage.workspace_id) as db:
-        LegalHold.named(db, row.id).release(db, stage.principal)
+        LegalHold.of_id(db, row.id).release(db, stage.principal)
 
 
 @pytest.mark.parametrize("whole_workspace", [False, True])

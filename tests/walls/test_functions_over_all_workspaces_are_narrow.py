@@ -35,7 +35,7 @@ FUNCTIONS = {
 """Every function of the app that runs with other rights than its caller's, with arguments that find nothing."""
 OF_EVERYBODY = {"assent_read_sweeps"}
 """Such functions that return the same to every workspace, and nothing about any: the times of sweeps."""
-OF_THE_SWEEPS = {"assent_add_asks", "assent_closed_approvals"}
+OF_THE_SWEEPS = {"assent_add_asks", "assent_closed_approvals", "assent_cut_audit"}
 """Such functions that only the sweeps' role may call. They return no content."""
 OF_THE_SCALER = {"assent_read_queues"}
 """Such functions that only the role for KEDA may call. They return names of queues, and numbers."""
@@ -86,13 +86,25 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "api_key": key | {"allowed_cidrs", "makers", "expires_at", "disabled_at", "revoked_at"},
         "approval": {"id", "workspace_id", "status", "kind", "created_at", "expires_at", "deadline_from"} | {"tool", "agent_id"},
         "approval_change": {"due_at"},
-        "audit": {"workspace_id", "at", "principal", "action", "subject_id", "details"},  # texts are digests in them
+        "audit": {
+            "chain",
+            "seq",
+            "workspace_id",
+            "at",
+            "principal",
+            "action",
+            "subject_id",
+            "details",
+        },  # texts are digests in them
+        "audit_anchor": {"workspace_id", "seq", "cut_to", "cut_at"},
+        "audit_text": {"chain", "seq", "workspace_id"},
         "daily_asks": SUMS | {"asks"},
         "delivery": {"endpoint_id", "status", "due_at"},
         "endpoint": {"id", "paused_until"},
         "halt": {"workspace_id", "started_at", "ended_at"},
         "identity": {"workspace_id", "issuer", "subject", "person_id"},
         "invitation": {"id", "workspace_id", "secret_sha256"},
+        "legal_hold": {"workspace_id", "session_id", "released_at"},
         "link": {"id", "workspace_id", "token_sha256", "code_hmac", "tries", "used_at"},
         "listing": {"url"},
         "member": {"workspace_id", "person_id", "role", "source", "deactivated_at"},
@@ -100,6 +112,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "notification": {"status", "due_at"},
         "passkey": {"id", "workspace_id", "person_id", "credential_id"},
         "person": {"id", "workspace_id", "email"},
+        "seal": {"workspace_id", "seq"},
         "session": {"id", "last_seq"},
         "sign_in": {"id", "workspace_id", "person_id", "method", "role_limit", "makers", "secret_sha256"}
         | {"seen_at", "idle_until", "expires_at", "ended_at"},
@@ -110,7 +123,11 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     }
     sums = {("daily_asks", column) for column in SUMS | {"asks"}}
     forgets = {("person", "email"), ("person", "name"), ("person", "erased_at")}
-    assert writable == sums | forgets | {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
+    leases = {("tool_call", "lease_until"), ("turn", "lease_until")}
+    of_the_cut = {("audit_anchor", "cut_at"), ("workspace", "workspace_id")}  # the latter to lock the row: it equals the row's id
+    assert writable == sums | forgets | {("listing", "changed_at")} | leases | of_the_cut
+    rights = "SELECT table_name FROM information_schema.table_privileges WHERE grantee = 'assent_definer' AND privilege_type = %s"
+    assert {table for (table,) in rows(database_urls.admin, rights, "DELETE")} == {"audit", "audit_text", "seal"}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

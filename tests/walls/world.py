@@ -15,6 +15,7 @@ from rows.voting import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import sealing, signer
+from models.audit.anchors import AuditAnchor
 from models.database import failure, ids
 from models.database.tables import Base
 from models.database.transactions import transaction
@@ -87,6 +88,8 @@ class World:
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
         with signer.signer() as by:
             assert sealing.seal(self.workspace_id, {self.session_id: 1}, by)
+        with transaction(self.workspace_id) as db:
+            db.insert(AuditAnchor(workspace_id=self.workspace_id, seq=1))
         failure.step_back("rescue", self.session_id, self.workspace_id, "ValueError")
         with transaction(self.workspace_id) as db:
             removal.begin(db, "endpoint", ids.new("whep"))

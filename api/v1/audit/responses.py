@@ -8,7 +8,7 @@ from api.door.examples import IDS, TIME
 from api.door.responses import ResponseModel, SessionId, Time, WorkspaceId
 from models.audit import acts, seal_key, seals
 from models.audit.verifying import AuditReport
-from models.audit.verifying.verdict import Kind, Problem
+from models.audit.verifying.verdict import Kind, NewestAnchor, Problem
 from models.workspace.row import Workspace
 
 
@@ -118,6 +118,23 @@ class AuditUnsealed(ResponseModel):
     since: Time | None
 
 
+class AuditAnchor(ResponseModel):
+    """An anchor: what stays of acts that were cut. Its export has them."""
+
+    seq: int
+    """The number of the act `audit.anchored` in the workspace's chain."""
+    principal: str = Field(examples=["person:anna"])
+    """Who cut the acts."""
+    export_sha256: str = Field(examples=["c4" * 32])
+    """The SHA-256 of the export that has the acts."""
+    created_at: Time
+
+    @classmethod
+    def of(cls, anchor: NewestAnchor | None) -> "AuditAnchor | None":
+        """Return the anchor, or None if nothing was cut."""
+        return cls.from_row(anchor, created_at=anchor.at) if anchor else None
+
+
 class AuditVerification(ResponseModel):
     """The result of a verification."""
 
@@ -132,6 +149,10 @@ class AuditVerification(ResponseModel):
     problems_found: int = Field(examples=[0])
     unsealed: AuditUnsealed
     signed: AuditSignedHead | None
+    anchor: AuditAnchor | None = Field(examples=[None])
+    """The newest anchor, from which on the audit was verified. Null if nothing was cut."""
+    cut_acts: int = Field(examples=[0])
+    """The number of acts that are cut behind all anchors."""
     keys: list[AuditPublicKey]
     notes: list[str] = Field(examples=[[]])
 
@@ -143,6 +164,7 @@ class AuditVerification(ResponseModel):
             problems=[AuditProblem.of(problem) for problem in report.problems],
             unsealed=AuditUnsealed(acts=report.unsealed, since=report.unsealed_since),
             signed=AuditSignedHead.of(report.signed),
+            anchor=AuditAnchor.of(report.anchor),
             keys=AuditPublicKey.known(),
         )
 

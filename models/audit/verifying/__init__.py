@@ -4,6 +4,8 @@ walk   ─▶ acts and heads, in order ─▶ file (JSON lines) ─▶ the same 
                     └──────────▶ verify ◀──────────────────────────┘
 """
 
+from models.audit.verifying.exports import anchors_in, anchors_of
+from models.audit.verifying.exports import check as check_export
 from models.audit.verifying.file import NoExport
 from models.audit.verifying.file import lines as export
 from models.audit.verifying.file import read as read_export
@@ -11,4 +13,18 @@ from models.audit.verifying.verdict import AuditReport, Problem
 from models.audit.verifying.verify import verify
 from models.audit.verifying.walk import Act, Head, Item, walk
 
-__all__ = ["Act", "AuditReport", "Head", "Item", "NoExport", "Problem", "export", "read_export", "verify", "walk"]
+__all__ = [
+    "Act",
+    "AuditReport",
+    "Head",
+    "Item",
+    "NoExport",
+    "Problem",
+    "anchors_in",
+    "anchors_of",
+    "check_export",
+    "export",
+    "read_export",
+    "verify",
+    "walk",
+]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from models.audit.acts import GENESIS, link
+from models.audit.verifying.cuts import Gap
 from models.audit.verifying.signing import Signing
 from models.audit.verifying.verdict import AuditReport, Kind
 from models.audit.verifying.walk import Head
@@ -18,6 +19,10 @@ class VerifiedChain:
     report: AuditReport
     points: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
     """Expected hashes by seq, each with the seq of the seal in the workspace's chain that names it (0: a kept head)."""
+    gaps: list[Gap] = field(default_factory=list)
+    """What is missing, for the anchors to explain. All chains share the list."""
+    anchors: dict[int, str] = field(default_factory=dict)
+    """The acts at which anchors end that were read before this chain, with their hashes."""
     seq: int = 0
     hash: str = GENESIS
     is_gapless: bool = True
@@ -43,8 +48,10 @@ class VerifiedChain:
         if seq <= self.seq:
             self._add("inserted", seq, seq, f"act {seq} of {self.id} comes again, after act {self.seq}")
             return
+        if self.seq == 0 and seq - 1 in self.anchors:
+            self._begin(seq - 1)
         if seq > self.seq + 1:
-            self._add("removed", self.seq + 1, seq - 1, f"{_acts(self.seq + 1, seq - 1)} missing in {self.id}")
+            self.gaps.append(Gap(self.id, self.seq + 1, seq - 1, row))
             self.is_gapless = False
         if self.is_gapless and not self._follows(row):
             self._add("changed", seq, seq, f"act {seq} of {self.id} does not follow from the one before: one of them was changed")
@@ -72,13 +79,15 @@ class VerifiedChain:
 
     def end(self, head: Head | None) -> None:
         """Verify the chain's end. `head` is the head on the session's or workspace's row, if the row exists."""
+        if self.seq == 0 and self.anchors:
+            self._begin(max(self.anchors))
         if self.uncovered:
             message = f"{_acts(*self.uncovered)} in no seal of {self.id}, although a later seal says that all acts of that time are"
             self._add("unsealed", *self.uncovered, message)
         if self.sealed > self.seq or (head and head.seq > self.seq):
             last = max(self.sealed, head.seq if head else 0)
             if self.seq == 0:
-                self._add("missing", 1, last, f"chain {self.id} is missing: all of its {last} acts")
+                self.gaps.append(Gap(self.id, 1, last, None, head.hash if head and head.seq == last else ""))
             else:
                 self._add("cut", self.seq + 1, last, f"{_acts(self.seq + 1, last)} missing at the end of {self.id}")
         elif head and head.seq < self.seq:
@@ -87,6 +96,11 @@ class VerifiedChain:
         elif head and head.hash != self.hash:
             message = f"act {self.seq} of {self.id} is not the last one by the chain's own row: one of the two was changed"
             self._add("changed", self.seq, self.seq, message)
+
+    def _begin(self, last: int) -> None:
+        """Begin behind the acts that were cut, up to `last`."""
+        self.seq, self.hash = last, self.anchors[last]
+        self._compare()
 
     def _follows(self, row: dict[str, Any]) -> bool:
         try:

@@ -15,6 +15,8 @@ class Points:
         self._db.execute("CREATE TABLE deleted (chain TEXT PRIMARY KEY) WITHOUT ROWID")
         self._db.execute("CREATE TABLE absent (chain TEXT, seq INTEGER, name TEXT)")
         self._db.execute("CREATE TABLE erased (chain TEXT, seq INTEGER, principal TEXT, PRIMARY KEY (chain, seq)) WITHOUT ROWID")
+        self._db.execute("CREATE TABLE anchor (chain TEXT, act INTEGER, last INTEGER, hash TEXT, count INTEGER)")
+        self._db.execute("CREATE INDEX anchor_chain ON anchor (chain)")
         self._has_index = False
         self._db.execute("BEGIN")
 
@@ -31,6 +33,31 @@ class Points:
     def delete(self, chain: str) -> None:
         """Record that an act reports the deletion of this chain's session."""
         self._db.execute("INSERT OR IGNORE INTO deleted VALUES (?)", (chain,))
+
+    def anchor(self, act: int, cuts: Iterable[tuple[str, int, str, int]]) -> None:
+        """Record an anchor by the number of its act: chain, last act that goes, its hash, number of acts."""
+        self._db.executemany("INSERT INTO anchor VALUES (?, ?, ?, ?, ?)", ((chain, act, *rest) for chain, *rest in cuts))
+
+    def anchors(self, chain: str) -> dict[int, str]:
+        """Return the acts of a chain at which anchors end, with their hashes."""
+        return dict(self._db.execute("SELECT last, hash FROM anchor WHERE chain = ?", (chain,)))
+
+    def anchored(self, workspace_id: str) -> Iterator[tuple[str, int, int, int, int]]:
+        """Yield the anchors' parts by chain, in their order: chain, act, last act, number of acts, and other anchors among them."""
+        yield from self._db.execute(
+            "SELECT chain, act, last, count, CASE WHEN chain = ? THEN (SELECT count(DISTINCT act) FROM anchor other"
+            " WHERE other.act <= ended.last AND other.act > ended.before) ELSE 0 END"
+            " FROM (SELECT *, lag(last, 1, 0) OVER (PARTITION BY chain ORDER BY act) AS before FROM anchor) ended"
+            " ORDER BY chain, act",
+            (workspace_id,),
+        )
+
+    def not_anchored(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the ends of anchors that have another hash than a seal says, of chains that were not read: chain, act, anchor."""
+        yield from self._db.execute(
+            "SELECT DISTINCT anchor.chain, last, act FROM anchor JOIN point ON point.chain = anchor.chain AND point.seq = last"
+            " WHERE point.hash <> anchor.hash AND anchor.chain NOT IN (SELECT chain FROM passed) ORDER BY 1, 2"
+        )
 
     def absent(self, chain: str, seq: int, name: str) -> None:
         """Record that a text of an act is missing."""
@@ -74,9 +101,10 @@ class Points:
         return inserted.rowcount == 1
 
     def missing(self) -> Iterator[tuple[str, int]]:
-        """Yield the chains that seals name and that were not read, with their lengths."""
+        """Yield the chains that seals name and that were not read, with their lengths. Those that were cut are none of them."""
         yield from self._db.execute(
-            "SELECT chain, max(seq) FROM point WHERE chain NOT IN (SELECT chain FROM passed) GROUP BY chain ORDER BY chain"
+            "SELECT chain, max(seq) FROM point WHERE chain NOT IN (SELECT chain FROM passed) GROUP BY chain"
+            " HAVING max(seq) > coalesce((SELECT max(last) FROM anchor WHERE anchor.chain = point.chain), 0) ORDER BY chain"
         )
 
     def deserted(self) -> Iterator[tuple[str, int, bool]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from models.audit.seals import ANCHORED
 from models.audit.text import ERASED, digest
 from models.audit.verifying.points import Points
 from models.audit.verifying.verdict import AuditReport
@@ -25,6 +26,9 @@ class Texts:
         details = row["details"] if isinstance(row["details"], dict) else {}
         if row["action"] == ERASED and row["chain"] == self.report.workspace_id:
             self._erased(row["principal"], details.get("acts"))
+        if row["action"] == ANCHORED and isinstance(carried := details.get("erased"), dict):
+            for principal, acts in carried.items():
+                self._erased(principal, acts)
         digests = details.get("texts")
         if not isinstance(digests, dict):
             return

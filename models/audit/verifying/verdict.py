@@ -7,7 +7,19 @@ from typing import Literal
 from models.audit.seals import SignedHead
 from models.audit.verifying.walk import Head
 
-Kind = Literal["changed", "removed", "inserted", "cut", "missing", "rewritten", "session_gone", "signature", "unsigned", "unsealed"]
+Kind = Literal[
+    "changed",
+    "removed",
+    "inserted",
+    "cut",
+    "missing",
+    "rewritten",
+    "session_gone",
+    "signature",
+    "unsigned",
+    "unsealed",
+    "anchor",
+]
 """
 changed       an act, or the act before it, was changed
 removed       acts are missing in the middle of a chain
@@ -19,6 +31,7 @@ session_gone  a session's row is missing, and no act records its deletion
 signature     a seal's signature is wrong, missing, or by an unknown key
 unsigned      a seal has no signature although a key is known, and its age does not excuse it
 unsealed      no seal covers an act, although a later seal says that all acts of that time are sealed
+anchor        an anchor has a wrong count, replaces another, or has no good hash; or an export lacks what goes behind it
 """
 
 MOST = 100
@@ -35,6 +48,18 @@ class Problem:
     last: int
     """The acts concerned, by seq."""
     message: str
+
+
+@dataclass(frozen=True)
+class NewestAnchor:
+    """The newest anchor: what stays of acts that were cut."""
+
+    seq: int
+    """The act's number in the workspace's chain."""
+    at: datetime
+    principal: str
+    export_sha256: str
+    """The SHA-256, in hex, of the export that has the acts."""
 
 
 @dataclass
@@ -55,6 +80,10 @@ class AuditReport:
     """Acts that no seal covers yet."""
     unsealed_since: datetime | None = None
     """The time of the oldest unsealed act."""
+    anchor: NewestAnchor | None = None
+    """The anchor from which on the audit was verified; None if nothing was cut."""
+    cut_acts: int = 0
+    """Acts that were cut, or will be, behind all anchors."""
     notes: list[str] = field(default_factory=list)
     """Notes for the reader."""
 

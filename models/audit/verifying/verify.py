@@ -11,8 +11,9 @@ from typing import Any
 
 from models.audit.acts import time_text
 from models.audit.seal_key import PublicKey
-from models.audit.seals import ADOPTED, SEALS, heads_of, until_of
+from models.audit.seals import ADOPTED, ANCHORED, SEALS, heads_of, until_of
 from models.audit.verifying.chain import VerifiedChain
+from models.audit.verifying.cuts import Cuts
 from models.audit.verifying.points import Points
 from models.audit.verifying.signing import Signing
 from models.audit.verifying.texts import Texts
@@ -58,7 +59,10 @@ class _Checking:
         self.outside = VerifiedChain(report.workspace_id, report, {kept_head.seq: [(kept_head.hash, 0)]} if kept_head else {})
         self.inside: VerifiedChain | None = None
         self.points, self.signing, self.only = points, signing, only
+        self.kept_seq = kept_head.seq if kept_head else None
         self.texts = Texts(report, points)
+        self.cuts = Cuts(report, points)
+        self.outside.gaps = self.cuts.gaps
         self.late = False
         """True once a session's chain was read. Seals after that name acts that were not read."""
         self.open = _Open()
@@ -95,6 +99,7 @@ class _Checking:
         """Finish and return the report, after the last item."""
         self._leave(None)
         self.outside.end(self.outside_head)
+        self.cuts.end()
         self.report.chains += 1
         self.report.head = Head(self.outside.id, self.outside.seq, self.outside.hash)
         for chain, last in self.points.missing():
@@ -116,7 +121,7 @@ class _Checking:
         if self.inside is None or self.inside.id != chain:
             self._leave(None)
             self.late = True
-            self.inside = VerifiedChain(chain, self.report, self.points.of(chain))
+            self.inside = VerifiedChain(chain, self.report, self.points.of(chain), self.cuts.gaps, self.points.anchors(chain))
         return self.inside
 
     def _leave(self, head: Head | None) -> None:
@@ -150,6 +155,8 @@ class _Checking:
         self.report.seals += 1
         self._expect(act.row["seq"], heads_of(details))
         good = self.signing.seal(act, details.get("key_id"))
+        if act.row["action"] == ANCHORED and (good or not self.signing.keys):
+            self.cuts.add(act.row)
         if good and act.row["action"] == ADOPTED and len(self.adoptions) < ADOPTIONS:
             self.adoptions.append(f"act {act.row['seq']} by {act.row['principal']}, {time_text(act.row['at'])}")
         # From the first signature on, only signed seals count.
@@ -172,6 +179,7 @@ class _Checking:
             yield "Only a head kept elsewhere shows whether all of it was put back to an earlier state: `assent audit head`."
         if self.adoptions:
             yield f"An operator accepted the audit as it was then: {'; '.join(self.adoptions)}."
+        yield from self.cuts.notes(self.kept_seq)
         yield from self.signing.notes()
         yield from self.texts.notes()
         if report.unsealed_since:
