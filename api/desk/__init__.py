@@ -5,10 +5,12 @@
     card       one approval with the evidence to judge it, and its decisions; `verbs` has the decision of each button
     sessions   the sessions, and a session's conversation
     policies   grants
+    search     one search for pages, actions, approvals, sessions, agents and people
     settings   people, keys, channels, webhooks, provider keys, usage
     insights   how often agents ask, how people decide, and what it costs
     system     whether everything runs, as far as a workspace may see it
     audit      the acts, their verification and their export
+    help       the words of the pages
     link       the page of a message's link, for a person who is not signed in
 
 A page is declared by `shell.blueprint`, reads rows, and gives them to a template of its own folder, where its styles and scripts
@@ -25,19 +27,27 @@ def install(app: "Flask") -> None:
     """Serve the pages."""
     from api.desk.audit import audit
     from api.desk.card import always, card, deciding, edit
+    from api.desk.help import words
     from api.desk.inbox import list as list_
     from api.desk.inbox import several
     from api.desk.insights import insights
     from api.desk.link.link import links
     from api.desk.policies import grants
+    from api.desk.search import search
     from api.desk.sessions import sessions
-    from api.desk.settings import channels, index, keys, people, provider_keys, usage, webhooks
+    from api.desk.settings import channels, groups, index, keys, people, provider_keys, usage, webhooks
     from api.desk.shell import files, halt, home, live, template_language
     from api.desk.shell.blueprint import desk
     from api.desk.system import system
 
-    lists = (list_, sessions, grants, keys, provider_keys, usage, people, index, channels, webhooks, audit, insights, system)
-    for module in (*lists, several, card, deciding, edit, always, halt, home, live, files):
+    modules = (
+        *(list_, several),
+        *(card, deciding, edit, always),
+        *(sessions, grants, audit, insights, system),
+        *(keys, provider_keys, usage, people, groups, index, channels, webhooks),
+        *(words, search, halt, home, live, files),
+    )
+    for module in modules:
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(desk)

@@ -13,7 +13,7 @@ decorators, these return the function itself.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 from flask import Blueprint, Response, render_template, request
@@ -76,8 +76,10 @@ class FramedPages:
                 except Refusal as refusal:
                     if again is None or isinstance(refusal, errors.Denied):
                         raise
-                    show = partial(again, person=person, refusal=refusal, **path_ids)
-                    return self._in_transaction(section, person, show, errors.status_of(refusal))
+                    show, why = again, refusal  # Python forgets `refusal` and mypy the check of `again`
+                    return self._in_transaction(
+                        section, person, lambda db: show(db, person, refusal=why, **path_ids), errors.status_of(refusal)
+                    )
 
             self.blueprint.add_url_rule(rule, view_func=view, methods=["POST"])
             return act

@@ -40,10 +40,10 @@ def test_enter_opens_slash_searches_and_a_question_mark_lists_the_keys(admin: Vi
     expect(admin.page.get_by_role("dialog")).to_contain_text("five seconds to undo")
     admin.page.keyboard.press("Escape")
     admin.press("/")
-    expect(admin.page.get_by_label("Search prompts and tools")).to_be_focused()
+    expect(admin.page.get_by_role("searchbox", name="Search everything")).to_be_focused()
     admin.press("a")
     assert status(stage, approval) == "pending", "a letter in a field is text"
-    admin.page.locator("h1").click()
+    admin.page.keyboard.press("Escape")
     admin.press("j")
     admin.page.keyboard.press("Enter")
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("wants to run a shell command")

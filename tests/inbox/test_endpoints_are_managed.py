@@ -38,12 +38,14 @@ def now(stage: Stage, endpoint_id: str) -> Endpoint | None:
 
 
 def test_an_endpoint_is_created_and_its_secret_shown_once(plain: Visitor, stage: Stage) -> None:
-    expect(plain.page.locator(".empty")).to_contain_text("No endpoints.")
-    plain.unfold("New endpoint…")
+    expect(plain.page.locator(".empty")).to_contain_text("No webhooks yet.")
+    plain.page.get_by_role("link", name="New webhook").click()
     plain.page.get_by_label("URL").fill(URL)
     plain.page.get_by_label("Name").fill("Ops")
-    plain.page.get_by_label("approval.requested").check()
-    plain.button("Create the endpoint").click()
+    plain.page.get_by_label("Only these types").check()
+    for event in ("approval.decided", "approval.expired", "approval.reminded", "approval.escalated"):
+        plain.page.get_by_label(event).uncheck()
+    plain.button("Create the webhook").click()
     secret = plain.page.locator("#secret").inner_text()
     with transaction(stage.workspace_id) as db:
         [endpoint] = db.find(Endpoint)
@@ -57,10 +59,10 @@ def test_an_endpoint_is_created_and_its_secret_shown_once(plain: Visitor, stage:
 
 
 def test_the_form_of_a_refused_endpoint_keeps_its_values(plain: Visitor) -> None:
-    plain.unfold("New endpoint…")
+    plain.page.get_by_role("link", name="New webhook").click()
     plain.page.get_by_label("URL").fill("http://hooks.example.com/")
     plain.page.get_by_label("Name").fill("Ops")
-    plain.button("Create the endpoint").click()
+    plain.button("Create the webhook").click()
     expect(plain.page.get_by_role("alert")).to_contain_text("https")
     expect(plain.page.get_by_label("Name")).to_have_value("Ops")
 
@@ -73,6 +75,7 @@ def test_an_endpoint_is_edited(plain: Visitor, stage: Stage, endpoint_id: str) -
     expect(plain.page.get_by_role("alert")).to_contain_text("https")
     expect(plain.page.get_by_label("URL")).to_have_value("http://hooks.example.com/")
     plain.page.get_by_label("URL").fill("https://other.example.com/")
+    plain.page.get_by_label("Only these types").check()
     plain.page.get_by_label("session.created").uncheck()
     plain.button("Save").click()
     expect(plain.page.locator("h1")).to_have_text("https://other.example.com/")
@@ -83,10 +86,10 @@ def test_an_endpoint_is_edited(plain: Visitor, stage: Stage, endpoint_id: str) -
 
 def test_an_endpoint_is_disabled_and_enabled(plain: Visitor, endpoint_id: str) -> None:
     plain.button("Disable").click()
-    expect(plain.page.locator(".head .tag")).to_have_text("disabled")
+    expect(plain.page.locator(".page-head .chip")).to_have_text("disabled")
     expect(plain.button("Send")).to_have_count(0)
     plain.button("Enable").click()
-    expect(plain.page.locator(".head .tag")).to_have_text("enabled")
+    expect(plain.page.locator(".page-head .chip")).to_have_text("enabled")
 
 
 def test_a_secret_is_replaced_and_shown_once(plain: Visitor, stage: Stage, endpoint_id: str) -> None:
@@ -128,7 +131,7 @@ def test_a_test_is_sent_and_deliveries_are_sent_again(plain: Visitor, stage: Sta
 def test_an_endpoint_is_deleted(plain: Visitor, stage: Stage, endpoint_id: str) -> None:
     plain.unfold("Delete…")
     plain.button("Delete for good").click()
-    expect(plain.page.locator(".empty")).to_contain_text("No endpoints.")
+    expect(plain.page.locator(".empty")).to_contain_text("No webhooks yet.")
     assert now(stage, endpoint_id) is None
 
 

@@ -63,17 +63,29 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
         "/audit",
         "/audit/verify",
         "/account",
+        *(
+            "/settings",
+            "/search?q=git",
+            "/words",
+            "/halt",
+            "/keys/new",
+            "/provider-keys/new",
+            "/people/new",
+            "/groups",
+            "/groups/new",
+        ),
+        *("/usage/new", "/webhooks/new", "/channels/new", "/workspace/channels/new?kind=slack"),
         "/nowhere",
     ]
     return [f"/inbox{page}" for page in pages]
 
 
-@pytest.mark.parametrize("part", range(3))  # all pages in one test would take too long on a busy machine
+@pytest.mark.parametrize("part", range(4))  # all pages in one test would take too long on a busy machine
 def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(
     visit: Callable[..., Visitor], anna: people.Somebody, paths: list[str], part: int
 ) -> None:
     admin = visit("admin", somebody=anna, viewport=DESK)
-    for path in paths[part::3]:
+    for path in paths[part::4]:
         admin.page.set_viewport_size(DESK)
         admin.open(path)
         check(admin.page)

@@ -35,7 +35,7 @@ def test_a_limit_is_set_changed_and_deleted(plain: Visitor, stage: Stage) -> Non
     """The form names a fault and keeps its values."""
     session = stage.session()
     plain.open("/inbox/usage")
-    plain.unfold("New limit…")
+    plain.page.get_by_role("link", name="New limit").click()
     plain.page.get_by_label("Limit of").select_option(f"agent {stage.read(session).agent_id}")
     plain.page.get_by_label("Period").select_option("weekly")
     plain.page.get_by_label("US dollars").fill("12,50")
@@ -74,7 +74,7 @@ def test_a_cap_is_raised_in_the_list(plain: Visitor, stage: Stage, cap: str) -> 
 
 def test_a_provider_key_is_stored_and_deleted(plain: Visitor, stage: Stage) -> None:
     plain.open("/inbox/provider-keys")
-    plain.unfold("New key…")
+    plain.page.get_by_role("link", name="New key").click()
     plain.page.get_by_label("Provider").select_option("anthropic")
     plain.page.get_by_label("Key", exact=True).fill("sk-secret-0123456789-wXyZ")
     plain.button("Store the key").click()

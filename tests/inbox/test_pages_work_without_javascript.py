@@ -87,7 +87,7 @@ def test_a_conversation_is_written_stopped_and_archived(plain: Visitor, stage: S
 
 def test_a_key_is_made_switched_off_and_archived(plain: Visitor, stage: Stage) -> None:
     plain.open("/inbox/keys")
-    plain.unfold("New key…")
+    plain.page.get_by_role("link", name="New key").click()
     plain.page.get_by_label("Name").fill("Backend")
     plain.button("Create the key").click()
     assert plain.page.locator("#secret").inner_text().startswith("sk-")

@@ -6,7 +6,7 @@ from zoneinfo import available_timezones
 from flask import request
 
 from api.desk.shell.blueprint import action, page
-from api.door.framed import FramedPage
+from api.door.framed import FramedPage, query_value
 from api.door.parsing import validated
 from api.v1.channels.requests import ChannelCreate, ChannelUpdate
 from api.v1.channels.routes import add, own
@@ -27,49 +27,70 @@ _EMPTY = {"quiet_from", "quiet_until"}
 @page("/inbox/channels", "channels", "own")
 def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the person's own channels, newest first."""
-    kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
-    if SlackUser.of_person(db, person.person_id):
-        kinds["slack"] = "Slack, as a direct message"
-    kinds["apprise"] = "Another service"
     rows = db.find(Channel, "WHERE person_id = %(person)s ORDER BY id DESC", person=person.person_id)
     default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'") if not rows else None
-    return _drawn(db, "settings/my_channels.html", rows, kinds, refusal, default=default, decides="approvals" in person.scopes)
+    return _list(db, "settings/my_channels.html", rows, refusal, default=default, decides="approvals" in person.scopes)
 
 
 @page("/inbox/workspace/channels", "workspace_channels", "admin")
 def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the workspace's channels, newest first."""
-    kinds = {"mail": "Mail"} if settings().mail_from else {}
-    kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
     rows = db.find(Channel, "WHERE person_id IS NULL ORDER BY id DESC")
-    return _drawn(db, "settings/channels.html", rows, kinds, refusal, has_default=any(row.for_everyone for row in rows))
+    return _list(db, "settings/channels.html", rows, refusal)
 
 
-def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> FramedPage:
-    examples = [(service.name, service.example) for service in SERVICES.values()]
+def _list(db: Db, template: str, rows: list[Channel], refusal: Refusal | None, **values: Any) -> FramedPage:
     tests = Notification.last_tests(db, [row.id for row in rows])
+    is_testing = any(test.ended_at is None for test in tests.values())
+    return FramedPage(template, rows=rows, zones=_ZONES, refusal=str(refusal or ""), tests=tests, is_testing=is_testing, **values)
+
+
+@page("/inbox/channels/new", "channels", "own")
+def new_of_mine(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show the kinds of channels that a person may have, or the form of one kind."""
+    kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
+    if SlackUser.of_person(db, person.person_id):
+        kinds["slack"] = "Slack, as a direct message"
+    kinds["apprise"] = "Telegram, Discord, or another service"
+    return _form(kinds, refusal, own=True, base="/inbox/channels", up="Your channels")
+
+
+@page("/inbox/workspace/channels/new", "workspace_channels", "admin")
+def new_of_workspace(db: Db, _: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show the kinds of channels that a workspace may have, or the form of one kind."""
+    kinds = {"mail": "Mail to an address"} if settings().mail_from else {}
+    if settings().mail_from and not db.first(Channel, "WHERE for_everyone"):
+        kinds["everyone"] = "Mail to each person who may decide and has no channel"
+    kinds |= {"slack": "A Slack conversation", "apprise": "Telegram, PagerDuty, or another service"}
+    kinds["operator"] = "A URL of the operator"
+    return _form(kinds, refusal, own=False, base="/inbox/workspace/channels", up="Workspace channels")
+
+
+def _form(kinds: dict[str, str], refusal: Refusal | None, *, own: bool, base: str, up: str) -> FramedPage:
+    """Return the page of a new channel: the choice of its kind, and the fields of a kind that is chosen."""
+    kind = "everyone" if request.form.get("for_everyone") else request.form.get("kind") or query_value("kind") or ""
     return FramedPage(
-        template,
-        rows=rows,
+        "settings/new_channel.html",
         kinds=kinds,
-        services=examples,
+        kind=kind if kind in kinds else next(iter(kinds)) if len(kinds) == 1 else "",
+        services=[(service.name, service.example) for service in SERVICES.values()],
         zones=_ZONES,
+        own=own,
+        base=base,
+        up=(up, base),
         refusal=str(refusal or ""),
         form=request.form,
-        tests=tests,
-        is_testing=any(test.ended_at is None for test in tests.values()),
-        **values,
     )
 
 
-@action("/inbox/channels", "own", section="channels", again=my_channels)
+@action("/inbox/channels", "own", section="channels", again=new_of_mine)
 def add_mine(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the person's own."""
     add(db, person, person.person_id, validated(ChannelCreate, _fields("kind", "address", "url")))
     return "/inbox/channels"
 
 
-@action("/inbox/workspace/channels", "admin", section="workspace_channels", again=workspace_channels)
+@action("/inbox/workspace/channels", "admin", section="workspace_channels", again=new_of_workspace)
 def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the workspace."""
     for_everyone = request.form.get("for_everyone") == "on"

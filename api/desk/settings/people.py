@@ -1,14 +1,11 @@
-"""People and groups, for admins: invitations, roles, deactivation, new links, and memberships."""
-
-from collections.abc import Callable
-from typing import Any
+"""People, for admins: invitations, roles, deactivation, and new links."""
 
 from flask import request
 
 from api.desk.shell.blueprint import action, page
 from api.door.framed import FramedPage
 from api.door.parsing import validated
-from api.v1.people.requests import GroupCreate, InviteCreate, UserUpdate
+from api.v1.people.requests import InviteCreate, UserUpdate
 from api.v1.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
@@ -20,26 +17,29 @@ from models.people.member import DIRECT, Member
 from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
-from models.people.roles import ROLES
+from models.people.roles import ROLES, Role
 from models.people.sign_in import SignIn
 
 _MOST = 500
-"""People, and groups, that the page shows."""
+"""People, and groups, that a page shows."""
+ROLE_SENTENCES: dict[Role, str] = {
+    "admin": "Manages people, keys, policies and the audit, and does everything below.",
+    "developer": "Sees all sessions, runs agents and sends messages. Does not decide.",
+    "approver": "Sees and decides what is theirs.",
+    "viewer": "Sees everything, changes nothing.",
+}
+"""What each role may do."""
 
 
 @page("/inbox/people", "people", "admin")
 def people(
     db: Db, person: PersonPrincipal, refusal: Refusal | None = None, url: str = "", whose: str = "", **_path_ids: str
 ) -> FramedPage:
-    """Show the people and groups of the workspace. `url` is a new one-time link, which is shown once, `whose` its person."""
+    """Show the people of the workspace. `url` is a new one-time link, which is shown once, `whose` its person."""
     now = clock.now(db)
     members = db.find(Member, "WHERE deactivated_at IS NULL ORDER BY person_id DESC LIMIT %(most)s", most=_MOST)
     ids = [row.person_id for row in members]
     persons = {row.id: row for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
-    groups = db.find(Group, "ORDER BY name, id LIMIT %(most)s", most=_MOST)
-    of_group: dict[str, list[Person]] = {row.id: [] for row in groups}
-    for row in db.find(Membership, "WHERE person_id = ANY(%(ids)s) ORDER BY created_at", ids=ids):
-        of_group.get(row.group_id, []).append(persons[row.person_id])
     makers = makers_of(db, ids)
     names = Names.of(db, {f"user:{maker}" for some in makers.values() for maker in some})
     open_ = "WHERE NOT renews AND deleted_at IS NULL AND accepted_at IS NULL ORDER BY id DESC LIMIT %(most)s"
@@ -47,18 +47,35 @@ def people(
         "settings/people.html",
         members=[(row, persons[row.person_id]) for row in members],
         invitations=[(row, row.status(now)) for row in db.find(Invitation, open_, most=_MOST)],
-        groups=[(row, of_group[row.id], row.source == DIRECT) for row in groups],
+        groups_of=groups_of(db, ids),
         roles=ROLES,
         makers={id_: [names[f"user:{maker}"] for maker in some] for id_, some in makers.items()},
         me=person.person_id,
         url=url,
         whose=whose,
         refusal=str(refusal or ""),
-        form=request.form,
     )
 
 
-@action("/inbox/people/invite", "admin", section="people", again=people)
+@page("/inbox/people/new", "people", "admin")
+def new_person(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show the form of an invitation."""
+    groups = db.find(Group, "WHERE source = %(direct)s ORDER BY name, id LIMIT %(most)s", direct=DIRECT, most=_MOST)
+    values = {"roles": [(role, ROLE_SENTENCES[role]) for role in ROLES], "groups": groups, "form": request.form}
+    return FramedPage("settings/new_person.html", refusal=str(refusal or ""), **values)
+
+
+def groups_of(db: Db, person_ids: list[str]) -> dict[str, list[str]]:
+    """Return the names of the groups of each person."""
+    names: dict[str, str] = dict(db.rows("SELECT id, name FROM person_group LIMIT %(most)s", most=_MOST))
+    result: dict[str, list[str]] = {}
+    for row in db.find(Membership, "WHERE person_id = ANY(%(ids)s) ORDER BY created_at", ids=person_ids):
+        if row.group_id in names:
+            result.setdefault(row.person_id, []).append(names[row.group_id])
+    return result
+
+
+@action("/inbox/people/invite", "admin", section="people", again=new_person)
 def invite(db: Db, person: PersonPrincipal) -> FramedPage:
     """Invite a person. The one-time link is on this page only."""
     body = validated(InviteCreate, {"email": request.form.get("email", ""), "workspace_role": request.form.get("role")})
@@ -97,26 +114,3 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> FramedPage |
         case _:
             raise Invalid("do", "must be role, sign_out, link, confirm or deactivate.")
     return "/inbox/people"
-
-
-@action("/inbox/people/groups", "admin", section="people", again=people)
-def create_group(db: Db, person: PersonPrincipal) -> str:
-    """Create a group."""
-    Group.create(db, validated(GroupCreate, {"name": request.form.get("name", "")}).name, by=person)
-    return "/inbox/people#groups"
-
-
-@action("/inbox/people/groups/<group_id>", "admin", section="people", again=people)
-def change_group(db: Db, person: PersonPrincipal, group_id: str) -> str:
-    """Add a person to a group, take one out, or delete the group."""
-    user_id = request.form.get("user_id", "")
-    verbs: dict[str, Callable[[], Any]] = {
-        "add": lambda: Group.add(db, group_id, user_id, by=person),
-        "take_out": lambda: Group.take_out(db, group_id, user_id, by=person),
-        "delete": lambda: Group.remove(db, group_id, by=person),
-    }
-    verb = verbs.get(request.form.get("do", ""))
-    if verb is None:
-        raise Invalid("do", "must be add, take_out or delete.")
-    verb()
-    return "/inbox/people#groups"

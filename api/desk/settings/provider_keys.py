@@ -17,11 +17,17 @@ from models.workspace.provider_key import ProviderKey, of_workspace
 def provider_keys(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the workspace's own keys."""
     [rows] = db.read(of_workspace())
+    return FramedPage("settings/provider_keys.html", rows=rows, refusal=str(refusal or ""))
+
+
+@page("/inbox/provider-keys/new", "provider_keys", "admin")
+def new_provider_key(_db: Db, _: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show the form of a key."""
     names = [entry.name for entry in providers.registry()]
-    return FramedPage("settings/provider_keys.html", rows=rows, names=names, refusal=str(refusal or ""))
+    return FramedPage("settings/new_provider_key.html", names=names, refusal=str(refusal or ""))
 
 
-@action("/inbox/provider-keys", "admin", section="provider_keys", again=provider_keys)
+@action("/inbox/provider-keys", "admin", section="provider_keys", again=new_provider_key)
 def store_provider_key(db: Db, person: PersonPrincipal) -> str:
     """Store a key in the place of the provider's former one."""
     form = {"provider": request.form.get("provider", ""), "key": request.form.get("key", "").strip()}

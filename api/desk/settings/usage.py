@@ -33,7 +33,7 @@ _PEOPLE = """
 
 
 @page("/inbox/usage", "usage", "admin")
-def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
+def usage(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the spend limits, and the usage of the last 30 days, newest first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
     rows = lines(db, report, _MOST + 1)
@@ -45,10 +45,14 @@ def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_pa
         rows=[_row(row, names) for row in reversed(rows[:_MOST])],
         is_cut=len(rows) > _MOST,
         limits=[(standing, names.get(standing.limit.scope_id, "All sessions")) for standing in standings],
-        scopes=_scopes(db, person),
         refusal=str(refusal or ""),
-        form=request.form,
     )
+
+
+@page("/inbox/usage/new", "usage", "admin")
+def new_limit(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show the form of a spend limit."""
+    return FramedPage("settings/new_limit.html", scopes=_scopes(db, person), refusal=str(refusal or ""), form=request.form)
 
 
 def _scopes(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]:
@@ -62,7 +66,7 @@ def _scopes(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]
     }
 
 
-@action("/inbox/usage/limits", "admin", section="usage", again=usage)
+@action("/inbox/usage/limits", "admin", section="usage", again=new_limit)
 def set_limit(db: Db, person: PersonPrincipal) -> str:
     """Set the limit of a scope in a period, in the place of the former one."""
     kind, _, scope_id = request.form.get("scope", "").partition(" ")

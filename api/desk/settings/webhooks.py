@@ -1,5 +1,6 @@
 """Webhooks: the endpoints, one endpoint with its deliveries, and an admin's changes to both."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from flask import request
@@ -15,20 +16,40 @@ from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint, NewEndpoint
-from models.outbox.webhook_events import OWN_EVENTS, SDK_EVENTS
+from models.outbox.webhook_events import EVENTS, OWN_EVENTS, SDK_EVENTS
 from models.people.principal import PersonPrincipal
+from models.pure.state_words import DELIVERY as DELIVERY_WORDS
+from models.pure.state_words import SERVICE
 from models.pure.states import DELIVERY
 
 _PAGE = 20
 _TEXTS = ("url", "name", "description")
+_SESSIONS = tuple(event for event in SDK_EVENTS if event.startswith("session."))
+PRESETS = {
+    "approvals": ("Approvals: asked, decided, expired, reminded, escalated", OWN_EVENTS),
+    "sessions": ("Sessions: created, running, idle, waiting, at their budget, archived, and their threads", _SESSIONS),
+    "all": ("All: approvals, sessions, agents and environments", EVENTS),
+}
+"""By the value of the form's field `preset`: its words, and the types of events."""
+_GROUPS = (
+    ("Approvals", OWN_EVENTS),
+    ("Sessions", _SESSIONS),
+    ("Agents and environments", tuple(event for event in SDK_EVENTS if event not in _SESSIONS)),
+)
 
 
 @page("/inbox/webhooks", "webhooks", "admin")
-def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:  # noqa: ARG001 - the door passes it
+def webhooks(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
     """Show the endpoints of the workspace, newest first."""
     rows = db.find(Endpoint, "ORDER BY id DESC")
-    event_types = request.form.getlist("enabled_events") or SDK_EVENTS
-    return FramedPage("settings/webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(event_types))
+    return FramedPage("settings/webhooks.html", rows=rows, refusal=str(refusal or ""), words=SERVICE)
+
+
+@page("/inbox/webhooks/new", "webhooks", "admin")
+def new_webhook(_db: Db, _person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+    """Show the form of an endpoint."""
+    event_types = _chosen_events() if request.form else OWN_EVENTS
+    return FramedPage("settings/new_webhook.html", refusal=str(refusal or ""), form=request.form, **_events(event_types))
 
 
 @page("/inbox/webhooks/<webhook_id>", "webhooks", "admin")
@@ -59,18 +80,26 @@ def webhook(
         rows=rows,
         after=after,
         status=status,
-        **_events(edited.getlist("enabled_events") if edited else endpoint.enabled_events),
+        words=SERVICE,
+        deliveries=DELIVERY_WORDS,
+        **_events(_chosen_events() if edited else endpoint.enabled_events),
     )
 
 
-def _events(event_types: Any) -> dict[str, Any]:
-    return {
-        "groups": (("Sessions, agents and environments", SDK_EVENTS), ("Approvals", OWN_EVENTS)),
-        "chosen": frozenset(event_types),
-    }
+def _events(event_types: Iterable[str]) -> dict[str, Any]:
+    """Return the values of the part of a form that chooses events: a preset, or each type by itself."""
+    chosen_types = frozenset(event_types)
+    preset = next((name for name, (_words, types) in PRESETS.items() if chosen_types == frozenset(types)), "each")
+    return {"presets": PRESETS, "preset": preset, "groups": _GROUPS, "chosen": chosen_types}
 
 
-@action("/inbox/webhooks", "admin", section="webhooks", again=webhooks)
+def _chosen_events() -> list[str]:
+    """Return the events that the form chooses."""
+    preset = PRESETS.get(request.form.get("preset", ""))
+    return list(preset[1]) if preset else request.form.getlist("enabled_events")
+
+
+@action("/inbox/webhooks", "admin", section="webhooks", again=new_webhook)
 def create_webhook(db: Db, person: PersonPrincipal) -> FramedPage:
     """Create an endpoint. Its signing secret is on this page only."""
     body = validated(WebhookCreate, _fields())
@@ -129,7 +158,7 @@ def redeliver_webhook(db: Db, _person: PersonPrincipal, webhook_id: str, deliver
 
 def _fields() -> dict[str, Any]:
     """Return the values of an endpoint's form."""
-    return {name: request.form.get(name, "") for name in _TEXTS} | {"enabled_events": request.form.getlist("enabled_events")}
+    return {name: request.form.get(name, "") for name in _TEXTS} | {"enabled_events": _chosen_events()}
 
 
 def _address(webhook_id: str) -> str:

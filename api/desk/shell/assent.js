@@ -9,6 +9,7 @@
 //     settling  the pause after a card has come
 //     rows      the selected row of a list
 //     keys      keyboard shortcuts
+//     search    the search as a dialog
 //     going     keys that lead to places, the rail, menus
 //     times     relative times
 
@@ -16,6 +17,7 @@ import { start } from "./forms.js";
 import "./going.js";
 import "./keys.js";
 import { listen, refreshSoon } from "./live.js";
+import "./search.js";
 import { tellTimes } from "./times.js";
 
 document.addEventListener("visibilitychange", () => {

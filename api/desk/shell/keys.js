@@ -16,12 +16,6 @@ const KEYS = {
   e: (card) => card.id && !isHeld(card.id) && location.assign(`/inbox/approvals/${card.id}/edit`),
   x: (card) => one("input[form=several]", card)?.click(),
   z: undo,
-  "/": () => {
-    const field = one("#q");
-    if (!field) return;
-    field.closest("details").open = true;
-    field.focus();
-  },
   "?": () => one("#keys")?.showModal(),
 };
 

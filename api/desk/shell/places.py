@@ -31,7 +31,12 @@ class Place:
 
     def is_open_to(self, person: PersonPrincipal) -> bool:
         """True if the page exists, and the person's role may open it."""
-        return not person.scopes.isdisjoint(self.scope.split(" or ")) and self.path in _paths()
+        return not person.scopes.isdisjoint(self.scope.split(" or ")) and exists(self.path)
+
+    def fits(self, text: str) -> bool:
+        """True if each word of the text begins a word of the place."""
+        words = f"{self.label} {self.words} {self.purpose}".lower().split()
+        return all(any(word.startswith(part) for word in words) for part in text.lower().split())
 
 
 RAIL = (
@@ -96,7 +101,16 @@ SETTINGS = (
         purpose="How Assent reaches you",
     ),
     Place(
-        "people", "People and groups", "/inbox/people", "people", "admin", words="members roles invite", purpose="Who may do what"
+        "people", "People", "/inbox/people", "person", "admin", words="members roles invite", purpose="Who is here, and may do what"
+    ),
+    Place(
+        "groups",
+        "Groups",
+        "/inbox/groups",
+        "people",
+        "admin",
+        words="teams approvers",
+        purpose="Whom approvals name",
     ),
     Place(
         "workspace_channels",
@@ -139,6 +153,29 @@ SETTINGS = (
 """The list of settings, from the top."""
 SECTIONS_OF_SETTINGS = frozenset(place.section for place in SETTINGS) | {"settings"}
 
+ACTIONS = (
+    Place("sessions", "Start a session", "/inbox/sessions/new", "plus", "sessions", words="new run agent"),
+    Place("agents", "Create an agent", "/inbox/agents/new", "plus", "agents", words="new"),
+    Place("people", "Invite a person", "/inbox/people/new", "plus", "admin", words="new add member"),
+    Place("groups", "Create a group", "/inbox/groups/new", "plus", "admin", words="new"),
+    Place("keys", "Create an API key", "/inbox/keys/new", "plus", "admin", words="new"),
+    Place("provider_keys", "Store a provider key", "/inbox/provider-keys/new", "plus", "admin", words="new model"),
+    Place("channels", "Add a channel of your own", "/inbox/channels/new", "plus", "own", words="new mail slack"),
+    Place("workspace_channels", "Add a channel of the workspace", "/inbox/workspace/channels/new", "plus", "admin", words="new"),
+    Place("webhooks", "Add a webhook", "/inbox/webhooks/new", "plus", "admin", words="new endpoint"),
+    Place("usage", "Set a spend limit", "/inbox/usage/new", "plus", "admin", words="new budget money"),
+    Place("audit", "Verify the audit", "/inbox/audit/verify", "audit", "admin", words="seal intact"),
+    Place("halt", "Halt the workspace", "/inbox/halt", "stop", "admin", words="stop everything pause kill"),
+    Place("words", "Words", "/inbox/words", "question", words="help glossary explain", purpose="What words mean"),
+    Place("docs", "API reference", "/docs", "file", words="help openapi documentation", purpose="Every request of the API"),
+)
+"""What else the search leads to: forms, and help."""
+
+
+def exists(path: str) -> bool:
+    """True if the application has this route."""
+    return path in _paths()
+
 
 def _paths() -> frozenset[str]:
     """Return the paths of the application's routes."""
@@ -158,6 +195,11 @@ def rail_of(person: PersonPrincipal) -> list[Place]:
 def settings_of(person: PersonPrincipal) -> list[Place]:
     """Return the pages of settings that the person may open."""
     return [place for place in SETTINGS if place.is_open_to(person)]
+
+
+def actions_of(person: PersonPrincipal) -> list[Place]:
+    """Return the forms, and the pages of help, that the person may open."""
+    return [place for place in ACTIONS if place.is_open_to(person)]
 
 
 def home_of(person: PersonPrincipal, waiting: bool) -> str:

@@ -1,0 +1,112 @@
+"""One search for pages, actions, approvals, sessions, agents and people, limited to what the person may see.
+
+It looks at the newest rows of each kind (`SEARCHED`), by the index of their creation, so that its cost does not grow with the
+table. An id leads to its row however old the row is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from api.desk.shell import places
+from api.desk.shell.blueprint import page
+from api.door.framed import FramedPage, query_value
+from api.door.paging import Selection
+from api.door.parsing import ID
+from api.v1.approvals.visible import only_own
+from models.database.rows import Db
+from models.people.principal import PersonPrincipal
+from models.pure.state_words import APPROVAL, StateWord, session_state
+from models.session.approval import sentences
+from models.session.approval.row import Approval
+from models.session.row import Session
+
+SEARCHED = 2000
+"""Rows of a kind that are searched: the newest."""
+_MOST_SHOWN = 8
+_MOST_TEXT = 200
+"""Characters of a search."""
+_NEWEST = "id IN (SELECT id FROM {table} ORDER BY created_at DESC, id DESC LIMIT %(searched)s)"
+_AGENTS = """
+    SELECT a.id, v.body->>'name' FROM agent a JOIN agent_version v ON v.agent_id = a.id AND v.version = a.version
+    WHERE a.id IN (SELECT id FROM agent ORDER BY created_at DESC, id DESC LIMIT %(searched)s)
+    AND (a.id = %(exact)s OR v.body->>'name' ILIKE %(pattern)s) ORDER BY a.created_at DESC LIMIT %(most)s
+"""
+_PEOPLE = """
+    SELECT id, name, email FROM person WHERE id IN (
+        SELECT person_id FROM member WHERE workspace_id = %(workspace)s AND deactivated_at IS NULL
+        ORDER BY person_id DESC LIMIT %(searched)s
+    ) AND (id = %(exact)s OR name ILIKE %(pattern)s OR email ILIKE %(pattern)s) ORDER BY name LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True)
+class Match:
+    """One thing that fits the search."""
+
+    label: str
+    path: str
+    glyph: str
+    about: str = ""
+    """What tells the thing apart from others of its name."""
+    state: StateWord | None = None
+
+
+@page("/inbox/search", "search", "own or read")
+def search(db: Db, person: PersonPrincipal) -> FramedPage:
+    """Show what fits the words, by kind."""
+    text = " ".join((query_value("q") or "").split())[:_MOST_TEXT]
+    kinds: dict[str, Sequence[Match]] = {"Go to": _places(person, text)}
+    if text:
+        pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        kinds |= {"Approvals": approvals(db, person, text, pattern), "Sessions": _sessions(db, person, text, pattern)}
+        values = {"exact": text, "pattern": pattern, "searched": SEARCHED, "most": _MOST_SHOWN}
+        if "read" in person.scopes:
+            kinds["Agents"] = [Match(name, _path_of_agent(id_), "agent") for id_, name in db.rows(_AGENTS, **values)]
+        if "admin" in person.scopes:
+            people = db.rows(_PEOPLE, workspace=person.workspace_id, **values)
+            kinds["People"] = [Match(name, f"/inbox/people#{id_}", "person", email) for id_, name, email in people]
+    filled_kinds = {kind: matches for kind, matches in kinds.items() if matches}
+    return FramedPage("search/search.html", q=text, kinds=filled_kinds, searched=SEARCHED)
+
+
+def _places(person: PersonPrincipal, text: str) -> list[Match]:
+    """Return the pages and actions whose words begin like each word of the text; all pages without a text."""
+    open_places = [*places.rail_of(person), *places.settings_of(person), *places.actions_of(person)]
+    return [Match(place.label, place.path, place.glyph, place.purpose) for place in open_places if place.fits(text)]
+
+
+def approvals(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[Match]:
+    """Return the approvals whose id is the text, or whose prompt or tool has it."""
+    selection = _matching(Selection(Approval), "approval", "prompt ILIKE %(pattern)s OR tool ILIKE %(pattern)s", text, pattern)
+    rows = only_own(db, person, selection, "id").select(db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN)
+    return [Match(_one_line(row), f"/inbox/approvals/{row.id}", "shell", row.path(db), APPROVAL[row.status]) for row in rows]
+
+
+def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[Match]:
+    selection = _matching(Selection(Session), "session", "title ILIKE %(pattern)s", text, pattern)
+    rows = only_own(db, person, selection, "id", of="session_id").select(
+        db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN
+    )
+    return [
+        Match(row.title or "A session without a title", f"/inbox/sessions/{row.id}", "sessions", "", _state(row)) for row in rows
+    ]
+
+
+def _matching(selection: Selection, table: str, condition: str, text: str, pattern: str) -> Selection:  # type: ignore[type-arg]
+    """Return the rows whose id is the text, or the newest that meet the condition."""
+    if ID.fullmatch(text):
+        return selection.where("id = %(exact)s", exact=text)
+    return selection.where(f"{_NEWEST.format(table=table)} AND ({condition})", searched=SEARCHED, pattern=pattern)
+
+
+def _state(row: Session) -> StateWord:
+    return session_state(row.status, row.stop_reason, archived=row.archived_at is not None)
+
+
+def _one_line(row: Approval) -> str:
+    return sentences.shortened(" ".join(": ".join(part for part in sentences.title(row) if part).split()), 120)
+
+
+def _path_of_agent(agent_id: str) -> str:
+    """Return the address of an agent's page, or of its calls that wait."""
+    return f"/inbox/agents/{agent_id}" if places.exists("/inbox/agents/<agent_id>") else f"/inbox?show=all&agent={agent_id}"
