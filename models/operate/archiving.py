@@ -66,21 +66,21 @@ def parts_to_check() -> list[tuple[str, str]]:
 
 def archive_next(session: DueSession) -> bool:
     """Archive the next old rows of a session in one part. Returns True if there may be more. Raises ArchiveAway."""
-    first_step = _begin(session)
+    first_step = begin_part(session)
     if first_step is None:
         return False
     part, lines = first_step
     content = contents.encoded(part, lines)
-    contents.store(part, content)
+    contents.store_content(part, content)
     try:
-        _switch(part, lines, content)
+        take_place(part, lines, content)
     except Stale:
         remove_part(part.id, part.session_id, part.workspace_id)
         return False
     return True
 
 
-def _begin(session: DueSession) -> tuple[ArchivePart, list[str]] | None:
+def begin_part(session: DueSession) -> tuple[ArchivePart, list[str]] | None:
     """Insert the row of the next part. Returns it with its lines.
 
     Returns None if there is nothing to archive now. The session's next look is then due later.
@@ -179,7 +179,7 @@ def _lines(db: Db, span: _Span) -> list[str]:
     return [line for rows in results for (line,) in rows]
 
 
-def _switch(part: ArchivePart, lines: list[str], content: bytes) -> None:
+def take_place(part: ArchivePart, lines: list[str], content: bytes) -> None:
     """Let the part take the place of its rows. Raises Stale if the part is gone, or if they changed since they were read."""
     with transaction(part.workspace_id) as db:
         locked = try_lock(db, part.session_id, system(TASK, part.workspace_id))

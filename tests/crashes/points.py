@@ -26,9 +26,10 @@ from models.flow.run import claims, folds, results, turns
 from models.flow.run.claims import QueuedCall
 from models.flow.run.rejudging import Unresolved
 from models.flow.spend import limits
-from models.operate import due, queued, removals, retention
+from models.operate import archiving, due, queued, removals, retention
 from models.operate.metrics import adding_up
 from models.session.approval.evidence import Evidence
+from models.session.archive import contents
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -85,6 +86,8 @@ for _module, _verbs in {
     messages: ("receive",),
     grants: ("release_waiting", "swept"),
     removals: ("remove_batch",),
+    archiving: ("begin_part", "take_place", "remove_part"),
+    contents: ("store_content",),
     halts: ("resume", "settled"),
     hosted_work: ("offer_work",),
 }.items():

@@ -9,6 +9,7 @@ from audit.tampering import act, sealed, verified
 from crashes.boundaries import of
 from crashes.journey import Journey
 from crashes.processes import wait_for
+from rows.archived import MONTH, conversation, parts, read_back, stored
 from rows.stage import Stage
 
 from models.audit import sealing, signed_heads
@@ -21,6 +22,7 @@ from models.database.transactions import transaction
 from models.flow.begin.sessions import delete
 from models.operate import due
 from models.outbox import removal
+from models.session.archive.part import erase_parts
 from models.session.event.row import Event
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
@@ -119,6 +121,40 @@ def test_a_sweep_that_removes_a_deleted_session_may_die_too(journey: Journey, bo
     with transaction(stage.workspace_id) as db:
         removal.sees(db, session)
         assert db.find(Event, "WHERE session_id = %(id)s", id=session) == []
+
+
+@pytest.mark.parametrize("boundary", [each for verb in ("begin_part", "store_content", "take_place") for each in of(verb)])
+def test_a_sweep_that_archives_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything can be read before and after, and in the end it is in one part."""
+    monkeypatch.setattr(transactions, "_send", lambda _: None)  # no worker takes what the stage does
+    stage = journey.stage
+    session = conversation(stage)
+    before = read_back(stage, session)
+    journey.clock.advance(MONTH)
+    journey.kill_at(boundary, "sweep.archive")
+    assert read_back(stage, session) == before
+    assert bool(stage.events(session)) == (boundary not in {"take_place.after_commit", "take_place.after_publish"})
+    wait_for("all is archived", lambda: not sweeps.archive() and not stage.events(session))
+    journey.clock.advance(3601)
+    sweeps.remove_parts()
+    assert [part.status for part in parts(stage, session)] == ["kept"]
+    assert read_back(stage, session) == before
+
+
+@pytest.mark.parametrize("boundary", of("remove_part"))
+def test_a_sweep_that_removes_an_erased_part_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next sweep removes it."""
+    monkeypatch.setattr(transactions, "_send", lambda _: None)  # no worker takes what the stage does
+    stage = journey.stage
+    session = conversation(stage)
+    journey.clock.advance(MONTH)
+    sweeps.archive()
+    [part] = parts(stage, session)
+    with transaction(stage.workspace_id) as db:
+        erase_parts(db, session)
+    journey.kill_at(boundary, "sweep.remove_parts")
+    wait_for("it is removed", lambda: not sweeps.remove_parts() and parts(stage, session) == [])
+    assert stored(stage, part) is None
 
 
 def seals_all(sweep: SealSweep) -> bool:

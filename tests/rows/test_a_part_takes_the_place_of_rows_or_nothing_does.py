@@ -43,7 +43,7 @@ def dies_before(monkeypatch: pytest.MonkeyPatch) -> Crash:
     return crash
 
 
-@pytest.mark.parametrize("step", ["store", "_switch"])
+@pytest.mark.parametrize("step", ["store_content", "take_place"])
 def test_a_crash_leaves_the_rows_and_a_later_sweep_begins_again(
     stage: Stage, old: str, clock: Clock, dies_before: Crash, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,7 +53,7 @@ def test_a_crash_leaves_the_rows_and_a_later_sweep_begins_again(
         archive(stage, old)
     monkeypatch.undo()
     [left] = parts(stage, old)
-    assert (left.status, stored(stage, left) is None) == ("writing", step == "store")
+    assert (left.status, stored(stage, left) is None) == ("writing", step == "store_content")
     assert read_back(stage, old) == before, "from the rows"
     sweeps.archive()
     assert read_back(stage, old) == before, "from the part"
@@ -69,26 +69,26 @@ def test_a_crash_leaves_the_rows_and_a_later_sweep_begins_again(
 
 def test_a_part_that_was_taken_for_dead_takes_no_place(stage: Stage, old: str, clock: Clock) -> None:
     before = read_back(stage, old)
-    begun = archiving._begin(DueSession(old, stage.workspace_id))
+    begun = archiving.begin_part(DueSession(old, stage.workspace_id))
     assert begun
     part, lines = begun
     content = contents.encoded(part, lines)
-    contents.store(part, content)
+    contents.store_content(part, content)
     clock.advance(3601)
     sweeps.remove_parts()
     with pytest.raises(Stale):
-        archiving._switch(part, lines, content)
+        archiving.take_place(part, lines, content)
     assert parts(stage, old) == []
     assert read_back(stage, old) == before
 
 
 @pytest.mark.parametrize("change", ["a message", "an erased text", "an erased session", "another part"])
 def test_what_changed_meanwhile_is_not_replaced(stage: Stage, old: str, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = contents.store
+    real = contents.store_content
 
     def store(part: ArchivePart, content: bytes) -> None:
         real(part, content)
-        monkeypatch.setattr(contents, "store", real)
+        monkeypatch.setattr(contents, "store_content", real)
         with transaction(stage.workspace_id) as db:
             if change == "an erased text":
                 db.write("UPDATE event SET body = body || '{\"content\": []}' WHERE session_id = %(id)s AND seq = 1", id=old)
@@ -99,7 +99,7 @@ def test_what_changed_meanwhile_is_not_replaced(stage: Stage, old: str, change: 
         if change == "another part":
             assert archive(stage, old) == 1
 
-    monkeypatch.setattr(contents, "store", store)
+    monkeypatch.setattr(contents, "store_content", store)
     archive(stage, old)
     kept = [part for part in parts(stage, old) if part.status == "kept"]
     assert len(kept) == (1 if change == "another part" else 0)

@@ -50,7 +50,7 @@ def hash_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def store(part: ArchivePart, content: bytes) -> None:
+def store_content(part: ArchivePart, content: bytes) -> None:
     """Store the content, wholly. Raises ArchiveAway."""
     if part.stored_in == "files":
         files.put(part.key, content)
