@@ -28,7 +28,7 @@ from models.flow.run.results import rescue_call
 from models.flow.run.turns import rescue_turn
 from models.flow.spend import limits
 from models.notices.notification import Notification
-from models.operate import archiving, due, floods, queued, retention
+from models.operate import archive_retention, archiving, due, floods, queued, retention
 from models.operate.doctor import sessions as doctor
 from models.operate.failing import LeftForLater, TaskRow, bounded, isolated
 from models.operate.metrics import adding_up
@@ -340,6 +340,18 @@ def delete_old() -> str:
         deleted += sum(counts.values())
         tables = [old for old, count in counts.items() if count >= retention.BATCH]
     return did("deleted rows:", deleted)
+
+
+@app.task(name="sweep.delete_archived", base=Sweep)
+def delete_archived() -> str:
+    """Delete sessions whose workspace keeps archived content no longer, until none is left or the time is over."""
+    until, deleted = time.monotonic() + MOST_SECONDS, 0
+    for session in archive_retention.due():
+        if time.monotonic() >= until:
+            break
+        with isolated(archive_retention.TASK, session.id, session.workspace_id):
+            deleted += archive_retention.delete(session)
+    return did("deleted archived sessions:", deleted)
 
 
 @app.task(name="sweep.archive", base=Sweep)

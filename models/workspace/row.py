@@ -39,7 +39,7 @@ class Workspace(Base):
     denial_reasons: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
     """The workspace's own reasons for a denial: `models.workspace.denial_reasons`. Null: the built-in ones."""
     retention: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How long rows are kept, in days: `{"audit_days": 730}`. What it does not name is kept for ever.
+    """How long rows are kept, in days: `{"audit_days": 730, "archived_days": 365}`. What it does not name is kept for ever.
 
     `archive_after_days`: the age at which a session's content goes to the archive, `ARCHIVE_AFTER_DAYS` in SQL; null: never."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)

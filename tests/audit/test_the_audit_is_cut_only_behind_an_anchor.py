@@ -6,7 +6,8 @@ import pytest
 from audit.cutting import DAY, REASON, anchor, archived, cut, delete, export_to, grown_old, keeps
 from audit.tampering import Intruder, act, named, sealed, verified
 from own_database import Clock
-from rows.stage import Stage
+from rows.archived import MONTH, archive, conversation
+from rows.stage import Stage, say
 
 from models.audit import anchors, legal_hold, seal_key, signed_heads
 from models.audit.cutting import anchoring, export, sweep
@@ -163,6 +164,27 @@ def test_a_session_that_is_not_archived_or_on_hold_or_young_keeps_its_acts(
     report = verified(stage)
     assert report.intact, named(report)
     assert report.unsealed == 0, "the anchor carries the seals of what stays"
+
+
+def test_a_session_whose_events_are_all_in_the_archive_is_archived(
+    stage: Stage, clock: Clock, intruder: Intruder, file: Path
+) -> None:
+    whole_id, used_again_id = conversation(stage), conversation(stage)
+    clock.advance(MONTH)
+    assert archive(stage, whole_id)
+    assert archive(stage, used_again_id)
+    stage.message(used_again_id)
+    stage.reply(used_again_id, say("Yes?"))
+    grown_old(stage, clock)
+    cut(stage, file)
+    assert not intruder.rows(whole_id)
+    assert intruder.rows(used_again_id)
+    stage.message(whole_id)
+    stage.reply(whole_id, say("Go on."))
+    sealed(stage)
+    report = verified(stage)
+    assert report.intact, named(report)
+    assert intruder.rows(whole_id), "the chain goes on behind its anchor"
 
 
 def test_nothing_is_cut_while_the_workspace_is_on_hold_also_behind_an_anchor(

@@ -13,8 +13,8 @@ from walls.world import ORGANIZATION, TABLES, World
 Row = dict[str, Any]
 NOT_CONTENT = {
     "workspace": {"name", "seal_alarm", "seal_stopped", "retention"},
-    "session": {"updated_at", "created_at", "archive_from"},
-    "archive_part": {"due_at", "fault", "created_at", "checked_at"},
+    "session": {"updated_at", "created_at", "archive_from", "last_seq", "archived_through"},
+    "archive_part": {"due_at", "fault", "created_at", "checked_at", "last_seq", "until"},
     "thread": {"agent_id", "turn_id", "unread", "cap_approval_id", "parent_id"},
     "event": {"seq", "type", "turn_id", "processed_at"},
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},

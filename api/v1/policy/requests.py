@@ -184,6 +184,9 @@ class RetentionSettings(Body):
     archive_after_days: _Days | None = 30
     """Events, replies, inputs and results of sessions at rest. Older ones go to the archive. Left out: 30. Null: never."""
 
+    archived_days: _Days | None = None
+    """Sessions that are archived whole. If their last event is older, they are deleted. Left out or null: kept for ever."""
+
     def normal(self) -> dict[str, int | None] | None:
         """Return the periods that are not as they are by default; None if there are none."""
         days = self.model_dump()

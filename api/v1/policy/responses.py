@@ -127,6 +127,8 @@ class Retention(ResponseModel):
 
     audit_days: int | None = None
     """Left out: for ever."""
+    archived_days: int | None = None
+    """Left out: for ever."""
     archive_after_days: int | None = None
     """Left out: 30. Null: never archived."""
 

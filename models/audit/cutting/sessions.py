@@ -8,8 +8,12 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
 
+_ARCHIVED = """
+    (session.id IS NULL OR session.archived_at IS NOT NULL OR session.archived_through >= session.last_seq)
+"""
+"""True for a deleted session, one that was archived by a request, and one whose events are all in the archive."""
 _STATE = f"""
-    SELECT asked.chain, encode(act.hash, 'hex'), session.id IS NULL OR session.archived_at IS NOT NULL,
+    SELECT asked.chain, encode(act.hash, 'hex'), {_ARCHIVED},
         {legal_hold.held_sql("act.workspace_id", "asked.chain")},
         (SELECT count(*) FROM audit WHERE chain = asked.chain AND seq > asked.after AND seq <= asked.last)
     FROM unnest(CAST(%(chains)s AS text[]), CAST(%(lasts)s AS bigint[]), CAST(%(afters)s AS bigint[])) AS asked (chain, last, after)

@@ -44,6 +44,7 @@ class ArchivePart(Base):
 
     __table_args__ = (
         sa.Index("archive_part_of_session", "session_id", "last_seq"),
+        sa.Index("archive_part_until", "workspace_id", "until", postgresql_where=sa.text("status = 'kept'")),
         sa.Index("archive_part_due", "due_at", postgresql_where=sa.text("status <> 'kept'")),
         sa.Index("archive_part_checked", sa.text("coalesce(checked_at, created_at)"), postgresql_where=sa.text("status = 'kept'")),
         sa.Index("archive_part_faulty", "workspace_id", postgresql_where=sa.text("fault IS NOT NULL")),
