@@ -7,13 +7,14 @@ waits for a sum, and sums stay when sessions are deleted. A row holds names and 
 from datetime import date
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.tables import Base
 
 
 class DailyAsks(Base):
-    """The approvals of one day (UTC) that share a name, an outcome and about the same wait."""
+    """The approvals of one day (UTC) that share a name and an outcome."""
 
     __tablename__ = "daily_asks"
 
@@ -25,6 +26,6 @@ class DailyAsks(Base):
     """The hour of the question (UTC, `00` to `23`), the tool, the agent's id, the way of the decision, or the id of who decided."""
     outcome: Mapped[str] = mapped_column(primary_key=True)
     """`allowed`, `denied`, `answered`, `expired` or `cancelled`."""
-    wait: Mapped[int] = mapped_column(sa.SmallInteger, primary_key=True)
-    """The time to the decision: a place in `models.operate.insights.waits.BOUNDS`. BY_ITSELF if nobody decided."""
-    asks: Mapped[int] = mapped_column(sa.BigInteger)
+    asks: Mapped[list[int]] = mapped_column(ARRAY(sa.Integer))
+    """The number of approvals by their time to the decision, in the order of `models.operate.insights.waits.CLASSES`. An array and
+    not a row for each class: so the rows of a day have a limit that a busy day soon reaches."""

@@ -26,6 +26,7 @@ SHORT = {
     "sub_agents": ["--rounds", "3", "--calls", "3"],
     "large_results": ["--calls", "40"],
     "policy": [],
+    "insights": ["--events", "1000000", "--rounds", "8"],
     "audit": [],
     "turns_in_flight": ["100"],
     "streams_in_flight": ["100", "300"],

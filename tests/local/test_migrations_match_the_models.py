@@ -44,7 +44,7 @@ def a_value(column: sa.ColumnElement[Any], number: int) -> Any:
     kind = column.type
     values: list[tuple[Any, Any]] = [
         (JSONB, {"of": column.key, "number": number}),
-        (ARRAY, [f"{column.key} {number}"]),
+        (ARRAY, [number if isinstance(getattr(kind, "item_type", None), sa.Integer) else f"{column.key} {number}"]),
         (sa.DateTime, datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number)),
         (sa.Date, date(2026, 1, 1) + timedelta(days=number)),
         (sa.Boolean, bool(number % 2)),

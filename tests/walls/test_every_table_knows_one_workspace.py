@@ -88,7 +88,7 @@ def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     """Insert a row."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
     arrays, texts = (
-        {"scopes", "allowed_cidrs", "group_ids", "enabled_events", "speakers", "started_by", "makers"},
+        {"scopes", "allowed_cidrs", "group_ids", "enabled_events", "speakers", "started_by", "makers", "asks"},
         {"match"},
     )  # all other lists are JSON, and so is the text of `match`
     values = [

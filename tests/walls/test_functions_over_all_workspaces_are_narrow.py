@@ -40,7 +40,7 @@ OF_THE_SWEEPS = {"assent_add_asks", "assent_closed_approvals", "assent_cut_audit
 OF_THE_SCALER = {"assent_read_queues"}
 """Such functions that only the role for KEDA may call. They return names of queues, and numbers."""
 
-SUMS = {"workspace_id", "about", "day", "name", "outcome", "wait"}
+SUMS = {"workspace_id", "about", "day", "name", "outcome"}
 """The key of `daily_asks`: numbers of approvals by tool, agent and person, without content."""
 
 _FACTS = """

@@ -21,9 +21,8 @@ TABLE = """
         day date NOT NULL,
         name varchar NOT NULL,
         outcome varchar NOT NULL,
-        wait smallint NOT NULL,
-        asks bigint NOT NULL,
-        PRIMARY KEY (workspace_id, about, day, name, outcome, wait)
+        asks integer[] NOT NULL,
+        PRIMARY KEY (workspace_id, about, day, name, outcome)
     ) WITH (fillfactor=70)
 """
 FUNCTIONS = {
@@ -48,12 +47,16 @@ FUNCTIONS = {
                 AND act.action IN ('approval.decided', 'approval.expired', 'approval.cancelled')
         $$
     """,
-    # Adds approvals to the sums of their days. The arrays are the columns of `daily_asks`.
-    "assent_add_asks(workspaces text[], abouts text[], days date[], names text[], outcomes text[], waits int[], sums bigint[])": """
+    # Adds approvals to the sums of their days. The arrays are the columns of `daily_asks`; each of `sums` is an array as text.
+    "assent_add_asks(workspaces text[], abouts text[], days date[], names text[], outcomes text[], sums text[])": """
         RETURNS void AS $$
-            INSERT INTO daily_asks (workspace_id, about, day, name, outcome, wait, asks)
-            SELECT * FROM unnest(workspaces, abouts, days, names, outcomes, waits, sums)
-            ON CONFLICT (workspace_id, about, day, name, outcome, wait) DO UPDATE SET asks = daily_asks.asks + excluded.asks
+            INSERT INTO daily_asks (workspace_id, about, day, name, outcome, asks)
+            SELECT workspace_id, about, day, name, outcome, asks::integer[]
+            FROM unnest(workspaces, abouts, days, names, outcomes, sums) added (workspace_id, about, day, name, outcome, asks)
+            ON CONFLICT (workspace_id, about, day, name, outcome) DO UPDATE SET asks = ARRAY(
+                SELECT coalesce(old, 0) + coalesce(new, 0)
+                FROM unnest(daily_asks.asks, excluded.asks) WITH ORDINALITY both_sums (old, new, place) ORDER BY place
+            )
         $$
     """,
 }

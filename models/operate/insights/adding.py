@@ -1,12 +1,11 @@
 """Adds closed approvals to the sums of the day on which people were asked, window by window with the metrics."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from models.database.rows import Db
-from models.operate.insights.waits import BY_ITSELF, wait_of
+from models.operate.insights.waits import BY_ITSELF, CLASSES, wait_of
 
 ABOUT = ("hour", "tool", "agent", "channel", "person")
 """By what approvals are summed up. Each approval has exactly one hour, tool and channel."""
@@ -44,7 +43,7 @@ class ClosedAsk:
 
 def add(db: Db, asks: Iterable[ClosedAsk]) -> None:
     """Add approvals to the sums, each of which the caller adds once. An approval that is deleted is left out."""
-    sums: Counter[tuple[str, str, date, str, str, int]] = Counter()
+    sums: dict[tuple[str, str, date, str, str], list[int]] = {}
     for ask in asks:
         if ask.created_at is None or ask.seconds is None:
             continue
@@ -52,16 +51,18 @@ def add(db: Db, asks: Iterable[ClosedAsk]) -> None:
         wait = BY_ITSELF if ask.channel in OF_NOBODY else wait_of(max(ask.seconds, 0))
         for about, name in ask.names.items():
             if name:
-                sums[ask.workspace_id, about, day, name, ask.outcome, wait] += 1
+                counts = sums.setdefault((ask.workspace_id, about, day, name, ask.outcome), [0] * len(CLASSES))
+                counts[CLASSES.index(wait)] += 1
     if not sums:
         return
     keys = sorted(sums)  # in one order, so that two sweeps never wait for each other
-    columns = zip(*keys, strict=True)
-    names = ("workspaces", "abouts", "days", "names", "outcomes", "waits")
-    db.write(_ADD, **{name: list(column) for name, column in zip(names, columns, strict=True)}, asks=[sums[key] for key in keys])
+    columns = [list(column) for column in zip(*keys, strict=True)]
+    names = ("workspaces", "abouts", "days", "names", "outcomes")
+    texts = [f"{{{','.join(map(str, sums[key]))}}}" for key in keys]
+    db.write(_ADD, **dict(zip(names, columns, strict=True)), sums=texts)
 
 
 _ADD = """
     SELECT assent_add_asks(%(workspaces)s::text[], %(abouts)s::text[], %(days)s::date[], %(names)s::text[], %(outcomes)s::text[],
-        %(waits)s::int[], %(asks)s::bigint[])
+        %(sums)s::text[])
 """

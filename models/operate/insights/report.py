@@ -9,7 +9,7 @@ from typing import Any
 from models.database.rows import Db
 from models.errors import Invalid
 from models.operate.insights.adding import ABOUT
-from models.operate.insights.waits import BY_ITSELF, QUICK, quantile
+from models.operate.insights.waits import BY_ITSELF, CLASSES, QUICK, quantile
 
 MOST_DAYS = 366
 DAYS = 30
@@ -103,9 +103,14 @@ class AskLine:
 
 def lines(db: Db, span: Span, group: str) -> list[AskLine]:
     """Return the lines of a group of `GROUPS`: all days and hours in their order, else the name with the most approvals first."""
-    about, name = ("hour", "day::text") if group == "day" else (group, "name")
+    about, name = ("channel", "day::text") if group == "day" else (group, "name")  # of all names, channels are the fewest
     statement = _SUMS.format(name=name)
-    rows = db.rows(statement, about=about, first=span.first, end=span.end)
+    rows = [
+        (name, outcome, wait, asks)
+        for name, outcome, *counts in db.rows(statement, about=about, first=span.first, end=span.end)
+        for wait, asks in zip(CLASSES, counts, strict=True)
+        if asks
+    ]
     if group in _WAITING:
         rows = [*rows, *((name, None, 0, asks) for name, asks in _waiting(db, span, group))]
     by_name = _by_name(rows)
@@ -140,11 +145,12 @@ def _waiting(db: Db, span: Span, group: str) -> Iterable[Sequence[Any]]:
     return db.rows(_PENDING.format(name=_WAITING[group]), first=span.first, end=span.end, most=MOST_WAITING)
 
 
-_SUMS = """
-    SELECT {name}, outcome, wait, sum(asks) FROM daily_asks
+_COUNTS = ", ".join(f"sum(asks[{place}])" for place in range(1, len(CLASSES) + 1))
+_SUMS = f"""
+    SELECT {{name}}, outcome, {_COUNTS} FROM daily_asks
     WHERE workspace_id = current_setting('assent.workspace') AND about = %(about)s AND day >= %(first)s AND day < %(end)s
-    GROUP BY 1, 2, 3
-"""
+    GROUP BY 1, 2
+"""  # noqa: S608 - places of our own
 _WAITING = {
     "day": "(created_at AT TIME ZONE 'UTC')::date::text",
     "hour": "to_char(created_at AT TIME ZONE 'UTC', 'HH24')",

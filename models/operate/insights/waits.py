@@ -10,9 +10,11 @@ BOUNDS = (
     *(_HOUR, 90 * _MINUTE, 2 * _HOUR, 3 * _HOUR, 4 * _HOUR, 6 * _HOUR, 8 * _HOUR, 12 * _HOUR, 16 * _HOUR),
     *(_DAY, 36 * _HOUR, 2 * _DAY, 3 * _DAY, 4 * _DAY, 5 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY),
 )
-"""Upper bounds of the classes, in seconds. A last class has no bound. Stored rows hold places: append, and never change one."""
+"""Upper bounds of the classes, in seconds. The last class has no bound. Stored rows hold counts in this order: keep it."""
 BY_ITSELF = -1
 """The class of an approval that a grant, a deadline or an interrupt closed: nobody's time."""
+CLASSES = (BY_ITSELF, *range(len(BOUNDS) + 1))
+"""All classes, in the order of a stored row."""
 QUICK_SECONDS = 3
 """An allow within this time was hardly read. One of BOUNDS."""
 QUICK = BOUNDS.index(QUICK_SECONDS)
