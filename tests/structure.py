@@ -55,7 +55,7 @@ BOUNDS = {
     "api.door": (15, 27, 0, 6),
     "api.v1": (20, 16, 0, 5),
     "api.v1.agents": (9, 13, 0, 5),
-    "api.v1.approvals": (7, 9, 0, 4),
+    "api.v1.approvals": (8, 11, 0, 4),
     "api.v1.events": (4, 3, 0, 2),
     "api.v1.people": (8, 8, 0, 2),
     "api.v1.policy": (5, 4, 0, 3),

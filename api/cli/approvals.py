@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.asking import Later, ask, edited
+from api.cli.briefing import briefing_lines, came_of
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.showing import describe, outcome, question, since, tally, until
@@ -69,7 +70,8 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
         click.echo(json.dumps(approval, indent=1))
         return
     title = inbox.call("GET", f"/v1/sessions/{quote(approval['session_id'])}").get("title")
-    for line in [*describe(approval, title=title), *outcome(approval)]:
+    briefing = inbox.briefing(approval["id"])
+    for line in [*describe(approval, title=title), *briefing_lines(briefing), "", *outcome(approval), *came_of(briefing)]:
         click.echo(line)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import click
 
+from api.cli.briefing import briefing_lines
 from api.cli.client import Approval, Inbox, RefusedByApi
 from api.cli.forms import ask_all, declined
 from api.cli.showing import REACHES, describe, json_text, narrate
@@ -110,7 +111,7 @@ def ask(inbox: Inbox, approval: Approval, place: str) -> Later | None:
 
 def choose(inbox: Inbox, approval: Approval, place: str = "", title: str | None = None) -> "Decision | Later":
     """Show one approval, and return the person's decision. `place` and `title`: as `describe` takes them."""
-    for line in describe(approval, place, title):
+    for line in [*describe(approval, place, title), *briefing_lines(inbox.briefing(approval["id"])), ""]:
         click.echo(line)
     choices = _choices(approval)
     while True:

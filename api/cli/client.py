@@ -58,6 +58,13 @@ class Inbox:
         """Return one approval; with `reveal`, including its secrets, if the key may see them."""
         return self.call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})
 
+    def briefing(self, approval_id: str) -> dict[str, Any]:
+        """Return what people are told beside an approval; nothing from a server of an earlier release."""
+        try:
+            return self.call("GET", f"/v1/approvals/{quote(approval_id)}/briefing")
+        except RefusedByApi:
+            return {}
+
     def decide(self, approval_id: str, decision: dict[str, Any]) -> Approval:
         """Decide. Raises RefusedByApi if another decision came first, or the input has changed."""
         return self.call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)

@@ -67,7 +67,6 @@ def describe(approval: dict[str, Any], place: str = "", title: str | None = None
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
     yield from _about_attempt(approval.get("attempt"))
-    yield ""
 
 
 def path_of(approval: dict[str, Any]) -> str:

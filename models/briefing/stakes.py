@@ -54,10 +54,15 @@ class Stakes:
             secrets=len(approval.masked.paths),
         )
 
+    @property
+    def runs_at_most_once(self) -> bool:
+        """True if the call does not run again by itself."""
+        return not self.is_idempotent and self.effect != "reads"
+
     def chips(self, *, is_first: bool) -> list[Chip]:
         """Return the facts as chips, the gravest first. `is_first`: the agent never asked for such a call before."""
         chips = [_EFFECTS[self.effect]]
-        if not self.is_idempotent and self.effect != "reads":
+        if self.runs_at_most_once:
             chips.append(_ONCE)
         if is_first:
             chips.append(_FIRST)

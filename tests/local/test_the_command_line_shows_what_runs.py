@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.approvals import run
+from api.cli.briefing import briefing_lines
 from api.cli.client import Inbox
 from api.cli.main import main
 from api.cli.showing import describe
@@ -144,6 +145,22 @@ def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None
 def test_hidden_values_are_named_and_their_hash_is_not_checked() -> None:
     shown = "\n".join(describe(approval('{"pin":"«masked»"}', masked=["/pin"], input_sha256="0" * 64)))
     assert "  hidden    /pin: secrets, which the call receives\n" in shown
+
+
+def test_what_a_card_shows_beside_the_call_is_shown_too() -> None:
+    stakes = {"tool": "bash", "effect": "writes", "at_most_once": True, "at_client": False, "secrets": 0}
+    denial = {"by": "Ben", "message": "Never on \u202eFriday.", "at": "2026-01-01T00:00:00Z", "approval_id": "appr_2"}
+    precedent = {"kind": "git push", "is_first": False, "allows": 14, "edits": 0, "answers": 0, "denials": 1, "last_denial": denial}
+    briefing = {"stakes": stakes, "last_words": "It is\ngreen.", "request": {"by": "Ben", "text": "Push."}, "since": None}
+    briefing |= {"changes": ["The file has changed."], "precedent": precedent, "outcome": None}
+    assert [click.unstyle(line) for line in briefing_lines(briefing)] == [
+        "  stakes    may write, at most once",
+        "  changed   The file has changed.",
+        "  it says   It is green.",
+        "  request   Ben: Push.",
+        "  before    git push: allowed 14, denied 1; last denied by Ben: “Never on <U+202E>Friday.”",
+    ]
+    assert list(briefing_lines({})) == []
 
 
 def test_who_may_decide_and_the_votes_so_far_are_shown() -> None:

@@ -6,9 +6,11 @@ from flask import Blueprint, Response
 
 from api.door import auth
 from api.door.paging import MOST_COUNTED, Order, Selection, page
+from api.door.requests import NoQuery
 from api.door.responses import Page
 from api.door.routes import reads, writes
 from api.v1.approvals import responses, visible, waiting_list
+from api.v1.approvals.briefing import Briefing
 from api.v1.approvals.bulk import NoneDecided, decide_all
 from api.v1.approvals.requests import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from api.v1.grants import grants_by_approval, would_release
@@ -70,6 +72,17 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
         locked, approval = visible.lock_approval(db, principal, approval_id)
         locked.note("approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return _shown(db, approval, reveal=query.reveal)
+
+
+@approvals.get("/<approval_id>/briefing")
+@reads(NoQuery, "read or own", response=Briefing)
+def brief(db: Db, principal: Principal, _query: NoQuery, approval_id: str) -> Briefing:
+    """Get what people are told beside an approval.
+
+    A card shows the same: the stakes, the reasons, what has changed since, what was decided before, and what came
+    of the call.
+    """
+    return Briefing.of(db, principal, visible.find(db, principal, approval_id))
 
 
 @approvals.post("/<approval_id>/decision")
