@@ -252,7 +252,7 @@ def test_a_workspace_on_legal_hold_keeps_its_people_and_a_session_on_hold_its_te
     with pytest.raises(Conflict, match=everything.id):
         erase(stage, anna.person_id)
     with transaction(stage.workspace_id) as db:
-        LegalHold.named(db, everything.id).release(db, stage.principal)
+        LegalHold.of_id(db, everything.id).release(db, stage.principal)
         one = LegalHold.set_on(db, stage.principal, session, "A case")
     erase(stage, anna.person_id)
     sweeps.remove_deleted()
@@ -260,7 +260,7 @@ def test_a_workspace_on_legal_hold_keeps_its_people_and_a_session_on_hold_its_te
     sweeps.remove_deleted()
     assert left(database_urls) == [NETWORK], "the text of the session on hold"
     with transaction(stage.workspace_id) as db:
-        LegalHold.named(db, one.id).release(db, stage.principal)
+        LegalHold.of_id(db, one.id).release(db, stage.principal)
         assert legal_hold.find(db, session) is None
     sweeps.remove_deleted()
     assert left(database_urls) == []

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 from own_database import Clock, DatabaseUrls
 from psycopg import sql
+from rows.archived import MONTH, archive, parts, stored
 from rows.stage import Stage, call, say
 
 from models.audit import text as audit_text
@@ -89,6 +90,18 @@ def test_a_deletion_alone_keeps_the_texts_of_the_audit_and_can_be_followed_by_an
     with transaction(stage.workspace_id) as db:
         assert db.find(Removal) == []
         assert len(db.find(Audit, "WHERE action = 'session.erased'")) == 1
+
+
+def test_its_parts_of_the_archive_go_too(stage: Stage, clock: Clock) -> None:
+    session = told(stage)
+    clock.advance(MONTH)
+    assert archive(stage, session) == 1
+    [part] = parts(stage, session)
+    erase(stage, session)
+    assert parts(stage, session) == [], "nobody sees it"
+    sweeps.remove_deleted()
+    sweeps.remove_parts()
+    assert stored(stage, part) is None
 
 
 def test_what_waits_is_cancelled_and_what_runs_is_refused(stage: Stage) -> None:

@@ -29,8 +29,8 @@ ROWS = 500
 """Rows of one table that are read at once."""
 SCANNED = 5000
 """Acts of everybody that one statement reads."""
-ACTS = 100
-"""Acts of the person that are read at once with their messages, decisions and votes."""
+ACTS = 20
+"""Acts of the person that are read at once with their messages, decisions and votes. Each may need a part of the archive."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,8 @@ def _with_contents(db: Db, places: list[_Place], principal: str) -> list[dict[st
         act |= {"texts": texts.get((row.chain, row.seq), {}), "session_id": None if row.chain == row.workspace_id else row.chain}
         if row.action == "message.received":
             act |= _message(db, row, messages.get(row.subject_id))
-        if (approval := approvals.get(row.subject_id)) and approval.decided_by == principal:
+        approval = approvals.get(row.subject_id) if row.action == "approval.decided" else None
+        if approval and approval.decided_by == principal:
             act |= {"tool": approval.tool, "decision": approval.shown("decision")}
         if vote := own_votes.get(row.subject_id):
             act["vote"] = dict(vote.summary)
@@ -182,11 +183,11 @@ def _with_contents(db: Db, places: list[_Place], principal: str) -> list[dict[st
 
 
 def _message(db: Db, row: acts.Audit, message: Event | None) -> dict[str, Any]:
-    """Return the field of the message that an act is about: it may be in the archive, or gone with its session."""
+    """Return the field of the message that an act is about, which may be in the archive or gone with its session; or its fault."""
     try:
         message = message or archived_at(db, row.chain, row.at, lambda event: event.id == row.subject_id)
     except Unreadable as refusal:
-        return {"message": str(refusal)}
+        return {"fault": str(refusal)}
     return {"message": message.body["content"]} if message else {}
 
 
