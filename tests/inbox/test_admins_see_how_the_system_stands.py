@@ -97,6 +97,22 @@ def test_models_say_who_replied(admin: Visitor, sweeps: None, stage: Stage) -> N
     assert cells(admin, "Models that replied", PRICED.model)[1:3] == ["anthropic", "1"]
 
 
+def test_models_say_what_failed(admin: Visitor, sweeps: None, stage: Stage) -> None:
+    session = stage.session()
+    stage.message(session)
+    stage.fail(stage.begin(session))
+    admin.open(PATH)
+    admin.page.get_by_text("Failures: model overloaded error (1)").wait_for()
+
+
+def test_a_person_s_channel_keeps_its_address(admin: Visitor, sweeps: None, stage: Stage) -> None:
+    row = channel(stage, admin.somebody, kind="slack", address="C0SECRET", name="My own")
+    with transaction(stage.workspace_id) as db:
+        Channel.find(db, row.id, lock=True).error = "Slack did not answer."
+    admin.open(PATH)
+    assert cells(admin, "Deliveries that fail", "channel")[1] == "slack: the person sees why"
+
+
 def test_a_halt_is_told_and_explains_what_waits(admin: Visitor, sweeps: None, stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         Halt.start(db, stage.principal, None)

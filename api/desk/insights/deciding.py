@@ -5,7 +5,6 @@ from typing import Any
 
 from models.database import clock
 from models.database.rows import Db
-from models.notices.channel import Channel
 from models.notices.flood import Flood, deciding_people, waiting
 from models.operate.insights.newest import NEWEST, allows_in_a_row, newest
 from models.operate.insights.report import AskLine, Span, lines, total
@@ -55,10 +54,13 @@ def values(db: Db, _person: PersonPrincipal, span: Span) -> dict[str, Any]:
         "judges": sorted(judges, key=lambda judge: (-judge.waiting, -judge.line.asks, judge.name)),
         "sums": total(by_person.values()),
         "channels": [(channel_titles[line.name], line) for line in channels],
-        "failing": db.find(Channel, "WHERE error <> '' AND NOT for_everyone ORDER BY id LIMIT 20"),
+        "failing": db.value(_FAILING),
         "floods": [(title_of.get(row.person_id, row.person_id), row) for row in floods.values()],
         "flood_size": settings().flood_approvals,
         "newest": NEWEST,
         "many": IN_A_ROW,
         "most_counted": MOST_COUNTED,
     }
+
+
+_FAILING = "SELECT count(*) FROM channel WHERE error <> '' AND state = 'enabled' AND NOT for_everyone"
