@@ -101,3 +101,28 @@ def test_a_person_is_told_what_silence_does_and_that_the_deadline_moved(admin: V
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.locator("#deadline")).to_contain_text("If nobody decides, the call is denied. 23 hours left")
     assert stage.get(Approval, approval.id).status == "pending"
+
+
+def test_a_person_sees_a_change_of_the_input_before_it_runs(plain: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage, call(command="make release\nmake notes"))
+    plain.open(f"/inbox/approvals/{approval.id}/edit")
+    plain.page.get_by_label("command").fill("make release\nmake notes DRAFT=1")
+    plain.button("Show the change").click()
+    change = plain.page.get_by_role("region", name="Your change")
+    expect(change.locator("tr.add")).to_contain_text("make notes DRAFT=1")
+    expect(change.locator("tr.del")).to_have_count(1)
+    assert stage.get(Approval, approval.id).status == "pending"
+    plain.button("Allow once with this input").click()
+    assert stage.get(Approval, approval.id).decided_shown or stage.get(Approval, approval.id).status == "allowed"
+
+
+def test_each_command_of_a_line_has_its_pattern_and_a_doubtful_line_says_why_it_has_none(plain: Visitor, stage: Stage) -> None:
+    certain, doubtful = asked(
+        stage, call(command="npm ci && npm run build -- --fast"), call(command="git push && gh release create")
+    )
+    plain.open(f"/inbox/approvals/{certain.id}/always")
+    patterns = [each.input_value() for each in plain.page.locator("input[name=match][type=radio]").all()]
+    assert patterns == ["exact", "bash(npm ci *)", "bash(npm run *)", "tool"]
+    expect(plain.page.get_by_text("This line runs 2 commands.")).to_be_visible()
+    plain.open(f"/inbox/approvals/{doubtful.id}/always")
+    expect(plain.page.get_by_text("No pattern of commands covers this line")).to_contain_text("use git in a call of its own")

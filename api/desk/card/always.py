@@ -58,6 +58,8 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
         offer=offer,
         reach=responses.Reaches.of(approval.thread(db), offer) if has_sub_agents(session.configured(db)) else None,
         scope=request.form.get("scope") or offer.scope,
+        commands=patterns.commands_of(approval),
+        doubt=patterns.why_none(approval),
         fault=fault,
         refusal=str(refusal) if refusal and not fault else "",
         form=request.form,

@@ -7,6 +7,7 @@ from flask import request
 from api.desk.card import card
 from api.desk.card.deciding import decide_by_form, onwards
 from api.desk.rendering import fields
+from api.desk.rendering.diff import changed_fields
 from api.desk.shell.blueprint import action, page
 from api.desk.shell.forms import Misfilled, text
 from api.door.framed import FramedPage, query_value
@@ -42,6 +43,15 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
         faults=faults,
         refusal=str(refusal) if refusal and not faults else "",
     )
+
+
+@action("/inbox/approvals/<approval_id>/edit/change", "approvals", again=edit_form)
+def show_change(db: Db, person: PersonPrincipal, approval_id: str) -> FramedPage:
+    """Show the form again, with what the person has changed. Decides nothing."""
+    edited = _edited(find(db, person, approval_id))
+    form = edit_form(db, person, approval_id)
+    form.values["changes"] = changed_fields(card.shown_input(form.values["approval"]), edited)
+    return form
 
 
 @action("/inbox/approvals/<approval_id>/edit", "approvals", again=edit_form)

@@ -63,11 +63,12 @@ def _kind_of_command(command: Any) -> str:
     line = read(command)
     if line.doubt or not all(_PROGRAM.fullmatch(words[0]) for words in line.commands):
         return ""
-    kind = ", ".join(dict.fromkeys(map(_program, line.commands)))
+    kind = ", ".join(dict.fromkeys(map(program, line.commands)))
     return kind if len(kind) <= _MOST else ""
 
 
-def _program(words: Words) -> str:
+def program(words: Words) -> str:
+    """Return a command's program, with the subcommand of a program that has some: `git push`, `ls`."""
     name = _SYSTEM.sub("", words[0])
     subcommand = words[1] if len(words) > 1 and name in _SUBCOMMANDS and _WORD.fullmatch(words[1]) else ""
     return f"{name} {subcommand}" if subcommand else name
