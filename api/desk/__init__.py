@@ -34,7 +34,7 @@ def install(app: "Flask") -> None:
     from api.desk.link.link import links
     from api.desk.policies import grants
     from api.desk.search import search
-    from api.desk.sessions import sessions
+    from api.desk.sessions import session, sessions, starting
     from api.desk.settings import channels, groups, index, keys, people, provider_keys, usage, webhooks
     from api.desk.shell import files, halt, home, live, template_language
     from api.desk.shell.blueprint import desk
@@ -43,7 +43,7 @@ def install(app: "Flask") -> None:
     modules = (
         *(list_, several),
         *(card, deciding, edit, always),
-        *(sessions, grants, audit, insights, system),
+        *(sessions, session, starting, grants, audit, insights, system),
         *(keys, provider_keys, usage, people, groups, index, channels, webhooks),
         *(words, search, halt, home, live, files),
     )

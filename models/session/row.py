@@ -23,6 +23,11 @@ from models.session.thread.row import Thread, own_id
 from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION, listings_of
 
+AT_WORK = "status IN ('running', 'rescheduling', 'stopping')"
+"""The condition on sessions that go on by themselves."""
+NEEDS_ATTENTION = "status = 'idle' AND stop_reason ->> 'type' <> 'end_turn'"
+"""The condition on sessions whose run failed, was refused, or is out of budget: `session_state` in `models.pure` says which."""
+
 
 class Session(Progress, Base):
     """A conversation, in one or several threads. Every verb of its turns, calls and approvals works under its lock."""
@@ -87,6 +92,8 @@ class Session(Progress, Base):
         sa.Index("session_newest", "workspace_id", "created_at"),
         sa.Index("session_to_archive", "workspace_id", sa.text("coalesce(archive_from, created_at)")),
         sa.Index("session_waiting", "workspace_id", "waits_for", "created_at"),
+        sa.Index("session_at_work", "workspace_id", "created_at", postgresql_where=sa.text(AT_WORK)),
+        sa.Index("session_needing_attention", "workspace_id", "created_at", postgresql_where=sa.text(NEEDS_ATTENTION)),
     )
 
     @staticmethod

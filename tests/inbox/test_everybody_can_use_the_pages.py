@@ -50,6 +50,8 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
     pages = ["", "?show=all", "?show=decided", *cards, f"{cards[1]}/edit", f"{cards[1]}/edit?as=json", f"{cards[1]}/always"]
     pages += [
         "/sessions",
+        "/sessions?tab=attention",
+        "/sessions/new",
         f"/sessions/{bash.session_id}",
         "/grants",
         "/people",

@@ -95,12 +95,14 @@ def test_an_open_conversation_follows_the_session(admin: Visitor, stage: Stage) 
     stage.message(session_id, "Look around.")
     admin.open(f"/inbox/sessions/{session_id}")
     stage.reply(session_id, say("I look."), call(command="ls"))
-    expect(admin.page.locator("#conversation")).to_contain_text("bash: waiting for a decision")
-    expect(admin.page.locator("#waiting")).to_contain_text("Run shell command: ls")
+    line = admin.page.locator("#conversation li.call")
+    expect(line).to_contain_text("waiting for a decision")
+    expect(line.get_by_role("link", name="Decide this")).to_be_visible()
     [approval] = stage.approvals(session_id)
     stage.decide(approval, result="deny", deny_message="Not now.")
-    expect(admin.page.locator("#conversation")).to_contain_text("deny: Not now.")
-    expect(admin.page.locator("#waiting")).to_be_empty()
+    expect(line).to_contain_text("denied by")
+    expect(line).to_contain_text("Not now.")
+    expect(line.get_by_role("link")).to_have_count(0)
 
 
 def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Visitor, stage: Stage, redis_url: str) -> None:

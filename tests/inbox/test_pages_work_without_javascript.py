@@ -61,12 +61,14 @@ def test_a_session_is_started(plain: Visitor, stage: Stage) -> None:
     with Caller(plain.url, key(stage)) as caller:
         agents = [caller.agent(name=name)["id"] for name in ("Janitor", "Clerk")]
     plain.open("/inbox/sessions")
-    plain.unfold("New session…")
+    plain.page.get_by_role("link", name="New session").click()
     plain.page.get_by_label("Agent").select_option("Janitor")
     plain.page.get_by_label("First message").fill("Look around.")
+    plain.page.get_by_label("Title").fill("Spring cleaning")
     plain.button("Start the session").click()
     expect(plain.page.locator("#conversation")).to_contain_text("Look around.")
-    started = stage.read(plain.page.url.rpartition("/")[2].removesuffix("#end"))
+    expect(plain.page.get_by_role("heading", name="Spring cleaning")).to_be_visible()
+    started = stage.read(plain.page.url.rpartition("/")[2])
     assert (started.agent_id, started.status) == (agents[0], "running")
     assert started.speakers == [plain.somebody.person_id], "with four eyes, the person may not decide what the session asks"
 

@@ -1,229 +1,164 @@
-"""Sessions: the list, and a session's conversation, page by page and live, with a box to write in."""
+"""The list of sessions, as a table by state: for whom each waits and since when, its last line, its cost."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import Response, request
-
-from api.desk.rendering.story import Entry, entry
-from api.desk.rendering.threads import ThreadNode
-from api.desk.shell.blueprint import action, desk, page
-from api.desk.shell.forms import Misfilled, needed
-from api.door import pages, parsing
-from api.door.errors import Denied
+from api.desk.sessions.naming import agent_name, cost
+from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage, query_value
-from api.door.paging import Selection
+from api.door.paging import Count, Selection
 from api.door.paging import page as page_of
 from api.v1.agents.routes import heads
-from api.v1.approvals.visible import find_session, only_own
-from api.v1.events.routes import opened
-from api.v1.sessions.requests import SessionCreate
-from api.v1.sessions.routes import NEWEST, begin
+from api.v1.approvals.visible import only_own, sees_all
+from api.v1.sessions.responses import WAITING
+from api.v1.sessions.routes import NEWEST
+from models.database import clock
 from models.database.rows import Db
-from models.database.transactions import transaction
-from models.errors import NotFound, Refusal
-from models.flow.begin.messages import receive
-from models.flow.begin.sessions import archive as archive_session
-from models.flow.begin.sessions import archive_thread as archive_one_thread
-from models.flow.lock import lock
+from models.flow.judge.approvers import awaited_names
 from models.people.principal import PersonPrincipal
-from models.pure.state_words import session_state
+from models.pure.state_words import StateWord, session_state
+from models.pure.text.visible import visible
 from models.session.approval.row import Approval
-from models.session.event.log import EventFilter, events_before
-from models.session.event.row import Event
-from models.session.row import Session
-from models.session.thread.row import Thread, own_id
-from models.session.tool_call.row import ToolCall
-from models.workspace.agent import Agent, AgentVersion
-from models.workspace.environment import Environment
+from models.session.event.last_lines import first_and_last_lines
+from models.session.row import AT_WORK, NEEDS_ATTENTION, Session
+from models.session.thread.row import Thread
+from models.workspace.agent import Agent
 
-PAGE = 100
-"""Events of one page."""
 _SESSIONS = 50
-MOST_CHOICES = 100
-"""Agents and environments from which a person may choose. A program can name any other."""
-_NEWEST = "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s"
-_LONGEST = 100_000
-"""Characters of a message."""
+_MOST_CHOICES = 200
+SEARCHED = 20_000
+"""Sessions among which the filters by agent and person look: the newest, so that a rare name costs no more than a common one."""
+_SINCE = {"1d": ("Last day", 1), "7d": ("Last week", 7), "30d": ("Last month", 30)}
+_TABS = (("", "All"), ("working", "Working"), ("waiting", "Waiting"), ("attention", "Needs attention"))
+_OF_PERSON = "(on_behalf_of = %(person)s OR %(person)s = ANY(speakers))"
+_AMONG_NEWEST = f"""created_at >= coalesce(
+    (SELECT created_at FROM session ORDER BY created_at DESC OFFSET {SEARCHED} LIMIT 1), '-infinity'
+)"""  # noqa: S608 - a number of our own
+_MEMBERS = """
+    SELECT id, name FROM person JOIN member ON person_id = id WHERE member.workspace_id = %(workspace)s
+    ORDER BY name, id LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True)
+class SessionLine:
+    """One session of the list."""
+
+    session: Session
+    agent: str
+    state: StateWord
+    whom: str
+    """For whom it waits; empty if it does not wait."""
+    since: datetime | None
+    """Since when it waits."""
+    waits: int
+    """Number of approvals that wait."""
+    title: str
+    """The session's title, or how its first message begins."""
+    text: str
+    """How its newest message or error begins."""
+    cost: str
 
 
 @page("/inbox/sessions", "sessions", "own or read")
-def sessions(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
-    """Show the sessions that the person may see, newest first, and a form that starts one for people who may."""
-    selection = only_own(db, person, Selection(Session), "id", of="session_id")
-    rows, after = page_of(db, selection, NEWEST, _SESSIONS, query_value("page"))
+def sessions(db: Db, person: PersonPrincipal) -> FramedPage:
+    """Show the sessions that the person may see, newest first."""
+    tab, filters = query_value("tab") or "", {name: query_value(name) for name in ("agent", "person", "since")}
+    selection = _filtered(db, person, filters)
+    rows, after = page_of(db, _of_tab(selection, tab), NEWEST, _SESSIONS, query_value("page"))
     return FramedPage(
         "sessions/sessions.html",
-        rows=[(row, agent_name(db, row), session_state(row.status, row.stop_reason)) for row in rows],
-        after=after,
+        lines=_lines(db, rows),
+        tabs=[
+            (label, _address(filters, tab=name), name == tab, _of_tab(selection, name).count(db) if name else None)
+            for name, label in _TABS
+        ],
+        times=[
+            ("Any time", _address(filters | {"since": None}, tab=tab), not filters["since"]),
+            *((label, _address(filters | {"since": key}, tab=tab), filters["since"] == key) for key, (label, _) in _SINCE.items()),
+        ],
+        tab=tab,
+        filters=filters,
+        is_filtered=any(filters.values()),
+        searched=SEARCHED if filters["agent"] or filters["person"] else 0,
+        choices=_choices(db, person),
+        after=_address(filters, tab=tab, page=after) if after else "",
         may_start="sessions" in person.scopes,
-        **(_choices(db) if "sessions" in person.scopes else {}),
-        form=request.form,
-        faults=refusal.faults if isinstance(refusal, Misfilled) else {},
-        refusal=str(refusal or ""),
     )
 
 
-@action("/inbox/sessions", "sessions", section="sessions", again=sessions)
-def start(db: Db, person: PersonPrincipal) -> str:
-    """Create a session with its first message, as `POST /v1/sessions` does."""
-    agent_id = needed("agent", "Choose an agent.")
-    environment_id = needed("environment", "Choose an environment.")
-    body = {"agent": agent_id, "environment_id": environment_id, "initial_events": [_message("Write the first message.")]}
-    session = begin(db, person, parsing.validated(SessionCreate, body))
-    return f"/inbox/sessions/{session.id}#end"
+def failing(db: Db) -> Count:
+    """Return how many sessions need attention."""
+    return _of_tab(Selection(Session), "attention").count(db)
 
 
-@page("/inbox/sessions/<session_id>", "sessions", "own or read")
-def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> FramedPage:
-    """Show the newest events of a conversation, or those before an event."""
-    session = find_session(db, person, session_id)
-    return FramedPage(
-        "sessions/session.html",
-        agent=agent_name(db, session),
-        status=session_state(session.status, session.stop_reason),
-        root=ThreadNode.of(db, session),
-        waiting=[(row, row.path(db)) for row in Approval.pending(db, session.id)],
-        **_conversation(db, person, session, own_id(session.id)),
-        refusal=str(refusal or ""),
-        text=request.form.get("text", ""),
-    )
+def _filtered(db: Db, person: PersonPrincipal, filters: dict[str, str | None]) -> Selection[Session]:
+    selection = only_own(db, person, Selection(Session), "id", of="session_id")
+    if filters["since"] in _SINCE:
+        days = _SINCE[filters["since"]][1]
+        selection = selection.where("created_at > %(since)s", since=clock.now(db) - timedelta(days=days))
+    if filters["agent"]:
+        selection = selection.where("agent_id = %(agent)s", agent=filters["agent"])
+    if filters["person"]:
+        selection = selection.where(_OF_PERSON, person=filters["person"])
+    return selection.where(_AMONG_NEWEST) if filters["agent"] or filters["person"] else selection
 
 
-@page("/inbox/sessions/<session_id>/threads/<thread_id>", "sessions", "own or read")
-def thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str, refusal: Refusal | None = None) -> FramedPage | str:
-    """Show the conversation of one of a session's agents."""
-    session = find_session(db, person, session_id)
-    root = ThreadNode.of(db, session)
-    node = next((each for each in root.all if each.thread.id == thread_id), None)
-    if node is None:
-        raise NotFound("thread", thread_id)
-    if node is root:
-        return f"/inbox/sessions/{session.id}"
-    return FramedPage(
-        "sessions/thread.html",
-        root=root,
-        node=node,
-        path=Thread.path_words(db, session.id, thread_id),
-        **_conversation(db, person, session, thread_id),
-        refusal=str(refusal or ""),
-    )
+def _of_tab(selection: Selection[Session], tab: str) -> Selection[Session]:
+    match tab:
+        case "working":
+            return selection.where(AT_WORK)
+        case "waiting":
+            return selection.among("waits_for", WAITING["any"])
+        case "attention":
+            return selection.where(NEEDS_ATTENTION)
+    return selection
 
 
-def _conversation(db: Db, person: PersonPrincipal, session: Session, thread_id: str) -> dict[str, Any]:
-    """Return the values that the pages of a session and of a thread share: a page of the thread's events, and what may be done."""
-    before = _number("before", session.last_seq + 1)
-    rows, has_earlier = events_before(db, EventFilter(session, thread_id), before, PAGE)
-    shown_rows = rows[::-1]
-    return {
-        "session": session,
-        "shown_thread": thread_id,
-        "entries": entries(db, shown_rows, thread_id),
-        "earlier": shown_rows[0].seq if has_earlier else None,
-        "is_newest": before > session.last_seq,
-        "may_write": "sessions" in person.scopes and session.status != "terminated",
-    }
-
-
-def entries(db: Db, rows: Sequence[Event], thread_id: str) -> list[Entry]:
-    """Return the events of a thread's stream as entries: calls with their present state, those of other threads with their path."""
-    waiting = Approval.pending(db, rows[0].session_id) if rows else []
-    Thread.read_ahead(db, rows)
-    calls = {
-        row.id: row for row in db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=[row.id for row in rows if "tool_use" in row.type])
-    }
-    pending = {row.tool_call_id: row.id for row in waiting}
-    result = []
+def _lines(db: Db, rows: Sequence[Session]) -> list[SessionLine]:
+    waiting_ids = [row.id for row in rows if row.waits_for != "none"]
+    first: dict[str, Approval] = {}
+    counts: dict[str, int] = {}
+    for approval in Approval.pending(db, *waiting_ids):
+        first.setdefault(approval.session_id, approval)
+        counts[approval.session_id] = counts.get(approval.session_id, 0) + 1
+    names = awaited_names(db, list(first.values()))
+    with_clients = Thread.waiting_since(db, [session_id for session_id in waiting_ids if session_id not in first])
+    texts = first_and_last_lines(db, [row.id for row in rows])
+    lines = []
     for row in rows:
-        state = calls[row.id].status if row.id in calls else ""
-        asker = "" if row.thread_id == thread_id else Thread.path_words(db, row.session_id, row.thread_id)
-        shown = entry(row.seq, row.shown(whole=False), state=state, approval_id=pending.get(row.id, ""), asker=asker)
-        if shown and not (asker and "note" in shown.css):
-            result.append(shown)
-    return result
+        oldest, waits = first.get(row.id), row.waits_for != "none"
+        lines.append(
+            SessionLine(
+                session=row,
+                agent=agent_name(db, row),
+                state=session_state(row.status, row.stop_reason, waits=waits),
+                whom=names[oldest.id] if oldest else "the client" if waits else "",
+                since=oldest.created_at if oldest else with_clients.get(row.id),
+                waits=counts.get(row.id, 0),
+                title=visible(row.title or texts[row.id][0] or row.id),
+                text=visible(texts[row.id][1]),
+                cost=cost(row),
+            )
+        )
+    return lines
 
 
-@action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)
-def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
-    """Send a message."""
-    _receive(db, person, session_id, _message("Write a message first."))
-    return f"/inbox/sessions/{session_id}#end"
+def _address(filters: dict[str, str | None], **more: str | None) -> str:
+    query = {name: value for name, value in {**filters, **more}.items() if value}
+    return "/inbox/sessions" + (f"?{urlencode(query)}" if query else "")
 
 
-@action("/inbox/sessions/<session_id>/stop", "sessions", section="sessions", again=conversation)
-def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
-    """Stop the run."""
-    _receive(db, person, session_id, {"type": "user.interrupt"})
-    return f"/inbox/sessions/{session_id}#end"
-
-
-@action("/inbox/sessions/<session_id>/archive", "sessions", section="sessions", again=conversation)
-def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
-    """Archive the session."""
-    find_session(db, person, session_id)
-    archive_session(lock(db, session_id, person))
-    return f"/inbox/sessions/{session_id}"
-
-
-@action("/inbox/sessions/<session_id>/threads/<thread_id>/stop", "sessions", section="sessions", again=thread)
-def stop_thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str) -> str:
-    """Stop the run of one thread."""
-    _receive(db, person, session_id, {"type": "user.interrupt", "session_thread_id": thread_id})
-    return f"/inbox/sessions/{session_id}/threads/{thread_id}"
-
-
-@action("/inbox/sessions/<session_id>/threads/<thread_id>/archive", "sessions", section="sessions", again=thread)
-def archive_thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str) -> str:
-    """Archive one thread."""
-    find_session(db, person, session_id)
-    locked = next((each for each in lock(db, session_id, person).each if each.thread.id == thread_id), None)
-    if locked is None:
-        raise NotFound("thread", thread_id)
-    archive_one_thread(locked)
-    return f"/inbox/sessions/{session_id}/threads/{thread_id}"
-
-
-@desk.get("/inbox/sessions/<session_id>/stream")
-@desk.get("/inbox/sessions/<session_id>/threads/<thread_id>/stream")
-def session_stream(session_id: str, thread_id: str | None = None) -> Response:
-    """Stream the events of a session, or of one thread, and the text that the agent writes, in the API's format."""
-    person = pages.current("own or read")
-    if person is None:
-        raise Denied(401, "You are signed out.")
-    parsing.check_ids({"session_id": session_id, "thread_id": thread_id or own_id(session_id)})
-    with transaction(person.workspace_id) as db:
-        find_session(db, person, session_id)
-        if thread_id and db.get(Thread, session_id, thread_id) is None:
-            raise NotFound("thread", thread_id)
-    return opened(person, session_id, thread_id)
-
-
-def _message(remedy: str) -> dict[str, Any]:
-    """Return the message that the form sends. Raises Misfilled with the remedy if there is none."""
-    message = needed("text", remedy)
-    if len(message) > _LONGEST:
-        raise Misfilled({"text": f"A message has at most {_LONGEST} characters; this one has {len(message)}."})
-    return {"type": "user.message", "content": [{"type": "text", "text": message}]}
-
-
-def _choices(db: Db) -> dict[str, list[tuple[str, str]]]:
-    """Return the agents and environments that a new session may have, the newest first, each as `(id, name)`."""
-    agents = db.find(Agent, _NEWEST, most=MOST_CHOICES)
-    versions = heads(db, agents)
-    environments = [(row.id, row.name) for row in db.find(Environment, _NEWEST, most=MOST_CHOICES)]
-    return {"agents": [(row.id, versions[row.id].body["name"]) for row in agents], "environments": environments}
-
-
-def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:
-    find_session(db, person, session_id)
-    receive(lock(db, session_id, person), [event])
-
-
-def _number(name: str, otherwise: int) -> int:
-    text = query_value(name) or ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else otherwise
-
-
-def agent_name(db: Db, session: Session) -> str:
-    """Return the name that the session's agent has in this session."""
-    return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
+def _choices(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]:
+    """Return the agents and people by which the list can be filtered; none for a person who sees few sessions."""
+    if not sees_all(person):
+        return {"agent": [], "person": []}
+    agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_CHOICES)
+    versions: dict[str, Any] = heads(db, agents)
+    members: list[tuple[str, str]] = [
+        (id_, name) for id_, name in db.rows(_MEMBERS, workspace=person.workspace_id, most=_MOST_CHOICES)
+    ]
+    return {"agent": [(row.id, versions[row.id].body["name"]) for row in agents], "person": members}

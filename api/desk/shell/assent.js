@@ -12,9 +12,11 @@
 //     search    the search as a dialog
 //     going     keys that lead to places, the rail, menus
 //     times     relative times
+//     copying   buttons that copy an id
 
 import { start } from "./forms.js";
 import "./going.js";
+import "./copying.js";
 import "./keys.js";
 import { listen, refreshSoon } from "./live.js";
 import "./search.js";

@@ -25,7 +25,7 @@ def install(app: Flask) -> None:
     language = app.jinja_env
     language.finalize = _visible
     language.trim_blocks = language.lstrip_blocks = True
-    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp}
+    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
     language.filters |= {"raw": _raw, "ticks": ticks, "pretty": fields.pretty, "initials": viewing.initials}
     language.globals |= {"static": files.address, "glyph": glyph, "chip": chip}
     language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
@@ -78,6 +78,13 @@ def _left(moment: datetime) -> Markup:
 def _stamp(moment: datetime | str) -> str:
     """Return a time, or the text of a time in a JSON value, to the second."""
     return f"{datetime.fromisoformat(str(moment)):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _clock(moment: datetime) -> Markup:
+    """Return the time of day, or for another day the date; the whole time shows under the pointer."""
+    words = f"{moment:%H:%M}" if moment.date() == viewing.now().date() else f"{moment:%b} {moment.day}"
+    stamp = moment.isoformat(timespec="seconds")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, _stamp(moment), words)
 
 
 def _time(moment: datetime, how: str, words: str) -> Markup:

@@ -1,11 +1,14 @@
 """Describes the people who may decide an approval."""
 
+from collections.abc import Sequence
+
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.people.deciders import shortage
 from models.people.delegation import DECIDING_ROLES
 from models.people.names import Names
 from models.pure.quorum import Quorum
+from models.pure.text.visible import visible
 from models.session.approval.row import Approval
 
 _CALLED = """
@@ -26,6 +29,19 @@ def who_may_decide(db: Db, approval: Approval, *, with_ids: bool = True) -> str:
     but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
     lack = shortage(db, quorum, approval.started_by)
     return f"{people}{who}{but}; each signs in and votes.{f' {lack}' if lack else ''}"
+
+
+def awaited_names(db: Db, approvals: Sequence[Approval]) -> dict[str, str]:
+    """Return for whom each approval waits, by its id, in few words: `finance`, `Anna or Ben, and legal`, or `a person`."""
+    quorums = {approval.id: Quorum.of(approval.quorum) for approval in approvals}
+    names = sorted({name for quorum in quorums.values() for one in quorum.approvers for name in one})
+    called: dict[str, str] = dict(db.rows(_CALLED, names=names)) if names else {}
+    words = {}
+    for approval_id, quorum in quorums.items():
+        sets = [" or ".join(visible(called.get(name, name)) for name in one) for one in quorum.approvers]
+        needed = quorum.required_people
+        words[approval_id] = ", and ".join(sets) or ("a person" if needed == 1 else f"{needed} people")
+    return words
 
 
 def why_excluded(db: Db, approval: Approval, principal: Principal) -> str:

@@ -91,12 +91,21 @@ class Thread(Progress, Base):
         """Return the active time of all threads together, in seconds up to `at`, by session."""
         return dict(db.rows(_ACTIVE_SUMS, sessions=list(session_ids), at=at))
 
+    @staticmethod
+    def waiting_since(db: Db, session_ids: Sequence[str]) -> dict[str, datetime]:
+        """Return since when the threads of these sessions wait: by session, the oldest wait. A session without one is left out."""
+        return dict(db.rows(_WAITING_SINCE, sessions=list(session_ids))) if session_ids else {}
+
 
 _OWN_FIRST = "ORDER BY parent_id IS NOT NULL, created_at, id"
 _OPEN = "(parent_id IS NULL OR status <> 'terminated')"
 _ACTIVE_SUMS = """
     SELECT session_id, sum(active_seconds + coalesce(greatest(extract(epoch FROM %(at)s - active_since), 0), 0))::float
     FROM thread WHERE session_id = ANY(%(sessions)s) GROUP BY session_id
+"""
+
+_WAITING_SINCE = """
+    SELECT session_id, min(updated_at) FROM thread WHERE session_id = ANY(%(sessions)s) AND status = 'waiting' GROUP BY session_id
 """
 
 

@@ -1,0 +1,39 @@
+"""What many sessions began with and what was said last, in one line each, for lists."""
+
+import re
+from collections.abc import Sequence
+
+from models.database.rows import Db
+
+MOST = 200
+"""Most characters of a line."""
+_FIRST = 10
+"""Events of a session among which its first message is searched."""
+_LAST = 60
+"""Events of a session among which its last line is searched, from the newest."""
+_MARKS = re.compile(r"\*\*|`|^\s*(?:#+|>|[-*])\s+", re.MULTILINE)
+"""Marks of Markdown that say nothing in one line."""
+
+
+def first_and_last_lines(db: Db, session_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the beginnings of the first message and of the newest message or error of each session.
+
+    Each is in one line, and empty if there is none, also if it is no longer in a row.
+    """
+    rows = db.rows(_LINES, ids=list(session_ids), most=MOST, first=_FIRST, last=_LAST) if session_ids else []
+    return {session_id: (_one_line(first), _one_line(last)) for session_id, first, last in rows}
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join(_MARKS.sub("", text or "").split())
+
+
+_TEXT = "left(coalesce(body #>> '{content,0,text}', body #>> '{error,message}', ''), %(most)s)"
+_LINES = f"""
+    SELECT session.id,
+        (SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq <= %(first)s
+            AND type = 'user.message' ORDER BY seq LIMIT 1),
+        (SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq > session.last_seq - %(last)s
+            AND type IN ('agent.message', 'user.message', 'session.error') ORDER BY seq DESC LIMIT 1)
+    FROM session WHERE session.id = ANY(%(ids)s)
+"""  # noqa: S608 - text of our own

@@ -1,0 +1,53 @@
+"""The list says in which state each session is and for whom it waits, and shows those of one state, agent or person."""
+
+from inbox.visitor import Visitor
+from own_database import Clock
+from people import group, member
+from playwright.sync_api import expect
+from rows.stage import Stage, call, say
+
+
+def test_a_state_is_a_word_and_a_wait_names_whom(plain: Visitor, stage: Stage, clock: Clock) -> None:
+    finance = group(stage, name="finance")
+    waiting = stage.session(bash="always_ask", approval={"approvers": [f"group:{finance}"]})
+    stage.message(waiting, "Pay the bill.")
+    stage.reply(waiting, say("I pay."), call(command="pay"))
+    clock.advance(12 * 60)
+    done, refused, working = stage.session(), stage.session(), stage.session()
+    for session_id, reason in ((done, "end_turn"), (refused, "refusal")):
+        stage.message(session_id, "Tell me.")
+        stage.reply(session_id, say("No."), stop_reason=reason)
+    stage.message(working, "Look around.")
+    plain.open("/inbox/sessions")
+    rows = plain.page.locator("tbody tr")
+    expect(rows).to_have_count(4)
+    states = {waiting: "waiting", done: "done", refused: "refused", working: "working"}
+    for session_id, word in states.items():
+        expect(plain.page.locator(f"#{session_id} .chip")).to_have_text(word)
+    expect(plain.page.locator(f"#{waiting}")).to_contain_text("for finance, 12 minutes ago")
+    expect(plain.page.locator(f"#{waiting} th")).to_contain_text("Pay the bill.")
+    expect(plain.page.locator(f"#{waiting} .last-line")).to_have_text("I pay.")
+    for tab, session_id in (("Working 1", working), ("Waiting 1", waiting), ("Needs attention 1", refused)):
+        plain.page.get_by_role("link", name=tab).click()
+        expect(rows).to_have_count(1)
+        expect(rows).to_have_id(session_id)
+    plain.page.get_by_role("link", name="Last day").click()
+    expect(rows).to_have_id(refused)
+    plain.page.get_by_role("link", name="Working").click()
+    plain.page.get_by_role("link", name="Any time").click()
+    expect(rows).to_have_id(working)
+
+
+def test_the_list_is_narrowed_to_an_agent_and_a_person(plain: Visitor, stage: Stage) -> None:
+    anna = member(stage, "developer", email="anna@example.com")
+    theirs, other = stage.session(on_behalf_of=anna.person_id), stage.session()
+    plain.open("/inbox/sessions")
+    expect(plain.page.locator("tbody tr")).to_have_count(2)
+    plain.page.get_by_label("Person").select_option("anna")
+    plain.button("Show").click()
+    expect(plain.page.locator("tbody tr")).to_have_id(theirs)
+    plain.open(f"/inbox/sessions?agent={stage.read(other).agent_id}")
+    expect(plain.page.locator("tbody tr")).to_have_id(other)
+    expect(plain.page.get_by_text("the newest 20,000 sessions")).to_be_visible()
+    plain.open("/inbox/sessions?agent=agent_none&tab=working&page=nonsense")
+    expect(plain.page.locator("tbody tr")).to_have_count(0)
