@@ -49,12 +49,14 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Page[responses.Aud
     )
 
 
-def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
-    """Return a page of the acts that `query` selects, and the cursor of the next page."""
+def listed(db: Db, query: AuditList, actions: Sequence[str] = ()) -> tuple[Sequence[Audit], str | None]:
+    """Return a page of the acts that `query` selects, and the cursor of the next page. `actions`: only acts with one of these."""
     selection = Selection(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
     selection = selection.between("at", query.between)
+    if actions:
+        selection = selection.where("action = ANY(%(actions)s)", actions=list(actions))
     edges = [at for op, at in query.between if op in {"lt", "lte"}]
     edge = min([*edges, place(NEWEST, query.page)[0] if query.page else clock.now(db)])
     oldest = max((at for op, at in query.between if op in {"gt", "gte"}), default=None)
