@@ -98,7 +98,7 @@ EFFECT = {
 """What a rule does with a call."""
 
 DELIVERY = {
-    "queued": StateWord("waiting", "clock"),
+    "queued": StateWord("queued", "clock"),
     "running": StateWord("being sent", "play"),
     "done": StateWord("delivered", "check", "good"),
     "failed": StateWord("failed", "cross", "bad"),

@@ -106,7 +106,7 @@ def test_a_secret_is_replaced_and_shown_once(plain: Visitor, stage: Stage, endpo
 def test_deliveries_are_shown_with_their_attempts(plain: Visitor, endpoint_id: str) -> None:
     expect(plain.rows).to_have_count(3)
     failed = plain.rows.filter(has_text="session.idled")
-    expect(failed).to_contain_text("waiting")
+    expect(failed).to_contain_text("queued")
     failed.locator("summary").click()
     expect(failed.locator("ol")).to_contain_text("The response was 503. · 0.04 s")
     plain.page.get_by_role("link", name="Delivered").click()

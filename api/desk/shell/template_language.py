@@ -12,9 +12,10 @@ from markupsafe import Markup
 
 from api.desk.rendering import fields
 from api.desk.shell import files, viewing
-from models.pure.state_words import StateWord
+from models.pure.state_words import APPROVAL, StateWord
 from models.pure.text import relative_time
 from models.pure.text.visible import visible_lines
+from models.session.approval.row import Approval
 
 _SOON_SECONDS = 3600
 """A deadline that is nearer than this is marked."""
@@ -27,7 +28,7 @@ def install(app: Flask) -> None:
     language.trim_blocks = language.lstrip_blocks = True
     language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
     language.filters |= {"raw": _raw, "ticks": ticks, "pretty": fields.pretty, "initials": viewing.initials}
-    language.globals |= {"static": files.address, "glyph": glyph, "chip": chip}
+    language.globals |= {"static": files.address, "glyph": glyph, "chip": chip, "mark_of": mark_of}
     language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
 
 
@@ -51,6 +52,12 @@ def glyph(name: str) -> Markup:
 def chip(state: StateWord) -> Markup:
     """Return a state as its glyph and its word."""
     return Markup('<span class="chip {}">{}{}</span>').format(state.tone, glyph(state.glyph), state.word)
+
+
+def mark_of(approval: Approval) -> Markup:
+    """Return the glyph of an approval's state in its colour, for a place where a sentence says the state."""
+    state = APPROVAL[approval.status]
+    return Markup('<span class="mark {}">{}</span>').format(state.tone, glyph(state.glyph))
 
 
 def ticks(text: str) -> Markup:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from models.pure.quorum import Quorum
+from models.pure.state_words import APPROVAL
 from models.pure.text.relative_time import ago
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
@@ -28,13 +29,6 @@ _AFTERWARDS = {
     "end_run": "If nobody decides, the run ends.",
     "escalate": "If nobody decides, others are asked.",
     "allow": "If nobody decides, the call is allowed.",
-}
-_STATUS = {
-    "allowed": "Allowed",
-    "denied": "Denied",
-    "cancelled": "Cancelled",
-    "answered": "Answered",
-    "pending": "Waiting",
 }
 _OUTCOMES = {
     "rerun": "Settled: the call runs again",
@@ -87,7 +81,7 @@ def ending(approval: Approval, by: str) -> str:
     if approval.status == "expired":
         return "Expired: nobody decided in time"
     decision = approval.decision or {}
-    words = _OUTCOMES.get(decision.get("outcome", ""), _STATUS[approval.status])
+    words = _OUTCOMES.get(decision.get("outcome", ""), APPROVAL[approval.status].word.capitalize())
     if decision.get("respond"):
         words = "Answered in the tool's place"
     elif approval.decided_sha256:
