@@ -136,6 +136,7 @@ def test_a_damaged_part_is_named_in_its_place(
         assert (seq, gap["type"]) == (part.last_seq, "session.error")
         assert f"part {part.id} of the archive" in gap["error"]["message"]
         assert ("altered" if damage == "cut" else damage) in gap["error"]["message"]
+    assert "session.error" in {event["type"] for _, event in after["types"]}, "though it is of no type that was asked for"
     assert "could not be read" in json.dumps(after["history"])
     stage.message(session, "Go on.")
     stage.reply(session, say("I go on."))
