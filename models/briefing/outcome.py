@@ -12,7 +12,10 @@ from models.pure.naming import OURS
 from models.pure.states import SETTLED
 from models.pure.text.relative_time import span
 from models.pure.text.visible import visible_lines
+from models.session.archive.reading import readable_rows_at
 from models.session.tool_call.echoes import echoes_of
+from models.session.tool_call.input import CallInput
+from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
 from models.workspace.toolset import OF_SESSION
 
@@ -95,10 +98,25 @@ class _Row(NamedTuple):
 
 
 def outcomes_of(db: Db, call_ids: Iterable[str | None]) -> dict[str, CallOutcome]:
-    """Return what came of these calls, by id. Reads the beginning of each result."""
+    """Return what came of these calls, by id. Reads the beginning of each result, of a single call also from the archive."""
     ids = sorted({call_id for call_id in call_ids if call_id})
     rows = [_Row(*row) for row in db.rows(_OUTCOMES, ids=ids, most=_MOST_READ)] if ids else []
+    if len(rows) == 1 and rows[0].texts is None and rows[0].status in SETTLED:
+        rows = [_archived(db, rows[0])]
     return {row.id: _outcome(row, _echoes(db, row)) for row in rows}
+
+
+def _archived(db: Db, row: _Row) -> _Row:
+    """Return the row with its result, if that is in the archive and can be read."""
+    call = db.get_one(ToolCall, row.id)
+    place = (call.session_id, call.settled_at)
+    inputs = [each for each in readable_rows_at(db, CallInput, *place) if each.tool_call_id == call.id]
+    results = [each for each in readable_rows_at(db, CallResult, *place) if each.tool_call_id == call.id]
+    if not inputs or not results:
+        return row
+    texts = [block["text"] for block in results[0].content if block["type"] == "text"]
+    cut = [text[:_MOST_READ] for text in texts[:10]]
+    return row._replace(texts=cut, length=sum(map(len, texts)), secrets=inputs[0].secrets)
 
 
 def _echoes(db: Db, row: _Row) -> Echoes:

@@ -8,7 +8,11 @@ from models.database.rows import Db
 from models.people.names import Names
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
-from models.session.event.row import MESSAGE
+from models.session.archive.reading import readable_rows_at
+from models.session.event.log import EventFilter, events_before
+from models.session.event.row import MESSAGE, MESSAGES
+from models.session.row import Session
+from models.session.turn.reply import Reply
 from models.session.turn.row import Turn
 
 _TURNS = 5
@@ -46,7 +50,7 @@ class Reasons:
         bounds = {"at": approval.created_at, "messages": _MESSAGES}
         before, since = (Statement(_MESSAGE.format(sign=sign), {**place, **bounds}) for sign in ("<=", ">"))
         rows_before, rows_since = db.read(before, since)
-        return cls(_last_words(db, approval, place), _message(db, rows_before), _message(db, rows_since))
+        return cls(_last_words(db, approval, place), _message(db, rows_before or _archived(db, approval)), _message(db, rows_since))
 
 
 class _Row(NamedTuple):
@@ -66,11 +70,28 @@ def _message(db: Db, rows: list[Any]) -> Message | None:
     return Message(by, visible_lines(row.text or ""))
 
 
+def _archived(db: Db, approval: Approval) -> list[_Row]:
+    """Return the last message that the agent had when people were asked, if it is in the archive."""
+    session = db.get_one(Session, approval.session_id)
+    which = EventFilter(session, approval.thread_id, frozenset(MESSAGES), between=(("lte", approval.created_at),))
+    events = events_before(db, which, None, 1)[0] if session.archived_through else []
+    bodies = [(event.type, event.body) for event in events if event.type in MESSAGES]
+    return [_Row(kind, body.get("on_behalf_of"), body.get("from_agent_name"), _text(body["content"])) for kind, body in bodies]
+
+
+def _text(blocks: list[dict[str, Any]]) -> str:
+    return "\n".join(block["text"] for block in blocks if block["type"] == "text")[:_MOST]
+
+
 def _last_words(db: Db, approval: Approval, place: dict[str, Any]) -> str:
     if approval.tool_call_id is None:
         return ""
-    last = db.get_one(Turn, approval.call(db).turn_id).number
-    return visible_lines(db.value(_WORDS, **place, first=last - _TURNS + 1, last=last) or "")
+    turn = db.get_one(Turn, approval.call(db).turn_id)
+    words: str | None = db.value(_WORDS, **place, first=turn.number - _TURNS + 1, last=turn.number)
+    if words is None:
+        replies = readable_rows_at(db, Reply, turn.session_id, turn.ended_at)
+        words = next((_text(reply.content) for reply in replies if reply.turn_id == turn.id), "")
+    return visible_lines(words or "")
 
 
 _WORDS = """

@@ -10,7 +10,10 @@ from rows.archived import DAY, MONTH, archive, conversation, parts, read_back, s
 from rows.crew import Crew, send
 from rows.stage import Stage, call, say
 
+from models.briefing.outcome import outcomes_of
+from models.briefing.reasons import Reasons
 from models.database import encryption
+from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.flow.begin import sessions
 from models.operate import archiving
@@ -193,6 +196,21 @@ def test_threads_of_sub_agents_and_their_tasks_are_read(stage: Stage, clock: Clo
     assert stage.events(crew.session_id) == []
     assert transact(stage.workspace_id, lambda db: tasks_of(db, [thread])) == {thread[1]: "Read it."}
     assert read_back(stage, *thread) == before
+
+
+def test_why_people_were_asked_and_what_came_of_it_is_read(stage: Stage, clock: Clock) -> None:
+    session = conversation(stage)
+    approvals = stage.approvals(session)
+
+    def briefing(db: Db) -> list[object]:
+        each = [(Reasons.of(db, row), outcomes_of(db, [row.tool_call_id])) for row in approvals]
+        return [(reasons, *outcomes.values()) for reasons, outcomes in each]
+
+    before = transact(stage.workspace_id, briefing)
+    assert "A secret plan." in str(before)
+    clock.advance(MONTH)
+    archive(stage, session)
+    assert transact(stage.workspace_id, briefing) == before
 
 
 def test_a_deleted_session_s_parts_are_removed(stage: Stage, clock: Clock) -> None:

@@ -1,6 +1,7 @@
 """Rows that are in parts. Where no content may be read, in a transaction, `transact` reads it first and then starts anew."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -30,6 +31,13 @@ def rows_at(db: Db, table: type[T], session_id: str, time: datetime | None) -> l
         raise Unreadable(f"This cannot be read: {content.sentence}")
     sql = table_of(table)
     return [sql.of_json(row) for row in content.of(sql.name)]
+
+
+def readable_rows_at(db: Db, table: type[T], session_id: str, time: datetime | None) -> list[T]:
+    """Return the rows as `rows_at` does, and none if the part cannot be read."""
+    with suppress(Unreadable):
+        return rows_at(db, table, session_id, time)
+    return []
 
 
 def row_of(db: Db, table: type[T], key: str, session_id: str, time: datetime | None) -> T | None:
