@@ -33,7 +33,10 @@ def test_an_admin_erases_a_person_who_then_is_an_id_everywhere(caller: Caller, s
     page = as_(admin).get(f"/inbox/approvals/{approval['id']}").text
     assert "anna.quince" not in page
     assert "a person who was erased" in page
-    assert (f"user:{admin.person_id}", "person.erased") in acts_of(stage)
+    [act] = good(caller.get("/v1/audit", params={"action": "person.erased"}))["data"]
+    assert (act["principal"], act["subject_id"]) == (f"user:{admin.person_id}", anna.person_id)
+    assert act["address"] == act["texts"]["client_address"] == "127.0.0.1"
+    assert act["texts"]["reason"] == WHY["reason"]
 
 
 def test_a_deactivated_person_is_found_to_be_erased(caller: Caller, stage: Stage) -> None:

@@ -22,6 +22,7 @@ from models.database.tables import Base
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid, NotFound
 from models.notices.channel import Channel, NewChannel
+from models.notices.flood import Flood
 from models.notices.notification import Notification
 from models.notices.slack_reply import Clicker, SlackReply
 from models.operate import due, removals
@@ -48,6 +49,10 @@ SLACK, SLACK_NAME = "U0QUINCE", "annaslack"
 TRACES = (EMAIL, NAME, NETWORK, BROWSER, SLACK, SLACK_NAME, "Annas phone", "sub-quince", "Annas channel", "550 no mailbox of hers")
 """All that identifies the person in the workspace of `known`."""
 REASON = "She asked for it."
+WITHOUT_ROWS = {"channel", "flood", "identity", "membership", "passkey", "sign_in", "slack_user"}
+"""Tables without a row of an erased person."""
+WITH_IDS = {"daily_usage", "delegation", "link", "member", "turn_usage", "vote"}
+"""Tables that keep the id, and no name or address."""
 
 
 def known(stage: Stage) -> Somebody:
@@ -70,6 +75,7 @@ def known(stage: Stage) -> Somebody:
         channel.change(db, by, {"name": "Annas channel, renamed"})
         Notification.test(db, channel).error = "550 no mailbox of hers"
         Channel.create(db, stage.principal, NewChannel(kind="mail", address=EMAIL))
+        Flood.begin(db, anna.person_id, channel.created_at)
         Slip("ab" * 32, "cd" * 32, replays=True, once=True, seconds=600).store(db, by, f'{{"email": "{EMAIL}"}}', anna.person_id)
     Ceremony.begin({"kind": "connect", "email": EMAIL})
     invited_again(stage)
@@ -107,6 +113,16 @@ def test_no_table_keeps_a_name_or_an_address(stage: Stage, database_urls: Databa
     erase(stage, anna.person_id)
     sweeps.remove_deleted()
     assert left(database_urls) == []
+    with psycopg.connect(database_urls.admin) as db:
+        for name in WITHOUT_ROWS:
+            count = sql.SQL("SELECT count(*) FROM {} WHERE person_id = %s").format(sql.Identifier(name))
+            assert db.execute(count, [anna.person_id]).fetchone() == (0,), name
+
+
+def test_each_table_that_names_people_loses_the_row_or_keeps_ids_alone() -> None:
+    """A new table with people belongs to one of the two, and `known` inserts a row of it."""
+    names = {table.name for table in Base.metadata.tables.values() if any("person" in column.name for column in table.columns)}
+    assert names == WITHOUT_ROWS | WITH_IDS
 
 
 def test_the_audit_of_the_person_s_acts_verifies_without_their_texts(stage: Stage, database_urls: DatabaseUrls) -> None:
