@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from doors.reading import stream
-from doors.served import Caller, good
+from doors.served import Caller, bad, good
 from own_database import Clock
 from rows.archived import MONTH, archive, conversation, parts
 from rows.crew import Crew, send
@@ -100,3 +100,14 @@ def test_a_missing_part_is_one_error_among_the_events(stage: Stage, caller: Call
     caller.say(session, "Go on.")
     stage.reply(session, call())
     assert len(good(caller.get(f"/v1/sessions/{session}/events"))["data"]) > 3
+
+
+def test_a_workspace_says_when_sessions_are_archived(caller: Caller) -> None:
+    def change(**days: int | None) -> Any:
+        return good(caller.post("/v1/policy", json={"retention": days}))["retention"]
+
+    assert change(archive_after_days=90) == {"archive_after_days": 90}
+    assert change(archive_after_days=None, audit_days=730) == {"archive_after_days": None, "audit_days": 730}, "never"
+    assert good(caller.get("/v1/policy"))["retention"]["archive_after_days"] is None
+    assert change(archive_after_days=30) is None, "as by default"
+    bad(caller.post("/v1/policy", json={"retention": {"archive_after_days": 0}}), 400, "retention.archive_after_days")

@@ -167,7 +167,10 @@ _threads: dict[int, _Thread] = {}
 def _in_thread(function: Callable[[_Place], T]) -> T:
     if not settings().archive_url:
         raise FileNotFoundError("ASSENT_ARCHIVE_URL is not set")
-    result = _threads.setdefault(os.getpid(), _Thread()).run(function)
+    process = os.getpid()
+    if process not in _threads:
+        _threads[process] = _Thread()
+    result = _threads[process].run(function)
     if isinstance(result, FileNotFoundError):
         raise result
     if isinstance(result, Exception):
