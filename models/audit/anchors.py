@@ -85,6 +85,12 @@ def read(db: Db, workspace_id: str, numbers: list[int]) -> list[AnchorAct]:
     ]
 
 
+def newest(db: Db, workspace_id: str) -> Head | None:
+    """Return the newest anchor, its act's number and hash; None if nothing was cut."""
+    acts = read(db, workspace_id, [seq for (seq,) in db.rows(_LAST, workspace=workspace_id)])
+    return (acts[0].row["seq"], acts[0].row["hash"]) if acts else None
+
+
 def pending(db: Db, workspace_id: str) -> dict[str, int]:
     """Return, by chain, the last act that goes behind an anchor whose acts are not deleted yet."""
     numbers = [seq for (seq,) in db.rows(_PENDING, workspace=workspace_id)]
@@ -124,6 +130,7 @@ _ACTS = f"""
     FROM audit act LEFT JOIN seal ON seal.workspace_id = act.chain AND seal.seq = act.seq
     WHERE act.chain = %(chain)s AND act.seq = ANY (%(numbers)s) ORDER BY act.seq
 """  # noqa: S608 - names of our own
+_LAST = "SELECT seq FROM audit_anchor WHERE workspace_id = %(workspace)s ORDER BY seq DESC LIMIT 1"
 _PENDING = "SELECT seq FROM audit_anchor WHERE workspace_id = %(workspace)s AND cut_at IS NULL ORDER BY seq"
 _NEWEST = """
     SELECT seq FROM audit_anchor WHERE workspace_id = %(workspace)s AND cut_to IS NOT NULL ORDER BY seq DESC LIMIT 1

@@ -77,6 +77,14 @@ class SignedHeads:
             self._anchors[workspace_id] = anchor
             self._is_changed = True
 
+    def replace_anchor(self, workspace_id: str, anchor: Head | None) -> None:
+        """Remember this anchor instead of the known one, from the next `save` on; None if there is none any more."""
+        if anchor:
+            self._anchors[workspace_id] = anchor
+        else:
+            self._anchors.pop(workspace_id, None)
+        self._is_changed = True
+
     def keep(self, workspace_id: str, head: Head) -> None:
         """Remember a head, from the next `save` on."""
         if self._heads.get(workspace_id) != head:

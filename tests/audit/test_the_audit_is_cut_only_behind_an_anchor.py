@@ -9,7 +9,7 @@ from own_database import Clock
 from rows.archived import MONTH, archive, conversation
 from rows.stage import Stage, say
 
-from models.audit import anchors, legal_hold, seal_key, signed_heads
+from models.audit import adoption, anchors, legal_hold, seal_key, signed_heads
 from models.audit.cutting import anchoring, export, sweep
 from models.audit.cutting.export import NotIntact
 from models.audit.legal_hold import LegalHold
@@ -93,6 +93,28 @@ def test_the_sealer_raises_the_alarm_if_the_anchor_that_it_kept_is_not_there(
     SealSweep().run()
     [alarm] = intruder.db.execute("SELECT seal_alarm FROM workspace WHERE id = %s", [stage.workspace_id]).fetchone() or ("",)
     assert "has not the anchor that was kept" in alarm
+    with signed_heads.open_file(signed_heads.path()) as heads:
+        key = seal_key.own()
+        assert key
+        adoption.adopt(stage.principal, adoption.reason_text("A backup was restored."), key, heads)
+    SealSweep().run()
+    assert intruder.db.execute("SELECT seal_alarm FROM workspace WHERE id = %s", [stage.workspace_id]).fetchone() == (None,)
+    assert verified(stage).intact
+
+
+def test_a_sealer_whose_file_is_older_than_the_cut_goes_on(
+    stage: Stage, session_id: str, intruder: Intruder, file: Path, heads_file: Path
+) -> None:
+    older = heads_file.read_bytes()
+    cut(stage, file)
+    heads_file.write_bytes(older)
+    act(stage)
+    SealSweep().run()
+    assert intruder.db.execute("SELECT seal_alarm FROM workspace WHERE id = %s", [stage.workspace_id]).fetchone() == (None,)
+    report = verified(stage)
+    assert (report.intact, report.unsealed) == (True, 0), named(report)
+    with signed_heads.open_file(heads_file) as heads:
+        assert heads.anchor_of(stage.workspace_id), "it keeps the anchor that it read"
 
 
 def test_nothing_goes_before_a_seal_covers_the_anchor_and_a_crash_in_between_is_resumed(
@@ -164,6 +186,35 @@ def test_a_session_that_is_not_archived_or_on_hold_or_young_keeps_its_acts(
     report = verified(stage)
     assert report.intact, named(report)
     assert report.unsealed == 0, "the anchor carries the seals of what stays"
+
+
+def test_an_anchor_carries_the_seals_of_chains_that_stay(stage: Stage, clock: Clock, file: Path) -> None:
+    """A sealer that runs seals no chain twice: nothing else would cover the chain any more."""
+    keeps(stage, 1)
+    living = SealSweep()
+    open_id = act(stage)
+    living.run()
+    archived(stage)
+    living.run()
+    clock.advance(2 * DAY)
+    living.run()
+    anchor(stage, export_to(stage, file))
+    living.run()
+    assert delete(stage)
+    report = verified(stage)
+    assert (report.intact, report.unsealed) == (True, 0), named(report)
+    with transaction(stage.workspace_id) as db:
+        acts = anchors.read(db, stage.workspace_id, [seq for (seq,) in db.rows("SELECT seq FROM audit_anchor")])
+    assert [list(each.row["details"]["heads"]) for each in acts] == [[], [open_id]]
+
+
+def test_a_forged_seal_over_an_anchor_deletes_nothing(stage: Stage, session_id: str, intruder: Intruder, file: Path) -> None:
+    anchor(stage, export_to(stage, file))
+    sealed(stage)
+    last = intruder.length(stage.workspace_id)
+    intruder.do("UPDATE seal SET signature = 'AAAA' WHERE workspace_id = %s AND seq = %s", stage.workspace_id, last)
+    assert delete(stage) == 0
+    assert intruder.rows(session_id)
 
 
 def test_a_session_whose_events_are_all_in_the_archive_is_archived(
