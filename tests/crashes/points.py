@@ -26,7 +26,7 @@ from models.flow.run import claims, folds, results, turns
 from models.flow.run.claims import QueuedCall
 from models.flow.run.rejudging import Unresolved
 from models.flow.spend import limits
-from models.operate import archiving, due, queued, removals, retention
+from models.operate import archiving, due, floods, queued, removals, retention
 from models.operate.metrics import adding_up
 from models.session.approval.evidence import Evidence
 from models.session.archive import contents
@@ -125,6 +125,8 @@ queued.hints = _hints
 metric.sweep_succeeded = name(READS)(metric.sweep_succeeded)
 for _verb in ("_add_window", "reach_seal"):
     setattr(adding_up, _verb, name(READS)(getattr(adding_up, _verb)))
+for _verb in ("to_watch", "watch", "publish"):
+    setattr(floods, _verb, name(READS)(getattr(floods, _verb)))
 cutting.due = name(READS)(cutting.due)
 cutting._is_sealed = name(READS)(cutting._is_sealed)
 cutting._delete = name("cut")(cutting._delete)
