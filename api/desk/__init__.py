@@ -29,7 +29,7 @@ def install(app: "Flask") -> None:
     from api.desk.card import always, card, deciding, edit
     from api.desk.help import words
     from api.desk.inbox import list as list_
-    from api.desk.inbox import several
+    from api.desk.inbox import preferences, several, together
     from api.desk.insights import insights
     from api.desk.link.link import links
     from api.desk.policies import grants
@@ -41,7 +41,7 @@ def install(app: "Flask") -> None:
     from api.desk.system import system
 
     modules = (
-        *(list_, several),
+        *(list_, several, together, preferences),
         *(card, deciding, edit, always),
         *(sessions, session, starting, grants, audit, insights, system),
         *(keys, provider_keys, usage, people, groups, index, channels, webhooks),

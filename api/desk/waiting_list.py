@@ -31,6 +31,9 @@ _LOOKED_AT = 1000
 """Approvals whose values can be chosen: those with the earliest deadlines."""
 _SESSIONS = 50
 """Sessions to choose from: the newest. The page of any session shows its own approvals."""
+_SEARCHED = 10_000
+"""Decided approvals that a search looks at: the newest."""
+_NEWEST_DECIDED = "SELECT id FROM approval WHERE decided_at IS NOT NULL ORDER BY decided_at DESC LIMIT %(most_searched)s"
 _OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one WHERE one ? %(of_group)s)"
 
 
@@ -39,12 +42,14 @@ def matching(
 ) -> Selection[Approval]:
     """Return the approvals that fit the filters: those that wait for the person or, for a person who reads everything, all.
 
-    A search looks at prompts and tools, which show no secrets.
+    `status`: `pending`, or `decided` for those that are decided. A search looks at prompts and tools, which show no secrets.
     """
-    if mine or "read" not in person.scopes:
+    if status == "decided":
+        selection = _past(person)
+    elif mine or "read" not in person.scopes:
         selection = waiting_for(db, person.person_id, person.makers)
     else:
-        selection = Selection(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
+        selection = Selection(Approval).where("status = 'pending'")
     names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
     selection = selection.equal(**names, kind=filters.get("kind"))
     if group := filters.get("group"):
@@ -52,7 +57,15 @@ def matching(
     if words := filters.get("q"):
         pattern = "%" + words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         selection = selection.where("(prompt ILIKE %(words)s OR tool ILIKE %(words)s)", words=pattern)
+        if status == "decided":
+            selection = selection.where(f"id IN ({_NEWEST_DECIDED})", most_searched=_SEARCHED)
     return selection
+
+
+def _past(person: PersonPrincipal) -> Selection[Approval]:
+    """Return the decided approvals that the person sees: all or, for a person who reads only their own, those that they decided."""
+    selection = Selection(Approval).where("decided_at IS NOT NULL")
+    return selection if "read" in person.scopes else selection.equal(decided_by=str(person))
 
 
 def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:

@@ -96,6 +96,12 @@ class Selection(Generic[R]):
         [row] = db.rows(f"SELECT {lists} FROM ({rows.sql}) AS looked_at", **rows.values)  # noqa: S608 - names of our own
         return [values or [] for values in row]
 
+    def counts_of(self, db: Db, columns: Sequence[str], end: str, **values: Any) -> dict[Key, int]:
+        """Return how many of the rows that `end` leaves have each set of values in the columns, by these values."""
+        rows, names = self._statement(", ".join(columns), end, **values), ", ".join(columns)
+        found_rows = db.rows(f"SELECT {names}, count(*) FROM ({rows.sql}) AS looked_at GROUP BY {names}", **rows.values)  # noqa: S608
+        return {tuple(key): number for *key, number in found_rows}
+
     def select(self, db: Db, end: str, **values: Any) -> list[R]:
         """Return the rows. `end` is the SQL after the conditions."""
         [rows] = db.read(Query(self.table, self._statement(table_of(self.table).column_list, end, **values)))

@@ -56,7 +56,7 @@ def test_administrators_see_the_state_of_each_part(caller: Caller) -> None:
 
 @pytest.fixture
 def revised(database_urls: DatabaseUrls) -> Iterator[Callable[[str, str], None]]:
-    """Changes the schema's revision, and the revisions that it serves: `revised("0017", "0017 0016")`. Undone after the test."""
+    """Changes the schema's revision, and the revisions that it serves: `revised("9017", "9017 0016")`. Undone after the test."""
     with psycopg.connect(database_urls.owner, autocommit=True) as db:
         before = db.execute(revisions.READ.encode()).fetchone()
         assert before
@@ -69,19 +69,19 @@ def revised(database_urls: DatabaseUrls) -> Iterator[Callable[[str, str], None]]
         change(*before)
 
 
-@pytest.mark.parametrize("serves", ["", "0017", "0017 0016", "0001", "0002 0001"])
+@pytest.mark.parametrize("serves", ["", "9017", "9017 0016", "0001", "0002 0001"])
 def test_a_server_beside_a_schema_that_it_does_not_know_is_not_ready(
     api: str, revised: Callable[[str, str], None], serves: str
 ) -> None:
-    revised("0017", serves)
+    revised("9017", serves)
     answer = httpx2.get(f"{api}/readyz")
     assert answer.status_code == 503
     assert answer.json()["status"] == "not ready"
-    assert "has the revision 0017, which this release (revision " in answer.json()["database"]
+    assert "has the revision 9017, which this release (revision " in answer.json()["database"]
     assert "start the release that migrated this database" in answer.json()["database"]
 
 
 def test_a_server_stays_ready_beside_a_newer_schema_that_serves_it(api: str, revised: Callable[[str, str], None]) -> None:
     """During a deployment the previous release still runs."""
-    revised("0017", f"0017 {max(revisions.SCRIPTS.glob('versions/[0-9]*.py')).name[:4]}")
+    revised("9017", f"9017 {max(revisions.SCRIPTS.glob('versions/[0-9]*.py')).name[:4]}")
     assert good(httpx2.get(f"{api}/readyz")) == {"status": "ok"}

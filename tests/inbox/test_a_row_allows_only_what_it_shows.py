@@ -1,4 +1,4 @@
-"""Nothing is allowed from a row, alone or in bulk, unless all that would run stands in it. Otherwise the row leads to the card."""
+"""Rows that are chosen are allowed only if all that would run stands in each of them. Otherwise a row leads to its card."""
 
 import html
 import re
@@ -38,6 +38,12 @@ def texts_of(row: str) -> str:
     return html.unescape(re.sub("<[^>]*>", " ", re.sub('class="unseen">[^<]*', ">", row)))
 
 
+def choose(anna: httpx2.Client, do: str, *rows: Approval) -> httpx2.Response:
+    """Send the form of the rows that are chosen."""
+    marks = [f"{row.id} {row.input_sha256}" for row in rows]
+    return anna.post("/inbox/approvals/decisions", data={"do": do, "approval": marks, "back": "/inbox"})
+
+
 def allow_from_row(anna: httpx2.Client, approval: Approval) -> httpx2.Response:
     """Send the form of a row."""
     form = {"do": "allow", "sha256": approval.input_sha256, "back": "/inbox"}
@@ -68,9 +74,9 @@ def test_a_row_that_shows_every_argument_allows(anna: httpx2.Client, stage: Stag
     row = row_of(anna, approval)
     for text in texts:
         assert text in texts_of(row)
-    assert 'value="allow"' in row
-    assert "Review" not in row
-    assert allow_from_row(anna, approval).status_code == 303
+    assert 'type="checkbox"' in row
+    assert 'class="partial"' not in row
+    assert choose(anna, "allow", approval).status_code == 303
     assert status(stage, approval) == "allowed"
 
 
@@ -91,9 +97,9 @@ PARTIAL: dict[str, dict[str, Any]] = {
 def test_a_row_that_shows_less_leads_to_the_card_and_its_form_is_refused(anna: httpx2.Client, stage: Stage, name: str) -> None:
     [approval] = asked(stage, PARTIAL[name], **ASKED)
     row = row_of(anna, approval)
-    assert 'value="allow"' not in row
-    assert f'href="/inbox/approvals/{approval.id}">Review' in row
-    assert 'value="deny"' in row
+    assert 'class="partial"' in row
+    assert f'class="title" href="/inbox/approvals/{approval.id}"' in row
+    assert choose(anna, "allow", approval).status_code == 409
     response = allow_from_row(anna, approval)
     assert response.status_code == 409
     assert "The row does not show all that would run" in response.text
@@ -108,7 +114,7 @@ def test_a_row_names_the_tool_and_all_its_arguments(anna: httpx2.Client, stage: 
     toolset.announce({"orders": [entry("refund")]})
     [approval] = asked(stage, call("mcp__shop__refund", n=5), servers={"shop": "assent:orders"})
     row = texts_of(row_of(anna, approval))
-    assert "mcp__shop__refund" in row
+    assert "shop refund" in row
     assert '{"n": 5}' in row
     toolset.announce({"orders": [entry("refund", prompt="Pay {n} back")]})
     [prompted] = asked(stage, call("mcp__shop__refund", n=6), servers={"shop": "assent:orders"})
@@ -117,13 +123,12 @@ def test_a_row_names_the_tool_and_all_its_arguments(anna: httpx2.Client, stage: 
 
 def test_several_rows_are_allowed_only_if_each_shows_all_that_would_run(anna: httpx2.Client, stage: Stage) -> None:
     [short], [long] = (asked(stage, block) for block in (call(command="ls"), PARTIAL["a command beyond the room"]))
-    marks = [f"{row.id} {row.input_sha256}" for row in (short, long)]
-    refused = anna.post("/inbox/approvals/decisions", data={"do": "allow", "approval": marks, "back": "/inbox"})
+    refused = choose(anna, "allow", short, long)
     assert refused.status_code == 409
     assert "does not show all that would run" in refused.text
     assert "None of the decisions was made" in refused.text
     assert {status(stage, row) for row in (short, long)} == {"pending"}
-    assert anna.post("/inbox/approvals/decisions", data={"do": "deny", "approval": marks, "back": "/inbox"}).status_code == 303
+    assert choose(anna, "deny", short, long).status_code == 303
     assert {status(stage, row) for row in (short, long)} == {"denied"}
 
 

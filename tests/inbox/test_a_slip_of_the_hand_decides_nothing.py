@@ -90,9 +90,8 @@ def test_a_held_enter_key_presses_a_button_once(admin: Visitor, stage: Stage) ->
 def test_a_held_key_in_the_list_holds_one_row(admin: Visitor, stage: Stage) -> None:
     rows = waiting(stage, 4)
     open_with_time_stopped(admin)
-    admin.press("j")
     hold_key(admin.page, "a")
-    expect(admin.page.locator(".countdown")).to_have_count(1)
+    expect(admin.rows.locator(".countdown")).to_have_count(1)
     send_all(admin)
     assert [status(stage, row) for row in rows] == ["allowed", "pending", "pending", "pending"]
 
@@ -172,9 +171,9 @@ def test_a_call_is_not_held_again_while_its_allow_is_being_sent(admin: Visitor, 
     open_with_time_stopped(admin)
     admin.button("Allow once").click()
     admin.page.clock.run_for(5100)
-    expect(admin.page.locator(".countdown")).to_have_text("Allowing…")
-    admin.press("jaz")
-    admin.page.evaluate("document.querySelector('button[value=allow]').click()")
+    expect(admin.rows.locator(".countdown")).to_have_text("Allowing…")
+    admin.press("az")
+    admin.page.evaluate("document.querySelector('article button[value=allow]').click()")
     expect(admin.page.locator("#held")).to_have_count(0)
     assert len(held_back) == 1
     held_back[0].continue_()
@@ -211,8 +210,8 @@ def test_with_reduced_motion_and_without_scripts_the_buttons_wait_as_long(visit:
 def test_the_key_opens_a_row_that_does_not_show_the_whole_call(admin: Visitor, stage: Stage) -> None:
     [short], [long] = asked(stage), asked(stage, call(command=LONG))
     admin.open()
-    admin.press("jj")
-    hold_key(admin.page, "a")
+    admin.press("j")
+    hold_key(admin.page, "Enter")
     expect(admin.page.locator("article")).to_have_id(long.id)
     expect(admin.page.locator("#evidence")).to_contain_text("evil.example")
     admin.page.go_back()
@@ -233,10 +232,13 @@ def test_one_toast_counts_all_holds_each_row_counts_its_own_and_a_key_undoes_the
     rows = waiting(stage, 4)
     person = visit("admin", phone=phone)
     open_with_time_stopped(person)
-    person.press("jaaa")
+    for row in person.rows.all()[:3]:
+        row.get_by_role("checkbox").check()
+        person.settle()
+        person.button("Allow each once").click()
     expect(person.page.locator(".toast")).to_have_count(1)
     expect(person.page.locator("#held span").first).to_have_text("3 allows")
-    expect(person.page.locator(".countdown")).to_have_text(["Allowing in 5 s"] * 3)
+    expect(person.rows.locator(".countdown")).to_have_text(["Allowing in 5 s"] * 3)
     button = person.button("Undo all")
     box = button.bounding_box()
     assert box

@@ -4,6 +4,13 @@ from inbox.windows import Window
 from people import Somebody
 from playwright.sync_api import Locator
 
+CARD_IS_THERE = """
+    () => {
+      const [pane, row] = ["#pane:not([hidden])", "[data-rows] > li.selected"].map((one) => document.querySelector(one));
+      return !row || !pane?.checkVisibility() || pane.querySelector(`:scope:not(.loading) > [data-of="${row.id}"]`);
+    }
+"""
+"""The pane beside a list shows the card of the selected row."""
 SETTLED = """
     Promise.allSettled(document.getAnimations().filter((one) => one.effect.target.checkVisibility()).map((one) => one.finished))
     .then(() => null)
@@ -37,6 +44,7 @@ class Visitor:
 
     def settle(self) -> None:
         """Wait until the page's buttons decide: a card that has just come does not let them."""
+        self.page.wait_for_function(CARD_IS_THERE, polling=50)
         self.page.evaluate(SETTLED)
 
     def deny(self, message: str = "", button: str = "Deny") -> None:

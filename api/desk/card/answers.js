@@ -3,6 +3,7 @@
 import { isHeld } from "./holds.js";
 import { refreshSoon } from "./live.js";
 import { one } from "./page.js";
+import { idOf } from "./split.js";
 
 const LOOK_MS = 2000;
 const OFTEN = 15;
@@ -12,7 +13,7 @@ let looks = 0;
 export function openDenial(card) {
   const panel = one("details.deny", card);
   if (!panel) return false;
-  if (!isHeld(card.id)) {
+  if (!isHeld(idOf(card))) {
     panel.open = true;
     one("textarea", panel).focus();
   }

@@ -4,8 +4,9 @@ import { draw, dropAll, heldIds, hold, isHeld, undoAll } from "./holds.js";
 import { listen, refresh } from "./live.js";
 import { renew } from "./merge.js";
 import { all, load, one, say } from "./page.js";
-import { select } from "./rows.js";
+import { select, startRows } from "./rows.js";
 import { isSettling, settleAgain } from "./settling.js";
+import { idOf, putCard } from "./split.js";
 import { setClock } from "./times.js";
 
 /** Show another page in this document, so that held allows stay held. `isNew`: add the URL to the history. */
@@ -43,15 +44,18 @@ async function post(form, body) {
 
 const sayNothingIsKnown = (error) => say(`${error.message} Nothing is known to be decided; look again.`);
 
-/** Send a form, and show the page of the answer. The list stays. */
+/** Send a form, and show the page of the answer. A list stays: after a decision in its pane, the next row is selected. */
 async function send(form, body) {
   const buttons = all("button", form);
   for (const button of buttons) button.disabled = true;
   try {
     const { answer, isRefused, refusal } = await post(form, body);
+    const card = form.closest("#pane [data-card]");
     if (document.body.dataset.page !== "list") show(answer, !isRefused);
+    else if (card && (isRefused || answer.url.endsWith(`/${idOf(card)}`))) putCard(answer.page, idOf(card));
     else {
       if (isRefused) say(`Not decided. ${refusal}`.trim());
+      else if (card) leaveRow(document.getElementById(idOf(card)));
       await refresh();
     }
   } catch (error) {
@@ -62,18 +66,19 @@ async function send(form, body) {
 
 /** Hold an allow, and send the form if nobody undoes it. The person stays on the page, which says what became of the allow. */
 async function sendLater(form, submitter, body) {
-  const ids = form.id === "several"
+  const ids = body.has("approval")
     ? body.getAll("approval").map((idAndHash) => idAndHash.split(" ")[0])
-    : [form.closest("[data-card]").id];
+    : [idOf(form.closest("[data-card]"))];
   const entry = hold(ids, submitter.dataset.undo);
   if (!entry) return;
   if (document.body.dataset.page === "card") goToNext(ids[0]);
   for (const id of ids) leaveRow(document.getElementById(id));
   if (!(await entry.isDue)) return;
   try {
-    const { isRefused, refusal, decided } = await post(form, body);
+    const { answer, isRefused, refusal, decided } = await post(form, body);
     if (isRefused) say(`Not decided. ${refusal}`.trim());
     else if (decided) say(decided);
+    if (!isRefused && one("#together")) show(answer);
   } catch (error) {
     sayNothingIsKnown(error);
   }
@@ -83,6 +88,7 @@ async function sendLater(form, submitter, body) {
 
 /** Unmark a row, and select the next one if it was selected. */
 function leaveRow(row) {
+  if (!row) return;
   for (const box of all("input[type=checkbox]", row)) box.checked = false;
   if (row.classList.contains("selected")) select(1);
 }
@@ -101,7 +107,7 @@ document.addEventListener("submit", (event) => {
   }
   if (!form.matches("[data-soft]")) return;
   event.preventDefault();
-  if (isHeld(form.closest("[data-card]")?.id)) return;
+  if (isHeld(idOf(form.closest("[data-card]")))) return;
   const body = new URLSearchParams(new FormData(form, submitter));
   body.set("held", heldIds());
   if (submitter?.dataset.undo) sendLater(form, submitter, body);
@@ -124,14 +130,16 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(`${link.href}&held=${encodeURIComponent(heldIds())}`);
 });
-document.addEventListener("change", () => {
+document.addEventListener("change", ({ target }) => {
   const chosen = all("[form=several]:checked").length;
-  if (one("#chosen")) one("#chosen").textContent = chosen ? `${chosen} of ${all("input[form=several]").length}` : "mark calls to decide them together";
+  if (chosen && target.matches("[form=several]")) settleAgain(); // a row that is chosen shows more
+  if (one("#chosen")) one("#chosen").textContent = chosen ? `${chosen} of ${all("input[type=checkbox][form=several]").length}` : "mark calls to decide them together";
 });
 
 /** Start the clock and the stream of the page that is shown, and show its holds. */
 export function start() {
   setClock(document.body.dataset.now);
+  startRows();
   draw();
   listen();
 }

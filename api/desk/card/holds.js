@@ -1,6 +1,7 @@
 // Allows that wait five seconds before they are sent, so that a person can undo them. One toast counts them, and each row its own.
 
 import { all, one, say } from "./page.js";
+import { cardInPane } from "./split.js";
 
 const HOLD_MS = 5000;
 
@@ -58,7 +59,7 @@ export const dropAll = () => unsent().forEach(({ drop }) => drop());
 /** Show the holds: on the rows or the card of this page, and in the toast. */
 export function draw() {
   for (const mark of all(".countdown")) if (!isHeld(mark.dataset.of)) release(mark);
-  for (const [id, entry] of holds) drawOn(document.getElementById(id), entry);
+  for (const [id, entry] of holds) for (const card of [document.getElementById(id), cardInPane(id)]) drawOn(card, id, entry);
   drawToast();
   clearInterval(clock);
   if (holds.size) clock = setInterval(draw, 250);
@@ -67,7 +68,7 @@ export function draw() {
 /** The part of a row or of a card that a hold closes. */
 const closes = (card) => (card.matches("li") ? card : one("#actions", card));
 
-function drawOn(card, entry) {
+function drawOn(card, id, entry) {
   if (!card) return;
   const part = closes(card);
   part.inert = true;
@@ -76,7 +77,7 @@ function drawOn(card, entry) {
   if (!mark) {
     mark = document.createElement("p");
     mark.className = "countdown";
-    mark.dataset.of = card.id;
+    mark.dataset.of = id;
     one(".acts, #actions", card).before(mark);
   }
   write(mark, entry.timer ? `Allowing in ${secondsLeft(entry)} s` : "Allowing…");

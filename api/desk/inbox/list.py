@@ -1,14 +1,17 @@
-"""The list of approvals: those that wait for the person, all that wait, or the decided ones."""
+"""The list of approvals: those that wait for the person, all that wait, unknown outcomes, or the decided ones."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from api.desk import waiting_list
+from api.desk.inbox.groups import AXES, PAGE, SOON, Axis, Group, WaitingPage, add_several, by_day
+from api.desk.inbox.rows import rows_of
+from api.desk.rendering.gist import tool_in_words
 from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage, query_value
-from api.door.paging import Order, Selection
+from api.door.paging import Count, Order, Selection
 from api.door.paging import page as page_of
 from api.door.parsing import ID
 from api.door.requests import EARLIEST, LATEST
@@ -16,79 +19,137 @@ from api.v1.approvals import visible
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
-from models.people.names import Names
 from models.people.principal import PersonPrincipal
-from models.session.approval import sentences
-from models.session.approval.face import ROW, Face
+from models.session.approval.kinds import KINDS, unknown_outcome
 from models.session.approval.row import Approval
-from models.session.approval.vote import Vote
-from models.session.event.tasks import tasks_of
-from models.session.row import Session
-from models.session.thread.row import Thread
+from models.workspace import denial_reasons
 
-TABS = ("mine", "all", "decided")
-PAGE = 20
-_MOST_TASK = 120
-"""Most characters of a sub-agent's task in a line."""
+TABS = {"mine": "For you", "all": "All", "unknown": "Unknown", "decided": "Decided"}
+"""By the name in the address."""
+_OF_EVERYBODY = ("all", "unknown")
+"""The tabs of people who see more than what waits for them."""
 KEPT = 500
 """Approvals of an open page that are looked up again."""
-FILTERS = ("agent", "tool", "session", "kind", "group", "q")
-
-NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id))
+FILTERS = ("agent", "tool", "session", "kind", "group", "due", "q")
+NEWEST: Order[Approval] = Order("decided", (Approval.decided_at, Approval.id))
 
 
 @dataclass(frozen=True)
-class ListedApproval:
-    """One approval in a list."""
+class ListAddress:
+    """What a list shows, as its address says it."""
 
-    approval: Approval
-    face: Face
-    agent: str
-    """The agent that asks, behind those above it."""
-    task: str
-    """What the agent was told to do; empty for a session's own agent."""
-    session: str
-    """The session's title; empty without one."""
-    together: int
-    """Number of the approvals of the page that wait in the session, and stand together."""
-    is_first: bool
-    """True for the first of these."""
-    outcome: str
-    """How the approval ended; empty while it waits."""
-    votes: str
-    """How many of the required people have voted; empty if one is enough."""
-    may_decide: bool
-    """True if the person may decide, and the kind of approval needs only yes or no."""
-    may_allow: bool
-    """True if the row shows the whole call, and the approval offers to allow it once."""
+    tab: str
+    filters: dict[str, str]
+    axis: Axis
+    cursor: str | None = None
+
+    @classmethod
+    def of_request(cls, person: PersonPrincipal) -> "ListAddress":
+        """Return what the request's address says. A tab that the person does not have is that of what waits for the person."""
+        tab, axis = query_value("show") or "mine", next((axis for axis in AXES if axis == query_value("by")), AXES[0])
+        filters = {name: value for name in FILTERS if (value := query_value(name))}
+        return cls(tab if tab in tabs_of(person) else "mine", filters, axis, query_value("page"))
+
+    def path(self, **changes: str | None) -> str:
+        """Return the list's address with other filters, another tab, axis or page. None leaves a filter out."""
+        parts = {"show": self.tab, "by": self.axis} | self.filters | changes
+        return "/inbox?" + urlencode({name: value for name, value in parts.items() if value and value != _DEFAULTS.get(name)})
+
+    def selection(self, db: Db, person: PersonPrincipal, now: datetime) -> Selection[Approval]:
+        """Return the approvals of the list."""
+        status = "decided" if self.tab == "decided" else "pending"
+        selection = waiting_list.matching(db, person, dict(self.filters), mine=self.tab == "mine", status=status)
+        if self.tab == "unknown":
+            selection = selection.where(unknown_outcome.KIND.sql)
+        if self.filters.get("due") == "soon" and status == "pending":
+            selection = selection.where("expires_at < %(due_until)s", due_until=now + SOON)
+        return selection
+
+
+_DEFAULTS = {"show": "mine", "by": "agent"}
+
+
+def tabs_of(person: PersonPrincipal) -> tuple[str, ...]:
+    """Return the tabs that the person has."""
+    return tuple(name for name in TABS if "read" in person.scopes or name not in _OF_EVERYBODY)
 
 
 @page("/inbox", "inbox", "own or read")
 def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
     """Show the list. `refusal`: why several decisions were refused."""
-    tab = query_value("show") or "mine"
-    if tab not in TABS or "read" not in person.scopes:
-        tab = "mine"
-    filters = {name: query_value(name) for name in FILTERS}
-    selection = waiting_list.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
-    rows, after = page_of(db, selection, NEWEST if tab == "decided" else waiting_list.ORDER, PAGE, query_value("page"))
-    rows = [*rows, *_on_page_before(db, person, {row.id for row in rows})]
-    now = clock.now(db)
+    address, now = ListAddress.of_request(person), clock.now(db)
+    selection = address.selection(db, person, now)
+    groups, after = _groups(db, person, address, selection, now)
+    shown_ids = {row.approval.id for group in groups for row in group.rows}
+    choices = waiting_list.choices(db, person, mine=address.tab == "mine")
+    kept_rows = rows_of(db, person, _on_page_before(db, person, shown_ids))
     return FramedPage(
         "inbox/list.html",
-        tab=tab,
-        tabs=TABS if "read" in person.scopes else ("mine",),
-        filters={name: value for name, value in filters.items() if value},
-        choices=waiting_list.choices(db, person, mine=tab == "mine"),
+        address=address,
+        here=address.path(page=address.cursor),
+        tabs=_tabs(db, person, address),
+        axes=AXES if address.tab != "decided" else (),
+        choices=choices,
+        chips=_chips(address, choices),
         refusal=str(refusal or ""),
-        lines=lines(db, person, rows, now),
+        groups=[*groups, *([Group("kept", "Decided meanwhile", kept_rows)] if kept_rows else [])],
         after=after,
         notice=waiting_list.decision_notice(db, person, now),
-        total=None if tab == "decided" else selection.count(db),
+        total=None if address.tab == "decided" else selection.count(db),
         newest=(Approval.newest(db) or now).isoformat(),
-        arrived=0 if tab == "decided" else _arrived(db, selection),
-        address=_address(tab, filters),
+        arrived=0 if address.tab == "decided" else _arrived(db, selection),
+        reasons=denial_reasons.of(db),
     )
+
+
+def _groups(
+    db: Db, person: PersonPrincipal, address: ListAddress, selection: Selection[Approval], now: datetime
+) -> tuple[list[Group], str | None]:
+    """Return the groups of the page, and the cursor of the next page."""
+    if address.tab == "decided":
+        rows, after = page_of(db, selection, NEWEST, PAGE, address.cursor)
+        return by_day(rows_of(db, person, rows), now), after
+    if "due" in address.filters or "kind" in address.filters or address.tab == "unknown":
+        rows, after = page_of(db, selection, waiting_list.ORDER, PAGE, address.cursor)
+        page = WaitingPage((), (), rows, after, is_soon_cut=False, is_beyond_cut=False)
+    else:
+        page = WaitingPage.of(db, selection, now, address.cursor)
+    groups = page.groups(rows_of(db, person, page.all), address.axis)
+    if "approvals" in person.scopes:
+        mine = replace(address, tab="mine").selection(db, person, now)
+        add_several(db, mine, groups, address.axis)
+    return groups, page.after
+
+
+def _tabs(db: Db, person: PersonPrincipal, address: ListAddress) -> list[tuple[str, str, bool, Count | None]]:
+    """Return the tabs as the macro `filter_chips` takes them. Counts are of all approvals, without the filters."""
+    everything = ListAddress("mine", {}, address.axis)
+    now = clock.now(db)
+    result = []
+    for name in tabs_of(person):
+        tab = replace(everything, tab=name)
+        count = None if name == "decided" else tab.selection(db, person, now).count(db)
+        result.append((TABS[name], tab.path(), name == address.tab, count))
+    return result
+
+
+def _chips(address: ListAddress, choices: dict[str, list[Any]]) -> list[tuple[str, str]]:
+    """Return each filter in words, with the address of the list without it."""
+    return [(_in_words(name, value, choices), address.path(**{name: None})) for name, value in address.filters.items()]
+
+
+def _in_words(name: str, value: str, choices: dict[str, list[Any]]) -> str:
+    """Return a filter as people read it."""
+    match name:
+        case "due":
+            return "Due soon"
+        case "kind":
+            return KINDS[value].group if value in KINDS else value
+        case "q":
+            return f"“{value}”"
+        case "tool":
+            return f"Tool: {tool_in_words(value)}"
+    return f"{name.capitalize()}: {dict(choices[name]).get(value, value)}"
 
 
 def _on_page_before(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
@@ -113,43 +174,3 @@ def next_card(db: Db, person: PersonPrincipal) -> str:
     return waiting_list.address_of_next(
         db, person, after=query_value("after"), notice_of=query_value("decided"), held_ids=(query_value("held") or "").split()
     )
-
-
-def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[ListedApproval]:
-    """Return the approvals as lines of a list. Those that wait in one session stand together, where the first of them stands."""
-    Thread.read_ahead(db, rows)
-    tasks = tasks_of(db, [(row.session_id, row.thread_id) for row in rows])
-    sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
-    votes = Vote.of(db, [row.id for row in rows])
-    names = Names.of(db, [row.decided_by for row in rows])
-    may = waiting_list.decidable(db, person, rows, votes)
-    return [
-        ListedApproval(
-            row,
-            face := Face.of(row, ROW),
-            agent=row.path(db),
-            task=sentences.shortened(" ".join(tasks.get(row.thread_id, "").split()), _MOST_TASK),
-            session=sessions[row.session_id].title or "",
-            together=len(group),
-            is_first=row is group[0],
-            outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
-            may_allow=face.is_whole and row.offer.has("once"),
-            may_decide=not row.traits.why_no_click and row.id in may,
-            votes=sentences.votes(row, votes[row.id]),
-        )
-        for group in _groups(rows)
-        for row in group
-    ]
-
-
-def _groups(rows: Iterable[Approval]) -> list[list[Approval]]:
-    """Return the approvals that wait in one session together, in the order of the first of them; each decided one alone."""
-    groups: dict[str, list[Approval]] = {}
-    for row in rows:
-        groups.setdefault(row.session_id if row.status == "pending" else row.id, []).append(row)
-    return list(groups.values())
-
-
-def _address(tab: str, filters: dict[str, str | None]) -> str:
-    """Return the address of this list's first page."""
-    return "/inbox?" + urlencode({"show": tab} | {name: value for name, value in filters.items() if value})

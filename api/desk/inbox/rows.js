@@ -1,15 +1,48 @@
-// The selected row of a list.
+// The selected row of a list. Its card is in the pane, and the history remembers it, so that the way back leads to it.
 
 import { all, one } from "./page.js";
+import { hasPane, openPane, preview } from "./split.js";
+
+const ROWS = "[data-rows] > li";
+
+export const selectedRow = () => one(`${ROWS}.selected`);
 
 /** Select the next row that is not held, or the one before. At the end of the list the selection stays. */
 export function select(step) {
-  const rows = all("[data-rows] > li");
+  const rows = all(ROWS).filter((row) => row.checkVisibility());
   const at = rows.findIndex((row) => row.classList.contains("selected"));
   const behind = step > 0 ? rows.slice(at + 1) : rows.slice(0, at < 0 ? rows.length : at).reverse();
-  const next = behind.find((row) => !row.inert) ?? rows[at];
-  rows[at]?.classList.remove("selected");
-  next?.classList.add("selected");
+  const next = behind.find((row) => !row.inert && !row.matches(".over")) ?? behind.find((row) => !row.inert) ?? rows[at];
+  choose(next);
   one(".title", next)?.focus({ preventScroll: true });
   next?.scrollIntoView({ block: "nearest" });
 }
+
+/** Mark this row as selected, and show its card in the pane. */
+export function choose(row) {
+  if (!row) return;
+  for (const old of all(`${ROWS}.selected`)) old.classList.remove("selected");
+  row.classList.add("selected");
+  if (!row.id || !one("#pane")) return;
+  history.replaceState({ ...history.state, row: row.id }, "");
+  preview(row.id);
+}
+
+/** Open the pane of a list with the row that was selected when the page was left, or else the first. */
+export function startRows() {
+  openPane();
+  const named = document.getElementById(history.state?.row);
+  if (named?.matches(ROWS)) {
+    choose(named);
+    named.scrollIntoView({ block: "nearest" });
+  } else if (hasPane()) choose(one(ROWS));
+}
+
+// A click on a row shows its card in the pane. The Enter key, and a click on the row whose card is shown, open the card's page.
+document.addEventListener("click", (event) => {
+  const row = event.target.closest?.("a.title")?.closest(ROWS);
+  if (!row || !event.detail || event.ctrlKey || event.metaKey || event.shiftKey || !hasPane()) return;
+  if (row.classList.contains("selected")) return;
+  event.preventDefault();
+  choose(row);
+});

@@ -21,7 +21,9 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     marks = [mark.partition(" ")[::2] for mark in request.form.getlist("approval")]
     if not marks:
         raise Invalid("approval", "choose at least one call.")
-    items = [{"approval_id": id_, "result": result, "expected_input_sha256": sha256} for id_, sha256 in marks]
+    message = request.form.get("deny_message", "").strip()
+    same = {"result": result} | ({"deny_message": message} if message and result == "deny" else {})
+    items = [{"approval_id": id_, "expected_input_sha256": sha256, **same} for id_, sha256 in marks]
     body = validated(DecisionsBody, {"decisions": items}, strict=False)
     try:
         decide_all(db, person, body.decisions, ROW)

@@ -8,6 +8,8 @@
 //     holds     the allows that wait five seconds
 //     settling  the pause after a card has come
 //     rows      the selected row of a list
+//     split     the card of the selected row, beside the list
+//     together  the sums of the calls that are chosen in a table
 //     keys      keyboard shortcuts
 //     search    the search as a dialog
 //     going     keys that lead to places, the rail, menus
@@ -18,6 +20,7 @@ import { start } from "./forms.js";
 import "./going.js";
 import "./copying.js";
 import "./keys.js";
+import "./together.js";
 import { listen, refreshSoon } from "./live.js";
 import "./search.js";
 import { tellTimes } from "./times.js";

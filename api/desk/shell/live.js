@@ -2,9 +2,13 @@
 
 import { merge } from "./merge.js";
 import { all, load, one, say } from "./page.js";
+import { refreshPane } from "./split.js";
 
 const REFRESH_MS = 400;
 const HIDDEN_REFRESH_MS = 30000;
+/** Rows whose calls run are looked at again after this time, and then after longer and longer times. */
+const OPEN_REFRESH_MS = 1000;
+const LONGEST_OPEN_REFRESH_MS = 30000;
 const STORED_EVENTS = [
   "agent.message", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use", "agent.tool_result", "agent.mcp_tool_result",
   "user.message", "user.tool_confirmation", "user.tool_result", "user.custom_tool_result", "user.interrupt",
@@ -14,6 +18,8 @@ const STORED_EVENTS = [
 let source;
 let retryMs = 1000;
 let refreshTimer;
+let openTimer;
+let openMs = OPEN_REFRESH_MS;
 let listenTimer;
 
 /** Open a session's stream. The page shows the agent's text while the agent writes, and refreshes itself at each stored event. */
@@ -46,9 +52,18 @@ export async function refresh() {
   try {
     const { status, page } = await load(url);
     if (status === 200 && here === location.href) merge(page);
+    await refreshPane();
   } catch {
     // The stream's error handler says that the connection is lost.
   }
+  refreshOpen();
+}
+
+/** Refresh later if a row's call is still to run: the page's stream tells of decisions alone. */
+function refreshOpen() {
+  clearTimeout(openTimer);
+  openMs = one("[data-rows] > li.open") ? Math.min(openMs * 1.5, LONGEST_OPEN_REFRESH_MS) : OPEN_REFRESH_MS;
+  if (one("[data-rows] > li.open") && !document.hidden) openTimer = setTimeout(refresh, openMs);
 }
 
 /** Refresh once for several changes in quick succession. The delay is random, so that not all pages ask the server at once. */

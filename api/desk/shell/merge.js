@@ -48,9 +48,9 @@ export function renew(old, fresh) {
   const wereOpen = all("details", old).map((details) => details.open);
   if (old.id === "evidence") settleAgain();
   old.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
-  const kept = ["selected", "apart"].filter((name) => old.classList.contains(name));
+  const isSelected = old.classList.contains("selected");
   old.className = fresh.className;
-  old.classList.add(...kept);
+  old.classList.toggle("selected", isSelected);
   if (isNewlyDecided) {
     if (focused) one("#outcome")?.focus();
     return;
@@ -65,7 +65,7 @@ export function renew(old, fresh) {
 export function merge(fresh) {
   document.title = fresh.title;
   for (const name of ["mark", "newest"]) document.body.dataset[name] = fresh.body.dataset[name] ?? "";
-  for (const part of all("[data-live][id]")) {
+  for (const part of all("[data-live][id]").filter((node) => !node.closest("#pane"))) {
     const freshPart = fresh.getElementById(part.id);
     if (freshPart) renew(part, freshPart);
     else {
@@ -74,21 +74,15 @@ export function merge(fresh) {
     }
   }
   mergeStory(fresh);
-  const rows = one("[data-rows]");
+  const rows = one("#arrived") ?? one("[data-rows]");
   if (!rows) return;
   for (const row of all("[data-rows] > li", fresh)) {
     const old = document.getElementById(row.id);
-    if (!old) rows.append(apart(document.importNode(row, true)));
+    if (!old) rows.append(document.importNode(row, true));
     else if (!isHeld(old.id)) renew(old, row);
   }
   const count = fresh.body.dataset.arrived;
   if (count && count !== "0") say(count === "1" ? "A new call waits." : `${count} new calls wait.`);
-}
-
-/** Return a row that comes last, and so away from the others of its session. It names the session itself. */
-function apart(row) {
-  row.classList.add("apart");
-  return row;
 }
 
 /** Bring the conversation of a session's page up to date: new events come last, and an event with a new state is renewed. */

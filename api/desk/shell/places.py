@@ -100,6 +100,7 @@ SETTINGS = (
         words="mail slack notifications",
         purpose="How Assent reaches you",
     ),
+    Place("keyboard", "Keyboard", "/inbox/keyboard", "grid", words="keys shortcuts accessibility", purpose="Which keys decide"),
     Place(
         "people", "People", "/inbox/people", "person", "admin", words="members roles invite", purpose="Who is here, and may do what"
     ),
@@ -120,6 +121,15 @@ SETTINGS = (
         "admin",
         words="mail slack notifications",
         purpose="Rooms that hear of every approval",
+    ),
+    Place(
+        "denial_reasons",
+        "Reasons for a denial",
+        "/inbox/denial-reasons",
+        "cross",
+        "admin",
+        words="deny message",
+        purpose="What people can answer with one click",
     ),
     Place("keys", "API keys", "/inbox/keys", "key", "admin", words="scopes programs", purpose="Programs that use Assent"),
     Place(

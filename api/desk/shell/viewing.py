@@ -30,9 +30,10 @@ def csrf_field() -> Markup:
 def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     """Return the values that base.html shows around the page. Reads the time from which the page's relative times count."""
     g.now, g.halted = clock.now(db), _halt(db)
-    name = db.get_one(Person, person.person_id).name
+    row = db.get_one(Person, person.person_id)
+    of_viewer = {"name": row.name, "initials": initials(row.name), "is_admin": "admin" in person.scopes}
     return {
-        "viewer": {"name": name, "initials": initials(name), "is_admin": "admin" in person.scopes},
+        "viewer": of_viewer | {"decides_by_keys": row.decides_by_keys},
         "rail": places.rail_of(person),
         "settings_places": places.settings_of(person),
         "is_rail_narrow": request.cookies.get(_RAIL_COOKIE) == "narrow",

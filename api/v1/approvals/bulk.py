@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from flask import Response
@@ -46,17 +47,35 @@ class NoneDecided(Refusal):
         return errors.respond(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
 
 
+@dataclass(frozen=True)
+class LockedApprovals:
+    """Approvals as they are under the locks of their sessions."""
+
+    sessions: dict[str, Locked]
+    rows: dict[str, Approval]
+    """By id. An approval whose session is deleted may be among them: its session is not among `sessions`."""
+
+    @classmethod
+    def of(cls, db: Db, principal: Principal, ids: Sequence[str]) -> "LockedApprovals":
+        """Lock the sessions of the approvals, and read the approvals again."""
+        sessions = _lock(db, principal, ids)
+        return cls(sessions, {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=list(ids))})
+
+
 def decide_all(
-    db: Db, principal: Principal, items: Sequence[BulkDecision], room: Room | None = None
+    db: Db,
+    principal: Principal,
+    items: Sequence[BulkDecision],
+    room: Room | None = None,
+    locked_approvals: LockedApprovals | None = None,
 ) -> list[tuple[Approval, Outcome]]:
     """Make all decisions, in their order. Raises NoneDecided at the first refusal: the caller must then end the transaction.
 
     `room`: the place that showed the calls to a person. An allow of a call that does not fit into it is refused.
+    `locked_approvals`: those of the items, if the caller has locked them already.
     """
-    ids = [item.approval_id for item in items]
-    sessions = _lock(db, principal, ids)
-    # Read again under the locks.
-    rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
+    approvals = locked_approvals or LockedApprovals.of(db, principal, [item.approval_id for item in items])
+    sessions, rows = approvals.sessions, approvals.rows
     results: list[tuple[Approval, Outcome]] = []
     with ExitStack() as steps:
         for locked in sessions.values():

@@ -21,6 +21,12 @@ def upgrade() -> None:
         "approval_decided", "approval", ["workspace_id", "decided_at"], postgresql_where=sa.text("decided_at IS NOT NULL")
     )
     op.create_index(
+        "approval_decided_by",
+        "approval",
+        ["workspace_id", "decided_by", "decided_at"],
+        postgresql_where=sa.text("decided_at IS NOT NULL"),
+    )
+    op.create_index(
         "approval_beyond_runs",
         "approval",
         ["workspace_id", "kind", "expires_at"],

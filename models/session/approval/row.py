@@ -54,6 +54,9 @@ class Approval(ApprovalColumns, Base):
         # Without the id, although lists sort by it too: Postgres sorts the few rows with equal times itself.
         sa.Index("approval_inbox", "workspace_id", "created_at"),
         sa.Index("approval_decided", "workspace_id", "decided_at", postgresql_where=sa.text("decided_at IS NOT NULL")),
+        sa.Index(
+            "approval_decided_by", "workspace_id", "decided_by", "decided_at", postgresql_where=sa.text("decided_at IS NOT NULL")
+        ),
         sa.Index("approval_queue", "workspace_id", "expires_at", postgresql_where=sa.text(_PENDING)),
         # Of the few that are not calls which wait to run, so that a list finds them among any number of such calls.
         sa.Index("approval_beyond_runs", "workspace_id", "kind", "expires_at", postgresql_where=sa.text(BEYOND_RUNS)),

@@ -1,0 +1,55 @@
+"""A person switches off the keys that decide. Admins edit the reasons for a denial, which are offered to everybody."""
+
+from collections.abc import Callable
+
+from inbox.accessibility import check
+from inbox.visitor import Visitor
+from inbox.waiting import asked, status
+from playwright.sync_api import expect
+from rows.stage import Stage, call
+
+from models.session.approval.row import Approval
+
+
+def test_a_person_switches_off_the_keys_that_decide(admin: Visitor, visit: Callable[..., Visitor], stage: Stage) -> None:
+    rows = asked(stage, call(command="echo 1"), call(command="echo 2"))
+    admin.open("/inbox/keyboard")
+    check(admin.page)
+    admin.page.get_by_label("Off").check()
+    admin.button("Save").click()
+    expect(admin.page.get_by_label("Off")).to_be_checked()
+    admin.open()
+    admin.press("adj")
+    expect(admin.page.locator("#pane [data-card]")).to_have_attribute("data-of", rows[1].id)
+    expect(admin.page.locator("#held")).to_have_count(0)
+    assert {status(stage, row) for row in rows} == {"pending"}
+    other = visit("approver")
+    other.open()
+    other.press("a")
+    expect(other.page.locator("#held")).to_be_visible()
+
+
+def test_admins_edit_the_reasons_that_people_choose(plain: Visitor, stage: Stage) -> None:
+    rows = asked(stage, call(command="echo 1"), call(command="echo 2"))
+    plain.open("/inbox/denial-reasons")
+    plain.page.get_by_label("The reasons, a line each").fill("Not on a Friday.\n\nAsk the team first.\n")
+    plain.button("Save").click()
+    plain.open()
+    assert plain.page.locator("#reasons option").count() == 2
+    plain.page.get_by_role("checkbox").first.check()
+    plain.page.get_by_label("Why?").fill("Ask the team first.")
+    plain.button("Deny each").click()
+    expect(plain.rows).to_have_count(1)
+    assert (stage.get(Approval, rows[0].id).decision or {})["deny_message"] == "Ask the team first."
+    plain.open("/inbox/denial-reasons")
+    plain.page.get_by_label("The reasons, a line each").fill("x\n" * 10)
+    plain.button("Save").click()
+    expect(plain.page.get_by_role("alert")).to_contain_text("denial_reasons")
+    plain.button("Restore the built-in ones").click()
+    expect(plain.page.get_by_label("The reasons, a line each")).to_contain_text("Not now.")
+
+
+def test_only_admins_edit_the_reasons(visit: Callable[..., Visitor], stage: Stage) -> None:
+    approver = visit("approver")
+    approver.open("/inbox/denial-reasons")
+    expect(approver.page.get_by_role("heading", level=1)).to_have_text("Not allowed")
