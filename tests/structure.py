@@ -35,7 +35,7 @@ BOUNDS = {
     "models.session.turn": (5, 3, 0, 3),
     "models.session.spending": (4, 1, 0, 2),
     "models.notices": (13, 20, 0, 6),
-    "models.operate": (18, 7, 0, 4),
+    "models.operate": (18, 6, 0, 4),
     "models.pure": (18, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),

@@ -10,7 +10,6 @@ from models.database.failure import steps_back
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow.begin import sessions
-from models.operate.archiving import is_at_rest
 from models.session.archive.part import ArchivePart
 from models.session.locked import try_lock
 
@@ -38,9 +37,7 @@ def delete(session: OldSession) -> bool:
     with transaction(session.workspace_id) as db:
         locked = try_lock(db, session.id, system(f"sweep.{TASK}", session.workspace_id))
         days = (db.value(_RETENTION) or {}).get("archived_days")
-        if locked is None or days is None or not is_at_rest(locked):
-            return False
-        if locked.session.archived_through < locked.session.last_seq or legal_hold.find(db, session.id):
+        if locked is None or days is None or legal_hold.find(db, session.id):
             return False
         if not _is_old(db, session.id, locked.session.last_seq, timedelta(days=days)):
             return False
@@ -49,7 +46,7 @@ def delete(session: OldSession) -> bool:
 
 
 def _is_old(db: Db, session_id: str, last_seq: int, keep_time: timedelta) -> bool:
-    """True if the last event of a session, which is in the archive, is older than this."""
+    """True if the last event of a session is in the archive, and older than this. Then nothing of the session is under way."""
     last = ArchivePart.after_event(db, session_id, last_seq - 1)
     return bool(last) and bool(db.value(f"SELECT %(until)s < {STARTED} - %(keep_time)s", until=last[-1].until, keep_time=keep_time))
 
