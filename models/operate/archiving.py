@@ -19,6 +19,7 @@ from models.database.transactions import transaction
 from models.outbox import removal
 from models.session.archive import contents
 from models.session.archive.part import ArchivePart
+from models.session.event.last_lines import first_and_last_lines
 from models.session.locked import Locked, try_lock
 from models.settings import settings
 from models.workspace.row import ARCHIVE_AFTER_DAYS
@@ -190,6 +191,7 @@ def take_place(part: ArchivePart, lines: list[str], content: bytes) -> None:
         if locked.session.archived_through != part.first_seq - 1 or _lines(db, span) != lines:
             raise Stale("the rows have changed")
         db.move(present, "kept", due_at=None, size=len(content), sha256=contents.hash_of(content))
+        locked.session.archived_lines = list(first_and_last_lines(db, [part.session_id])[part.session_id])
         for statement in _DELETIONS:
             db.write(statement, **span.values)
         locked.session.archived_through = part.last_seq

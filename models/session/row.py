@@ -60,6 +60,8 @@ class Session(Progress, Base):
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     archived_through: Mapped[int] = mapped_column(sa.BigInteger, default=0, server_default="0")
     """Events up to this number are in the archive, with the replies, inputs and results of their time. 0: none are."""
+    archived_lines: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
+    """How the session began and what was said last, as `models.session.event.last_lines` has it, once events are in the archive."""
     archive_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """A sweep looks for events to archive once this time is as old as the workspace says. None: `created_at`."""
     threads_begun: Mapped[int] = mapped_column(default=0, server_default="0")

@@ -17,6 +17,7 @@ from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.flow.begin import sessions
 from models.operate import archiving
+from models.session.event.last_lines import first_and_last_lines
 from models.session.event.tasks import tasks_of
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
@@ -211,6 +212,24 @@ def test_why_people_were_asked_and_what_came_of_it_is_read(stage: Stage, clock: 
     clock.advance(MONTH)
     archive(stage, session)
     assert transact(stage.workspace_id, briefing) == before
+
+
+def test_lists_say_how_archived_sessions_began_and_what_was_said_last(
+    stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = conversation(stage)
+
+    def lines() -> tuple[str, str]:
+        with transaction(stage.workspace_id) as db:
+            return first_and_last_lines(db, [session])[session]
+
+    assert lines() == ("A secret plan.", "Done.")
+    clock.advance(MONTH)
+    monkeypatch.setattr(archiving, "PART_BYTES", 1_000)
+    while archiving.archive_next(archiving.DueSession(session, stage.workspace_id)):
+        assert lines() == ("A secret plan.", "Done.")
+    stage.message(session, "And now?")
+    assert lines() == ("A secret plan.", "And now?")
 
 
 def test_a_deleted_session_s_parts_are_removed(stage: Stage, clock: Clock) -> None:

@@ -18,7 +18,7 @@ _MARKS = re.compile(r"\*\*|`|^\s*(?:#+|>|[-*])\s+", re.MULTILINE)
 def first_and_last_lines(db: Db, session_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return the beginnings of the first message and of the newest message or error of each session.
 
-    Each is in one line, and empty if there is none, also if it is no longer in a row.
+    Each is in one line, and empty if there is none. Those of an archived session are kept in its row.
     """
     rows = db.rows(_LINES, ids=list(session_ids), most=MOST, first=_FIRST, last=_LAST) if session_ids else []
     return {session_id: (_one_line(first), _one_line(last)) for session_id, first, last in rows}
@@ -31,9 +31,9 @@ def _one_line(text: str | None) -> str:
 _TEXT = "left(coalesce(body #>> '{content,0,text}', body #>> '{error,message}', ''), %(most)s)"
 _LINES = f"""
     SELECT session.id,
-        (SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq <= %(first)s
-            AND type = 'user.message' ORDER BY seq LIMIT 1),
-        (SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq > session.last_seq - %(last)s
-            AND type IN ('agent.message', 'user.message', 'session.error') ORDER BY seq DESC LIMIT 1)
+        coalesce((SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq <= %(first)s
+            AND type = 'user.message' ORDER BY seq LIMIT 1), archived_lines ->> 0),
+        coalesce((SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq > session.last_seq - %(last)s
+            AND type IN ('agent.message', 'user.message', 'session.error') ORDER BY seq DESC LIMIT 1), archived_lines ->> 1)
     FROM session WHERE session.id = ANY(%(ids)s)
 """  # noqa: S608 - text of our own
