@@ -7,7 +7,7 @@ import pytest
 import redis
 from crashes.processes import wait_for
 from doors.served import served
-from doors.stream_frames import delta, publish, start
+from doors.stream_frames import delta, publish, publish_so_far, readers, start
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
@@ -118,6 +118,21 @@ def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Vi
     expect(admin.page.locator("#writing")).to_have_text("I <b>lo")
     publish(redis_url, session_id, delta("sevt_a", "ok"))
     expect(admin.page.locator("#writing")).to_have_text("I <b>look")
+    stage.reply(session_id, say("I look, done."), turn=turn)
+    expect(admin.page.locator("#conversation")).to_contain_text("I look, done.")
+
+
+def test_text_shows_on_a_page_that_is_opened_while_the_agent_writes(admin: Visitor, stage: Stage, redis_url: str) -> None:
+    session_id = stage.session()
+    stage.message(session_id, "Look around.")
+    turn = stage.claim(session_id)
+    publish(redis_url, session_id, start("sevt_a"), delta("sevt_a", "I "))
+    admin.open(f"/inbox/sessions/{session_id}")
+    wait_for("a reader of the session", lambda: readers(redis_url, session_id))
+    publish_so_far(redis_url, session_id, "sevt_a", "lo", "I lo")
+    expect(admin.page.locator("#writing")).to_have_text("I lo")
+    publish(redis_url, session_id, delta("sevt_a", "ok"))
+    expect(admin.page.locator("#writing")).to_have_text("I look")
     stage.reply(session_id, say("I look, done."), turn=turn)
     expect(admin.page.locator("#conversation")).to_contain_text("I look, done.")
 

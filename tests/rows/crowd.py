@@ -32,6 +32,14 @@ def sessions_of_others(admin: Admin, session_id: str, count: int, first: int = 1
     copy(admin, "session", f"id = '{session_id}'", changed, count, first)
 
 
+def events_before_the_last(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
+    """Copy a message of a session `count` times, before all that it has but its first events."""
+    of_session = f"session_id = '{session_id}'"
+    admin.execute(f"UPDATE event SET seq = seq + {count} WHERE {of_session} AND seq > 1")
+    admin.execute(f"UPDATE session SET last_seq = last_seq + {count} WHERE id = '{session_id}'")
+    copy(admin, "event", f"{of_session} AND seq = 1", {"seq": f"n - {first} + 2", "id": "'sevt_x' || n"}, count, first)
+
+
 def acts_of_long_ago(admin: Admin, workspace_id: str, count: int, first: int = 1) -> None:
     """Add `count` acts of as many sessions, of ten days ago."""
     admin.execute(_ACTS, (workspace_id, first, first + count - 1))

@@ -14,16 +14,21 @@ from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage, call, say
 
-from api.door.paging import MOST_COUNTED, page
+from api.desk.sessions.timeline import Timeline
+from api.door.paging import MOST_COUNTED, Selection, page
 from api.v1.approvals import visible, waiting_list
 from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
+from models.database import clock
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.operate import due
 from models.operate.doctor import sessions as doctor
 from models.operate.metrics import reading as metrics
 from models.session.approval.grant import Grant
+from models.session.event.last_lines import first_and_last_lines
+from models.session.event.log import EventFilter, events_before
+from models.session.row import AT_WORK, NEEDS_ATTENTION, Session
 
 FEW, MANY = 100, 10_000
 HEIGHT = 10
@@ -42,10 +47,10 @@ def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
 def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object], height: int = HEIGHT) -> None:
     """Assert the promise for a query among the rows of `fill`."""
     fill(count=FEW)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event")
     few = pages(query)
     fill(count=MANY - FEW, first=FEW + 1)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event")
     many = pages(query)
     assert many <= 2 * few + height, f"{few} pages among {FEW} rows, {many} among {MANY}"
 
@@ -132,6 +137,41 @@ def test_a_session_is_found_by_whom_it_waits_for(stage: Stage, admin: Admin, wai
         assert session.id == sought
 
     check(admin, partial(crowd.sessions_of_others, admin, other), reading(stage, read))
+
+
+@pytest.mark.parametrize("condition", [AT_WORK, NEEDS_ATTENTION])
+def test_sessions_of_a_state_are_found_among_those_that_are_done(stage: Stage, admin: Admin, condition: str) -> None:
+    sought, done = stage.session(), stage.session()
+    for session_id in (sought, done):
+        stage.message(session_id)
+    if condition == NEEDS_ATTENTION:
+        stage.reply(sought, say("No."), stop_reason="refusal")
+    stage.reply(done, say("Done."))
+
+    def read(db: Any) -> None:
+        selection = Selection(Session).where(condition)
+        assert selection.count(db) == 1
+        [[session], _] = page(db, selection, NEWEST, 20, None)
+        assert session.id == sought
+
+    check(admin, partial(crowd.sessions_of_others, admin, done), reading(stage, read))
+
+
+def test_the_newest_lines_of_a_session_are_read_alone(stage: Stage, admin: Admin) -> None:
+    session_id = stage.session(bash="always_allow", max_turns=99)
+    stage.message(session_id, "x" * 1000)
+    for _ in range(12):
+        [tool_call] = stage.reply(session_id, say("I look."), call())
+        stage.run_call(tool_call)
+    thread = stage.thread(session_id).id
+
+    def read(db: Any) -> None:
+        rows, has_more = events_before(db, EventFilter(db.get_one(Session, session_id), thread), None, 60)
+        assert has_more
+        assert [line.css for line in Timeline.of(db, rows[::-1], thread, clock.now(db)).lines].count("call") > 5
+        assert first_and_last_lines(db, [session_id]) == {session_id: ("x" * 200, "I look.")}
+
+    check(admin, partial(crowd.events_before_the_last, admin, session_id), reading(stage, read))
 
 
 def test_a_claim_at_a_spend_limit_reads_no_sums_of_days(stage: Stage, admin: Admin) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from api.desk.sessions.naming import agent_name, cost
 from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage, query_value
-from api.door.paging import Count, Selection
+from api.door.paging import Selection
 from api.door.paging import page as page_of
 from api.v1.agents.routes import heads
 from api.v1.approvals.visible import only_own, sees_all
@@ -88,11 +88,6 @@ def sessions(db: Db, person: PersonPrincipal) -> FramedPage:
         after=_address(filters, tab=tab, page=after) if after else "",
         may_start="sessions" in person.scopes,
     )
-
-
-def failing(db: Db) -> Count:
-    """Return how many sessions need attention."""
-    return _of_tab(Selection(Session), "attention").count(db)
 
 
 def _filtered(db: Db, person: PersonPrincipal, filters: dict[str, str | None]) -> Selection[Session]:
