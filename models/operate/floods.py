@@ -50,6 +50,7 @@ def watch(workspace_id: str) -> int:
 def publish() -> None:
     """Write the number of floods of each workspace to the metric."""
     with transaction(role="system") as db:
+        db.write("SELECT pg_advisory_xact_lock(hashtextextended('floods', 0))")  # two processes would wait for each other's rows
         db.write("UPDATE metric SET value = 0 WHERE name = %(name)s AND value <> 0", name=FLOODS)
         db.write(_PUBLISH, name=FLOODS, others=OTHERS, most=settings().metrics_workspaces)
 
