@@ -6,12 +6,15 @@ from typing import Any
 from models.database.rows import Db
 from models.session.approval.evidence import Evidence
 from models.session.approval.row import Approval
+from models.session.row import Session
 
 
 def changes_since(db: Db, approval: Approval) -> list[str]:
     """Return a sentence for each thing that differs since people were asked. Only of an approval that waits."""
     if approval.status != "pending":
         return []
+    if approval.tool_call_id is None:
+        return [f"The session has cost ${db.get_one(Session, approval.session_id).list_cost:.2f} by now."]
     evidence = db.get(Evidence, approval.id)
     return list(_of_files(evidence.first_body, evidence.body)) if evidence and evidence.first_body else []
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from models.database.rows import Db
 from models.pure.masking import Echoes
 from models.pure.naming import OURS
+from models.pure.state_words import TOOL_CALL, StateWord
 from models.pure.states import SETTLED
 from models.pure.text.relative_time import span
 from models.pure.text.visible import visible_lines
@@ -27,20 +28,7 @@ _MOST_SHOWN = 2_000
 _MOST_LINE = 160
 _EXIT = re.compile(r"^exit code: (\d+)$", re.MULTILINE)
 _STREAM = re.compile(r"^(stdout|stderr):\n")
-_WORDS = {
-    "asked": "Asked again",
-    "queued": "Waits for a worker",
-    "held": "Waits for the end of the halt",
-    "with_client": "Runs at the client",
-    "running": "Runs",
-    "unknown": "Nobody knows whether it took effect",
-    "answered": "Answered in the tool's place",
-    "replaced": "Another call runs with the edited input",
-    "denied": "Did not run",
-    "expired": "Nobody gave a result in time",
-    "cancelled": "Cancelled",
-    "refused": "Did not run",
-}
+_FAILED = StateWord("failed", "cross", "bad")
 _BAD = frozenset({"unknown", "expired", "refused"})
 
 
@@ -70,10 +58,15 @@ class CallOutcome:
         return "bad" if self.is_error or self.status in _BAD else "good"
 
     @property
+    def state(self) -> StateWord:
+        """The call's state as people read it: that of `models.pure.state_words`, or `failed`."""
+        return _FAILED if self.status == "done" and self.is_error else TOOL_CALL[self.status]
+
+    @property
     def words(self) -> str:
-        """The outcome in words: `Runs`, `Done in 1.2 s, exit code 0`, `Failed after 3 minutes`."""
+        """The outcome in words: `Running`, `Done in 1.2 s, exit code 0`, `Failed after 3 minutes`."""
         if self.status != "done":
-            return _WORDS[self.status]
+            return self.state.word.capitalize()
         took = "" if self.seconds is None else f" {'after' if self.is_error else 'in'} {_took(self.seconds)}"
         code = "" if self.exit_code is None else f", exit code {self.exit_code}"
         return f"{'Failed' if self.is_error else 'Done'}{took}{code}"

@@ -41,7 +41,7 @@ def test_a_call_waits_runs_and_is_done(stage: Stage, clock: Clock) -> None:
     clock.advance(1.25)
     stage.finish_call(held, "ok")
     seen.append((outcome(stage, tool_call).sentence.replace("1.3", "1.2"), outcome(stage, tool_call).tone))
-    assert seen == [("Waits for a worker", "waits"), ("Runs", "waits"), ("Done in 1.2 s: ok", "good")]
+    assert seen == [("Allowed, waiting for a worker", "waits"), ("Running", "waits"), ("Done in 1.2 s: ok", "good")]
 
 
 def test_a_command_tells_its_exit_code_and_the_last_line_that_it_printed(stage: Stage, clock: Clock) -> None:
@@ -62,7 +62,7 @@ def test_another_tool_tells_the_first_line_of_its_result(stage: Stage, clock: Cl
 def test_a_call_with_an_unknown_outcome_is_told_in_red(stage: Stage, clock: Clock) -> None:
     tool_call = allowed(stage)
     stage.lose(stage.begin_call(tool_call), clock)
-    assert (outcome(stage, tool_call).words, outcome(stage, tool_call).tone) == ("Nobody knows whether it took effect", "bad")
+    assert (outcome(stage, tool_call).words, outcome(stage, tool_call).tone) == ("Outcome unknown", "bad")
 
 
 def test_a_secret_of_the_input_is_masked_in_the_outcome(stage: Stage, clock: Clock) -> None:

@@ -6,6 +6,7 @@ import people
 import pytest
 from inbox.waiting import asked
 from own_database import Clock
+from rows.spending import QUOTE, spent
 from rows.stage import Stage, call, entry, say
 
 from models.briefing.changes import changes_since
@@ -134,3 +135,12 @@ def test_a_change_that_was_taken_back_is_not_told(stage: Stage) -> None:
             Evidence.keep(db, approval.id, approval.session_id, body)
     with transaction(stage.workspace_id) as db:
         assert changes_since(db, approval) == []
+
+
+def test_a_question_about_money_says_what_the_session_has_cost_by_now(stage: Stage) -> None:
+    stage.quote = QUOTE
+    [approval] = stage.approvals(spent(stage))
+    with transaction(stage.workspace_id) as db:
+        assert changes_since(db, approval) == ["The session has cost $10.00 by now."]
+        assert Stakes.of(db, approval) is None
+        assert Reasons.of(db, approval).last_words == ""
