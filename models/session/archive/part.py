@@ -94,6 +94,7 @@ def erase_parts(db: Db, session_id: str) -> None:
     Idempotent. Call it under the session's lock, or once the session is deleted.
     """
     db.write(_ERASE, session=session_id)
+    db.write("UPDATE session SET archived_lines = NULL WHERE id = %(session)s", session=session_id)
     outbox(db).hints.append(Hint("sweep.remove_parts", ()))
 
 
