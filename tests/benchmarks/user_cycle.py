@@ -1,6 +1,7 @@
 """The gated cycle as users make it: the official SDK, a session of its own, an open stream, one call that a person allows.
 
-    make bench ARGS="user_cycle [--tool bash|glob] [--seconds 8] [--in-flight 8] [--repeat 3] [--beside CHECKOUT] [--bare]"
+    make bench ARGS="user_cycle [--tool bash|glob] [--seconds 8] [--in-flight 8] [--repeat 3] [--beside CHECKOUT] [--bare]
+                               [--profile 10]"
 
 Prints, for each repetition, cycles per second, CPU per cycle of each process without the client's, write transactions, WAL, and the
 messages to Postgres with their statements, by the verb that sends them. `bash` runs in bubblewrap, with `--bare` without a sandbox.
@@ -21,7 +22,9 @@ from typing import Any
 
 import psycopg
 from benchmarks import counting
+from benchmarks.gated_cycle import METERED
 from benchmarks.meters import Cost, Meter, spin_ms
+from benchmarks.owners import profile
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -69,7 +72,7 @@ class Client:
         self.process.wait(10)
 
 
-def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: str) -> Cost:
+def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: str, sampled_seconds: int = 0) -> Cost:
     """Run one house and its client. Returns the cost of a cycle."""
     with standing(checkout, ASSENT_SHELL=shell) as at:
         client = Client(at, tool, in_flight)
@@ -86,8 +89,22 @@ def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: st
         cost = Cost.between(before, meter.read(), count)
         if counts:
             print_verbs(start, counting.by_verb(counts, meter.sweeps), count)
+        if sampled_seconds:
+            print_profile(at["pids"], client, cost, sampled_seconds, in_flight)
         client.close()
     return cost
+
+
+def print_profile(pids: dict[str, int], client: Client, cost: Cost, seconds: int, in_flight: int) -> None:
+    """Sample the processes, and print the owners of their CPU."""
+
+    def work() -> int:
+        client.cycles(in_flight * 2)
+        return in_flight * 2
+
+    sampled = {name: pid for name, pid in pids.items() if name not in {*METERED, "standin"}}
+    shares, cycles = profile(sampled, cost.cpu_ms, seconds, work)
+    shares.print({owner: cost.cpu_ms[name] for name, owner in METERED.items() if name in pids}, cycles)
 
 
 def print_verbs(start: dict[str, counting.Count], end: dict[str, counting.Count], cycles: int) -> None:
@@ -113,6 +130,7 @@ def main() -> None:
     options.add_argument("--in-flight", type=int, default=8)
     options.add_argument("--repeat", type=int, default=3)
     options.add_argument("--bare", action="store_true", help="no sandbox")
+    options.add_argument("--profile", type=int, default=0, metavar="SECONDS", help="sample the processes as well")
     options.add_argument("--beside", type=Path, metavar="CHECKOUT")
     chosen = options.parse_args()
     shell = "bare" if chosen.bare else "bubblewrap"
@@ -122,7 +140,8 @@ def main() -> None:
         print(f"\nrepetition {repetition + 1}: spin {spin_ms()} ms")
         for tool in chosen.tool or ("bash", "glob"):
             for checkout in checkouts:
-                cost = measure(checkout, tool, chosen.seconds, chosen.in_flight, shell)
+                sampled_seconds = chosen.profile if checkout == ROOT else 0
+                cost = measure(checkout, tool, chosen.seconds, chosen.in_flight, shell, sampled_seconds)
                 costs.setdefault((tool, checkout), []).append(cost)
                 print_cost(tool, checkout, cost)
     print("\nmedians")
