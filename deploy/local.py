@@ -25,12 +25,14 @@ from deploy.procfile import PROCFILE, ROOT, lines, with_absolute_paths, with_own
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
 from models.database import encryption
+from models.notices import push_keys
 from models.settings import settings
 from models.settings.providers import ProvidersMisconfigured, registry
 from models.settings.variables import environment_of
 
 UP = "up.json"
 AUDIT_KEY = "audit.key"
+PUSH_KEY = "push.key"
 READY_SECONDS = 60
 FLOWER_USER = "assent"
 MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ASSENT_PROVIDERS")
@@ -104,6 +106,7 @@ class Local:
         self._choose_shell()
         self._make_audit_key()
         self._make_secret_keys()
+        self._make_push_keys()
         self._use_own_settings()
         from deploy import first  # reads the settings, which are complete only now
 
@@ -212,6 +215,16 @@ class Local:
                 self.folder.write(f"{reader}.key", text)
             self.env[f"ASSENT_{reader.upper()}_PRIVATE_KEYS"] = text
             self.env[f"ASSENT_{reader.upper()}_PUBLIC_KEY"] = encryption.public_of(text.split()[0])
+
+    def _make_push_keys(self) -> None:
+        """Create the keys of push messages, unless the environment has a public key."""
+        if self.env.get("ASSENT_PUSH_PUBLIC_KEY"):
+            return
+        if self.folder.read(PUSH_KEY) is None:
+            self.folder.write(PUSH_KEY, push_keys.new_keys()[0])
+        text = (self.folder.read(PUSH_KEY) or "").strip()
+        self.env |= {"ASSENT_PUSH_PRIVATE_KEY": text, "ASSENT_PUSH_PUBLIC_KEY": push_keys.public_of(text)}
+        self.env.setdefault("ASSENT_PUSH_CONTACT", "operator@example.com")
 
     def _use_own_settings(self) -> None:
         os.environ.update(self.env)

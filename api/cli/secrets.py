@@ -25,6 +25,16 @@ def secrets_keys(reader: str) -> None:
     click.echo(f"ASSENT_{reader.upper()}_PRIVATE_KEYS={private}")
 
 
+@secrets.command("push")
+def secrets_push() -> None:
+    """Print a new pair of keys for push messages to browsers, as environment variables. A new pair ends all subscriptions."""
+    from models.notices.push_keys import new_keys
+
+    private, public = new_keys()
+    click.echo(f"ASSENT_PUSH_PUBLIC_KEY={public}")
+    click.echo(f"ASSENT_PUSH_PRIVATE_KEY={private}")
+
+
 @secrets.command("rotate")
 @click.argument("reader", type=click.Choice(["deliver", "turns"]))
 @data_dir

@@ -11,6 +11,7 @@
     system     whether everything runs, as far as a workspace may see it
     audit      the acts, their verification and their export
     help       the words of the pages
+    push       notifications of a browser, and what installs Assent on a phone
     link       the page of a message's link, for a person who is not signed in
 
 A page is declared by `shell.blueprint`, reads rows, and gives them to a template of its own folder, where its styles and scripts
@@ -33,6 +34,7 @@ def install(app: "Flask") -> None:
     from api.desk.insights import insights
     from api.desk.link.link import links
     from api.desk.policies import grants
+    from api.desk.push import push
     from api.desk.search import search
     from api.desk.sessions import session, sessions, starting
     from api.desk.settings import channels, groups, index, keys, people, provider_keys, usage, webhooks
@@ -43,7 +45,7 @@ def install(app: "Flask") -> None:
     modules = (
         *(list_, several, together, preferences),
         *(card, deciding, edit, always),
-        *(sessions, session, starting, grants, audit, insights, system),
+        *(sessions, session, starting, grants, audit, insights, system, push),
         *(keys, provider_keys, usage, people, groups, index, channels, webhooks),
         *(words, search, halt, home, live, files),
     )

@@ -25,10 +25,11 @@ from models.people.principal import PersonPrincipal
 SIGN_IN = "/sign-in"
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types assent-worker"
 )
-"""Only our own files are loaded or run, and no script turns text into markup."""
+"""Only our own files are loaded or run, and no script turns text into markup. The policy `assent-worker` of Trusted Types returns
+the address of the worker that shows push messages, and nothing else."""
 HEADERS = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",

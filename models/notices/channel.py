@@ -4,9 +4,10 @@ A workspace's channel `for_everyone` is a default: each person without a channel
 That channel follows the default until the person changes the channel.
 """
 
+import json
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,8 +30,10 @@ ABOUT = ("mine", "groups", "all")
 may decide. A workspace's channel tells of all."""
 MOST_OF_PERSON = 10
 MOST_OF_WORKSPACE = 50
-SETTINGS = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone")
+SETTINGS = ("name", "about", "timing", "delay_seconds", "quiet_from", "quiet_until", "time_zone")
 """The fields that a default copies to the channels that follow it."""
+DELAY_SECONDS = {"push": 30, "mail": 60}
+"""How long an approval must have waited before it is told, by kind; 0 for the others. Chat comes first, then push, then mail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +49,12 @@ class NewChannel:
     name: str | None = None
     about: str | None = None
     timing: str | None = None
+    delay_seconds: int | None = None
     quiet_from: str | None = None
     quiet_until: str | None = None
     time_zone: str | None = None
+    sign_in_id: str | None = None
+    """For push: the sign-in with which the channel ends."""
 
 
 class Channel(Base):
@@ -71,13 +77,18 @@ class Channel(Base):
     address: Mapped[str] = mapped_column(default="")
     """The public part: a mail address, the id of a Slack user or conversation, or the name of a service or an operator's URL."""
     secret: Mapped[str | None]
-    """The secret part, encrypted for `deliver`: apprise's URL, or a token. For mail: the token in links for unsubscribing."""
+    """The secret part, encrypted for `deliver`: apprise's URL, a token, or a browser's subscription. For mail: the token in links
+    for unsubscribing."""
     token_sha256: Mapped[str | None]
-    """For mail: the hash of the token for unsubscribing."""
+    """For mail: the hash of the token for unsubscribing. For push: the hash of the subscription's endpoint."""
+    sign_in_id: Mapped[str | None]
+    """For push: the sign-in in that browser. Nothing is sent after its end."""
     about: Mapped[str] = mapped_column(default="all")
     """One of `ABOUT`."""
     timing: Mapped[str] = mapped_column(default="at_once")
     """`at_once`, or `reminders` for only reminders and escalations."""
+    delay_seconds: Mapped[int | None]
+    """How long an approval must have waited before it is told. Null for the kind's own, of `DELAY_SECONDS`."""
     quiet_from: Mapped[str | None]
     """`HH:MM`, in `time_zone`."""
     quiet_until: Mapped[str | None]
@@ -126,6 +137,7 @@ class Channel(Base):
         channel_id = ids.new("chan")
         token = secrets.token_urlsafe(24) if new.kind == "mail" else None
         text = token or new.secret
+        hashed = json.loads(text)["endpoint"] if new.kind == "push" and text else token
         return cls(
             id=channel_id,
             workspace_id=workspace_id,
@@ -136,9 +148,11 @@ class Channel(Base):
             name=new.name or "",
             address=new.address,
             secret=encryption.encrypt("deliver", text, channel_id) if text else None,
-            token_sha256=sha256(token) if token else None,
+            token_sha256=sha256(hashed) if hashed else None,
+            sign_in_id=new.sign_in_id,
             about=new.about or "all",
             timing=new.timing or "at_once",
+            delay_seconds=new.delay_seconds,
             quiet_from=new.quiet_from,
             quiet_until=new.quiet_until,
             time_zone=new.time_zone or "UTC",
@@ -163,6 +177,11 @@ class Channel(Base):
         if not self.quiet_from or not self.quiet_until:
             return None
         return QuietHours.of(self.quiet_from, self.quiet_until, self.time_zone)
+
+    @property
+    def delay(self) -> timedelta:
+        """How long an approval must have waited before it is told."""
+        return timedelta(seconds=DELAY_SECONDS.get(self.kind, 0) if self.delay_seconds is None else self.delay_seconds)
 
     @property
     def has_incidents(self) -> bool:

@@ -40,6 +40,8 @@ def add_own(db: Db, person_id: str, by: Principal, to: Destination, options: Map
         _need_mail()
     elif kind == "slack":
         address = slack_address(db, person_id, address)
+    elif kind == "push":
+        raise Invalid("kind", "a browser is added on its own page, /inbox/channels, since its keys never leave it.")
     elif kind == "operator":
         raise Invalid("kind", "the operator's URLs are for channels of the workspace; use mail, slack or apprise.")
     elif isinstance(by, PersonPrincipal):
@@ -60,6 +62,8 @@ def add_of_workspace(db: Db, by: Principal, to: Destination, options: Mapping[st
         raise Invalid(
             "address", "must be the id of a Slack conversation, such as C012AB3CD: it is shown in the conversation's details."
         )
+    elif kind == "push":
+        raise Invalid("kind", "a browser belongs to a person, who adds it at /inbox/channels.")
     elif kind == "operator" and not _OPERATOR_NAME.fullmatch(address):
         raise Invalid("address", "must be a name in the operator's ASSENT_NOTIFICATION_URLS, such as ops.")
     address, secret = _parts(replace(to, address=address))

@@ -1,12 +1,13 @@
 """The people who are notified of an approval, the time, and whether a notification is still needed."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple, cast
 
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
+from models.notices import push
 from models.notices.channel import SETTINGS, Channel, NewChannel
 from models.notices.flood import LATER, Flood, told_later
 from models.notices.notice import ALONE, Notice, Stage
@@ -22,9 +23,7 @@ from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 
-MAIL_DELAY = timedelta(seconds=60)
-"""Mail waits until an approval has waited for this long: chat and push come first."""
-_EDITED_IN_PLACE = frozenset({"slack"})
+_EDITED_IN_PLACE = frozenset({"slack", "push"})
 """Kinds that edit the message in place, so that quiet hours do not delay the outcome. Nor do they where an incident is resolved."""
 _WITHOUT_CHANNEL = """
     SELECT m.person_id FROM member m WHERE m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL
@@ -103,7 +102,7 @@ def _prepare_alone(db: Db, row: Notification, channel: Channel, now: datetime, t
     delegation = Delegation.find(db, row.approval_id) if row.stage == "delegation" else None
     flood = db.get(Flood, row.approval_id) if row.stage == "flood" else None
     is_over = not delegation.waits(now) if delegation else row.stage == "flood" and flood is None
-    if is_over or channel.state != "enabled" or _is_unlinked(db, channel):
+    if is_over or channel.state != "enabled" or _is_unlinked(db, channel) or push.is_signed_out(db, channel):
         row.cancel(db, now)
         return None
     if row.stage != "test" and _is_postponed(row, channel, now):
@@ -135,18 +134,17 @@ def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) ->
         if row.status == "queued":
             row.cancel(db, now)
         return
-    due_at = now if row.receipt is not None else max(now, row.due_at)  # mail that waits for its minute goes on waiting
+    due_at = now if row.receipt is not None else max(now, row.due_at)  # what waits for its channel's delay goes on waiting
     if row.follow(db, stage, seq, due_at, now) and due_at <= now:
         outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
 
 
 def _add(db: Db, channels: list[Channel], approval: Approval, change: ApprovalChange, now: datetime) -> None:
-    mail_at = max(now, approval.created_at + MAIL_DELAY)
     people = {channel.person_id for channel in channels if channel.person_id} if change.stage == "requested" else set()
     later = told_later(db, people, Quorum.of(approval.quorum).required_people)
     rows = []
     for channel in channels:
-        due_at = mail_at if channel.kind == "mail" else now
+        due_at = max(now, approval.created_at + channel.delay)
         due_at = now + LATER if channel.person_id in later else due_at
         rows.append(Notification.of_change(change, channel, due_at, now))
         if due_at <= now:
@@ -210,7 +208,7 @@ def _is_needless(db: Db, due: DueNotification, approval: Approval | None, stage:
         return True  # the sweep is about to expire or to escalate it, which is another change
     if channel.person_id is None or (stage == "decided" and channel.has_incidents):
         return False
-    if _is_unlinked(db, channel):
+    if _is_unlinked(db, channel) or push.is_signed_out(db, channel):
         return True
     people = [channel.person_id]
     eligible = may_be_told(db, approval, people, now) if approval else rights_of_each(db, people, now, lock=False)

@@ -6,8 +6,9 @@ apprise sends with an HTTP client of its own. So a URL may name no host, and no 
 import re
 from typing import Literal, NamedTuple, get_args
 
-ChannelKind = Literal["mail", "slack", "apprise", "operator"]
-"""`apprise`: a service with a fixed public host, by a URL of the package apprise. `operator`: one of the operator's URLs."""
+ChannelKind = Literal["mail", "slack", "apprise", "operator", "push"]
+"""`apprise`: a service with a fixed public host, by a URL of the package apprise. `operator`: one of the operator's URLs. `push`: a
+browser of a person."""
 CHANNEL_KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
 
 

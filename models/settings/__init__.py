@@ -177,6 +177,14 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     # Secrets in rows. `assent secrets keys` makes pairs of keys.
     deliver_public_key: str = ""
     """Encrypts secrets of webhooks and channels: 32 bytes in base64. Without it none can be stored."""
+    push_public_key: str = ""
+    """The public key by which browsers know this installation's push messages: see `assent secrets push`. Empty: no push."""
+    push_private_key: SecretStr | None = None
+    """The private key that signs push messages."""
+    push_contact: str = ""
+    """The mail address of the operator, which push services get with each message."""
+    push_content: bool = True
+    """Whether push messages say what waits. They are encrypted for the browser; but the phone's lock screen shows them."""
     deliver_private_keys: SecretStr | None = None
     """The private keys that decrypt them, by spaces: the present one, and former ones until `assent secrets rotate` is done."""
     turns_public_key: str = ""

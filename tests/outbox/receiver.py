@@ -44,7 +44,7 @@ def receiving(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"])).decode()
+            body = self.rfile.read(int(self.headers["content-length"])).decode(errors="surrogateescape")
             request = Received(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
             receiver.requests.append(request)
             receiver.may_answer.wait(30)

@@ -60,4 +60,8 @@ def notifier_for(kind: str) -> Notifier:
             from workers.notifiers.apprise import AppriseService, OperatorUrl
 
             return AppriseService() if kind == "apprise" else OperatorUrl()
+        case "push":
+            from workers.notifiers.push import Push
+
+            return Push()
     raise Gone(f"Assent has no notifier for channels of the kind {kind}.")

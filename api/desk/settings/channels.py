@@ -20,7 +20,7 @@ from models.people.slack_user import SlackUser
 from models.settings import settings
 
 _ZONES = sorted(available_timezones())
-_EMPTY = {"quiet_from", "quiet_until"}
+_EMPTY = {"delay_seconds", "quiet_from", "quiet_until"}
 """Fields whose empty value in a form means null."""
 
 
@@ -29,7 +29,15 @@ def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None,
     """Show the person's own channels, newest first."""
     rows = db.find(Channel, "WHERE person_id = %(person)s ORDER BY id DESC", person=person.person_id)
     default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'") if not rows else None
-    return _list(db, "settings/my_channels.html", rows, refusal, default=default, decides="approvals" in person.scopes)
+    return _list(
+        db,
+        "settings/my_channels.html",
+        rows,
+        refusal,
+        default=default,
+        decides="approvals" in person.scopes,
+        push_key=settings().push_public_key,
+    )
 
 
 @page("/inbox/workspace/channels", "workspace_channels", "admin")
@@ -124,6 +132,6 @@ def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
 
 def _fields(*more: str) -> dict[str, Any]:
     """Return the settings that the form sends, and the fields `more`, without those that the form does not have."""
-    names = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone", *more)
+    names = ("name", "about", "timing", "delay_seconds", "quiet_from", "quiet_until", "time_zone", *more)
     fields = {name: request.form[name].strip() for name in names if name in request.form}
     return {name: None if name in _EMPTY and not value else value for name, value in fields.items()}

@@ -15,6 +15,7 @@
 //     going     keys that lead to places, the rail, menus
 //     times     relative times
 //     copying   buttons that copy an id
+//     push      notifications in this browser
 
 import { start } from "./forms.js";
 import "./going.js";
@@ -23,6 +24,7 @@ import "./keys.js";
 import "./together.js";
 import { listen, refreshSoon } from "./live.js";
 import "./search.js";
+import "./push.js";
 import { tellTimes } from "./times.js";
 
 document.addEventListener("visibilitychange", () => {

@@ -1,4 +1,4 @@
-"""The stylesheet, the scripts and the icon. Their addresses have a hash, so that a browser keeps each for good.
+"""The stylesheet, the scripts and the icons. Their addresses have a hash, so that a browser keeps each for good.
 
 Each folder of `api/desk` has its own `*.css` and `*.js`. All its styles are one file here, `desk.css`: those of the shell first,
 and of these the colours. A script's name is unique, because scripts import each other by name.
@@ -13,7 +13,7 @@ from api.desk.shell.blueprint import desk
 from models.errors import NotFound
 
 _DESK = Path(__file__).parents[1]
-_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 
 
 def _order(path: Path) -> tuple[bool, bool, str]:
@@ -22,7 +22,7 @@ def _order(path: Path) -> tuple[bool, bool, str]:
 
 FILES = {
     "desk.css": b"\n".join(path.read_bytes() for path in sorted(_DESK.glob("*/*.css"), key=_order)),
-    **{path.name: path.read_bytes() for suffix in ("js", "svg") for path in sorted(_DESK.glob(f"*/*.{suffix}"))},
+    **{path.name: path.read_bytes() for suffix in ("js", "svg", "png") for path in sorted(_DESK.glob(f"*/*.{suffix}"))},
 }
 VERSION = sha256(b"".join(FILES.values())).hexdigest()[:12]
 """A part of every address, so that the modules that one file imports are of the same version."""

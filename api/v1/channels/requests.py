@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from api.door.requests import Body, Paged, examples, not_null
 from models.notices.channel import SETTINGS
@@ -13,6 +13,7 @@ Clock = Annotated[str, StringConstraints(max_length=5)]
 Zone = Annotated[str, StringConstraints(max_length=64)]
 About = Literal["mine", "groups", "all"]
 Timing = Literal["at_once", "reminders"]
+Delay = Annotated[int, Field(ge=0, le=86_400)]
 Owner = Literal["me", "workspace"]
 
 
@@ -43,6 +44,9 @@ class ChannelCreate(Body):
     the person's groups. `all`: all that the person may decide."""
     timing: Timing = "at_once"
     """`reminders`: only reminders and escalations."""
+    delay_seconds: Delay | None = None
+    """How long an approval must have waited before it is told; what is decided earlier is not told. Null: 30 for push, 60 for mail,
+    else 0."""
     quiet_from: Clock | None = None
     """`HH:MM` in `time_zone`. Nothing is sent between `quiet_from` and `quiet_until`."""
     quiet_until: Clock | None = None
@@ -62,6 +66,8 @@ class ChannelUpdate(Body):
     name: Label | None = None
     about: About | None = None
     timing: Timing | None = None
+    delay_seconds: Delay | None = None
+    """Null for the kind's own."""
     quiet_from: Clock | None = None
     """Null for no quiet hours."""
     quiet_until: Clock | None = None

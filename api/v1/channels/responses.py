@@ -27,6 +27,8 @@ class Channel(ResponseModel):
     """The public part: a mail address, a Slack conversation or user, the service's or the operator's name."""
     about: Literal["mine", "groups", "all"] = Field(examples=["all"])
     timing: Literal["at_once", "reminders"] = Field(examples=["at_once"])
+    delay_seconds: int = Field(examples=[60])
+    """How long an approval must have waited before it is told."""
     quiet_from: str | None = Field(examples=["22:00"])
     quiet_until: str | None = Field(examples=["07:00"])
     time_zone: str = Field(examples=["Europe/Berlin"])
@@ -43,7 +45,9 @@ class Channel(ResponseModel):
     @classmethod
     def of(cls, row: channel.Channel) -> Self:
         """Return a channel."""
-        return cls.from_row(row, person=f"user:{row.person_id}" if row.person_id else None)
+        return cls.from_row(
+            row, person=f"user:{row.person_id}" if row.person_id else None, delay_seconds=round(row.delay.total_seconds())
+        )
 
 
 class ChannelTest(ResponseModel):
