@@ -20,6 +20,7 @@ def environment_new() -> None:
     """Print the secrets of a new installation, as an environment file. Fill in the model's key, and keep the file secret."""
     from models.audit import seal_key
     from models.database.encryption import new_keys
+    from models.notices import push_keys
 
     private = seal_key.make()
     passwords = [f"ASSENT_{name}_PASSWORD" for name in ("POSTGRES", "OWNER", "APP", "SYSTEM", "REDIS")]
@@ -29,6 +30,8 @@ def environment_new() -> None:
     variables["ASSENT_AUDIT_PUBLIC_KEYS"] = seal_key.read_private(private).public.text
     for reader in ("DELIVER", "TURNS", "ARCHIVE"):
         variables[f"ASSENT_{reader}_PRIVATE_KEYS"], variables[f"ASSENT_{reader}_PUBLIC_KEY"] = new_keys()
+    variables["ASSENT_PUSH_PRIVATE_KEY"], variables["ASSENT_PUSH_PUBLIC_KEY"] = push_keys.new_keys()
+    variables["ASSENT_PUSH_CONTACT"] = ""
     variables |= {"ANTHROPIC_API_KEY": "", "ASSENT_PUBLIC_URL": "http://localhost:8000"}
     for name, value in variables.items():
         click.echo(f"{name}={value}")

@@ -137,7 +137,7 @@ class Channel(Base):
         channel_id = ids.new("chan")
         token = secrets.token_urlsafe(24) if new.kind == "mail" else None
         text = token or new.secret
-        hashed = json.loads(text)["endpoint"] if new.kind == "push" and text else token
+        public_token = json.loads(text)["endpoint"] if new.kind == "push" and text else token
         return cls(
             id=channel_id,
             workspace_id=workspace_id,
@@ -148,7 +148,7 @@ class Channel(Base):
             name=new.name or "",
             address=new.address,
             secret=encryption.encrypt("deliver", text, channel_id) if text else None,
-            token_sha256=sha256(hashed) if hashed else None,
+            token_sha256=sha256(public_token) if public_token else None,
             sign_in_id=new.sign_in_id,
             about=new.about or "all",
             timing=new.timing or "at_once",

@@ -46,7 +46,7 @@ class Push:
             keys=WebPushKeys(auth=keys["auth"], p256dh=keys["p256dh"]),
         )
         life = _life(notice)
-        message = _signer().get(shown(notice, is_silent=is_silent), subscription, ttl=life)
+        message = _signer().get(payload(notice, is_silent=is_silent), subscription, ttl=life)
         topic = notice.approval_id.rpartition("_")[2][-32:]
         headers = {**message.headers, "ttl": str(life), "topic": topic, "urgency": "low" if is_silent else "high"}
         status = asyncio.run(_post(endpoint, message.encrypted, headers))
@@ -57,7 +57,7 @@ class Push:
         return {"topic": topic}
 
 
-def shown(notice: Notice, *, is_silent: bool) -> dict[str, str | bool]:
+def payload(notice: Notice, *, is_silent: bool) -> dict[str, str | bool]:
     """Return what the browser's worker gets: a title, a text, the page behind them, and the notification that they replace."""
     title, body = (
         _words(notice) if settings().push_content else ("Assent", "An approval has news." if is_silent else "Something waits.")
@@ -87,8 +87,8 @@ def _path(notice: Notice) -> str:
 
 def _life(notice: Notice) -> int:
     """Return for how many seconds the message is worth delivering."""
-    left = (notice.deadline - datetime.now(UTC)).total_seconds() if notice.deadline else LONGEST_LIFE
-    return max(60, min(int(left), LONGEST_LIFE))
+    seconds = (notice.deadline - datetime.now(UTC)).total_seconds() if notice.deadline else LONGEST_LIFE
+    return max(60, min(int(seconds), LONGEST_LIFE))
 
 
 async def _post(url: str, content: bytes, headers: dict[str, str]) -> int:
