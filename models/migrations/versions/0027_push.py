@@ -2,11 +2,11 @@
 
 from alembic import op
 
-revision = "0026"
-down_revision = "0025"
+revision = "0027"
+down_revision = "0026"
 branch_labels = None
 depends_on = None
-serves: tuple[str, ...] = tuple(f"{number:04}" for number in range(25, 0, -1))
+serves: tuple[str, ...] = tuple(f"{number:04}" for number in range(26, 0, -1))
 """Revisions of earlier releases that work with the schema after this migration."""
 
 
