@@ -25,7 +25,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "add up the metrics": {"task": "sweep.add_up_metrics", "schedule": 15.0},
     "say that the sweeps run": {"task": "sweep.report", "schedule": _MINUTE},
     "delete old archived sessions": {"task": "sweep.delete_archived", "schedule": _MINUTE},
-    "archive old sessions": {"task": "sweep.archive", "schedule": 10 * _MINUTE},
+    "archive old sessions": {"task": "sweep.archive", "schedule": _MINUTE},
     "remove erased parts of the archive": {"task": "sweep.remove_parts", "schedule": _MINUTE},
     "check parts of the archive": {"task": "sweep.check_parts", "schedule": 10 * _MINUTE},
     "delete old rows": {"task": "sweep.delete_old", "schedule": _MINUTE},
