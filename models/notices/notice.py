@@ -35,6 +35,8 @@ class Notice:
     """What the deadline does, such as `If nobody decides, the call is denied.`"""
     outcome: str = ""
     """At stage `decided`: `Allowed by Anna`. Empty while the approval waits."""
+    came_of: str = ""
+    """What came of the call that was allowed, without its output: `The call is done`. Empty if that is not known."""
     mark: str = ""
     """The glyph of the outcome, as a character."""
     url: str = ""

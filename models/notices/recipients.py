@@ -25,6 +25,8 @@ from models.session.approval.vote import Vote
 
 _EDITED_IN_PLACE = frozenset({"slack", "push"})
 """Kinds that edit the message in place, so that quiet hours do not delay the outcome. Nor do they where an incident is resolved."""
+_TOLD_OF_RESULTS = frozenset({"slack"})
+"""Kinds whose message is edited once more when the allowed call ends. Others would notify the person again."""
 _WITHOUT_CHANNEL = """
     SELECT m.person_id FROM member m WHERE m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL
         AND m.role = ANY(%(roles)s) AND NOT EXISTS (
@@ -60,7 +62,8 @@ def fan_out(db: Db, change_id: str) -> int:
     stage = cast("Stage", change.stage if waits else "decided")
     existing, more = Notification.of_approval(db, change.approval_id), list[Channel]()
     for row in existing:
-        _follow(db, row, stage, change.seq, now)
+        if change.stage != "settled" or Channel.find(db, row.channel_id).kind in _TOLD_OF_RESULTS:
+            _follow(db, row, stage, change.seq, now)
     if approval is not None and waits and stage != "decided":
         channel_ids = {row.channel_id for row in existing}
         more = [one for one in _channels(db, approval, stage, now) if one.id not in channel_ids]

@@ -25,6 +25,7 @@ from models.session.approval.face import MESSAGE, Face
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.row import Session
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 
 MOST_EVIDENCE = 3000
@@ -55,12 +56,21 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         deadline=approval.expires_at if waits else None,
         afterwards=" ".join([sentences.afterwards(approval), *offer.limits]) if waits else "",
         outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
+        came_of="" if waits else _came_of(db, approval),
         mark="" if waits else APPROVAL[approval.status].character,
         url=url,
         code=code,
         buttons=buttons,
         input_sha256=approval.runs,
     )
+
+
+def _came_of(db: Db, approval: Approval) -> str:
+    """Return what came of an allowed call, in words. Its output stays on the card: a message may have more readers."""
+    call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id and approval.status == "allowed" else None
+    if call is None or call.settled_at is None:
+        return ""
+    return "The call failed" if call.is_error else "The call is done"
 
 
 def test_notice(row: Notification) -> Notice:

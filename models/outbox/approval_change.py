@@ -17,8 +17,9 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.json.codec import encode
 
-Stage = Literal["requested", "reminded", "escalated", "decided"]
-"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
+Stage = Literal["requested", "reminded", "escalated", "decided", "settled"]
+"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn. `settled`: an allowed call has
+a result."""
 STAGE_OF: dict[str, Stage] = {
     "approval.requested": "requested",
     "approval.reminded": "reminded",
@@ -28,6 +29,11 @@ STAGE_OF: dict[str, Stage] = {
     "approval.cancelled": "decided",
 }
 """The stage of the notification, by the type of the session's event."""
+
+_RESULTS = frozenset({"agent.tool_result", "agent.mcp_tool_result", "user.custom_tool_result", "user.tool_result"})
+"""The events that have the result of a call."""
+_CALL = ("tool_use_id", "mcp_tool_use_id", "custom_tool_use_id")
+"""The field of such an event that names the call."""
 
 
 class ApprovalChange(Base):
@@ -55,7 +61,17 @@ class ApprovalChange(Base):
 
     @staticmethod
     def cause(db: Db, session_id: str, events: Iterable[tuple[str, int, dict[str, Any]]]) -> None:
-        """Queue the changes of these events (type, number in the session, body), if the workspace has an enabled channel."""
+        """Queue the changes of these events (type, number in the session, body), if the workspace has an enabled channel.
+
+        The result of a call is a change for messages that can be edited.
+        """
+        events = list(events)
+        results = [
+            {"id": ids.new("apch"), "session_id": session_id, "call_id": call_id, "seq": seq}
+            for kind, seq, body in events
+            if kind in _RESULTS
+            if (call_id := next((body[name] for name in _CALL if name in body), None))
+        ]
         rows = [
             {
                 "id": ids.new("apch"),
@@ -67,13 +83,13 @@ class ApprovalChange(Base):
             for kind, seq, body in events
             if kind in STAGE_OF
         ]
-        if not rows:
-            return
 
         def hint(inserted: Rows) -> None:
             outbox(db).hints += [Hint("deliver.fan_out", (change_id, db.workspace_id)) for (change_id,) in inserted]
 
-        db.queue(Statement(_CAUSE, {"rows": encode(rows)}, hint))
+        for sql, values in ((_CAUSE, rows), (_CAUSE_BY_RESULT, results)):
+            if values:
+                db.queue(Statement(sql, {"rows": encode(values)}, hint))
 
 
 _CAUSE = """
@@ -85,3 +101,18 @@ _CAUSE = """
     WHERE EXISTS (SELECT FROM channel WHERE workspace_id = current_setting('assent.workspace') AND state = 'enabled')
     RETURNING id
 """
+_CAUSE_BY_RESULT = """
+    INSERT INTO approval_change (id, workspace_id, session_id, approval_id, stage, seq, due_at, hinted_at)
+    SELECT result.id, current_setting('assent.workspace'), result.session_id, approval.id, 'settled', result.seq, now, now
+    FROM jsonb_to_recordset(CAST(%(rows)s AS jsonb)) AS result (id text, session_id text, call_id text, seq bigint)
+    CROSS JOIN LATERAL (
+        SELECT id FROM approval WHERE tool_call_id = result.call_id AND status = 'allowed' ORDER BY created_at DESC LIMIT 1
+    ) approval
+    CROSS JOIN LATERAL (SELECT assent_now() AS now) clock
+    WHERE EXISTS (
+        SELECT FROM notification JOIN channel ON channel.id = channel_id
+        WHERE approval_id = approval.id AND receipt IS NOT NULL AND channel.kind = 'slack' AND channel.state = 'enabled'
+    )
+    RETURNING id
+"""
+"""Only for messages that are edited in place: nobody gets another mail or push for a result."""

@@ -3,16 +3,18 @@
 from typing import Any
 
 from outbox.fake_slack import ROOM, FakeSlack, click, press
-from outbox.notified import channel, channels, notifications, notify
+from outbox.notified import changes, channel, channels, notifications, notify
+from outbox.receiver import Receiver
 from own_database import Clock
 from people import Somebody
-from rows.stage import Stage
+from rows.stage import Stage, say
 from rows.voting import ask, vote
 
 from models.database.transactions import transaction
 from models.notices.channel import Channel
 from models.notices.notification import ATTEMPTS
 from models.session.approval.row import Approval
+from models.session.tool_call.row import ToolCall
 from models.settings import settings
 
 SLACK: dict[str, Any] = {"kind": "slack", "address": ROOM}
@@ -130,3 +132,37 @@ def test_a_revoked_token_disables_nothing_and_a_stale_click_edits_the_message_at
     notify(stage)
     assert message.buttons == {}
     assert "Allowed by anna" in message.shown
+
+
+def test_the_message_tells_what_came_of_the_call_but_not_its_output(stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+    channel(stage, **SLACK)
+    approval = ask(stage, stage.session(), command="make test")
+    notify(stage)
+    vote(stage, anna, approval)
+    notify(stage)
+    assert "The call" not in slack.message.shown
+    held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    assert held
+    stage.finish_call(held, content=[say("stdout:\nthe customers of Ada\n"), say("exit code: 0\ndirectory: .")])
+    notify(stage)
+    assert slack.message.edits == 2
+    assert "Allowed by anna" in slack.message.shown
+    assert "The call is done" in slack.message.shown
+    assert "Ada" not in slack.message.shown
+
+
+def test_only_a_message_that_can_be_edited_hears_of_the_result(
+    stage: Stage, slack: FakeSlack, anna: Somebody, ops: Receiver
+) -> None:
+    channel(stage)
+    approval = ask(stage, stage.session(), command="make test")
+    notify(stage)
+    vote(stage, anna, approval)
+    notify(stage)
+    before = len(ops.requests)
+    held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    assert held
+    stage.finish_call(held, "ok")
+    assert changes(stage) == []
+    notify(stage)
+    assert len(ops.requests) == before

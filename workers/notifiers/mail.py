@@ -93,7 +93,11 @@ def _html(notice: Notice, unsubscribe: str) -> str:
     link = f'<a href="{html.escape(notice.url)}">'
     paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
     if notice.stage == "decided":
-        paragraphs += [f"<p>{html.escape(notice.ending)}.</p>", f"<p>{link}Open the approval</a></p>"]
+        came_of = f" {html.escape(notice.came_of)}." if notice.came_of else ""
+        paragraphs += [
+            f"<p>{html.escape(notice.ending)}.{came_of}</p>",
+            f"<p>{link}See what came of it</a></p>",
+        ]
     elif notice.stage in ALONE:
         paragraphs.append(f"<p>{link}Open Assent</a></p>")
     else:

@@ -33,7 +33,7 @@ def message(notice: Notice) -> tuple[str, list[Block]]:
     """Return the message's fallback text and its blocks."""
     blocks = [_header(notice.sentence or notice.title)]
     if notice.outcome:
-        blocks.append(_section(_plain(notice.ending, SECTION)))
+        blocks.append(_section(_plain("\n".join(filter(None, (notice.ending, notice.came_of))), SECTION)))
     if notice.evidence:
         blocks.append(_section(_code(notice.evidence)) | {"expand": True})
     elif notice.title != notice.sentence:

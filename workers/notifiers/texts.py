@@ -27,7 +27,8 @@ def body(notice: Notice, most_evidence: int = 3000) -> str:
     The link and the code stand first, and each line of evidence has a bar: no evidence looks like either.
     """
     if notice.stage == "decided":
-        return f"{notice.url}\n\n{notice.sentence}\n\n{notice.ending}."
+        ending = ". ".join(filter(None, (notice.ending, notice.came_of)))
+        return f"{notice.url}\n\n{notice.sentence}\n\n{ending}."
     if notice.stage in ALONE:
         return f"{notice.url}\n\n{notice.sentence}."
     evidence = notice.evidence
