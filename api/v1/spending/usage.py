@@ -94,7 +94,10 @@ def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
 @usage.get("/csv")
 @opens(Door(scopes=("read",), query=UsageList, media_type=CSV))
 def table() -> Response:
-    """Return the same as CSV: the first 10,000 lines, and a first line of headers. `limit` and `page` change nothing."""
+    """Return the same as CSV.
+
+    Has the first 10,000 lines, and a line of headers before them. `limit` and `page` change nothing.
+    """
     principal = auth.authenticate("read")
     query = parsing.query(UsageList)
     rows = transact(principal.workspace_id, lambda db: lines(db, _report(db, query), MOST_ROWS))
