@@ -19,14 +19,8 @@ METRICS_FILE = "metrics_token"
 ADMIN = "admin@localhost"
 """The e-mail address of the person who started Assent on this machine."""
 
-_SAMPLE = """\
-Please look around in your working directory, and tell me what you see.
-
-say I would like to look at the files here first.
-call bash {"command": "pwd && ls -la && date"}
-then
-say That was it: I asked, somebody decided, and the work went on. Nothing waited in between.
-"""
+_SAMPLE = "Please look around in your working directory, and tell me what you see."
+"""The stand-in model answers these words by a harmless command, `deploy.standin.replying.LOOK`."""
 
 
 def api_key(folder: Folder) -> tuple[str, bool]:

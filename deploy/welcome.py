@@ -35,7 +35,7 @@ What to do next, in another terminal:
 Ctrl-C ends everything. Waiting sessions continue at the next start.
 """
 _SAMPLE = """
-A sample session has just started and waits for your decision in the inbox, or by the first command below.
+A sample session has just started. The sign-in link leads to what it asks, or decide by the first command below.
 """
 
 

@@ -137,6 +137,12 @@ def address_of_next(
     return f"/inbox/approvals/{row.id}{query}" if row else f"/inbox{query}"
 
 
+def address_of_first(db: Db, person: PersonPrincipal) -> str:
+    """Return the address at which a newcomer begins: the card of the one approval that waits for the person, or else the inbox."""
+    rows = matching(db, person, {}, mine=True).select(db, "ORDER BY expires_at, id LIMIT 2")
+    return f"/inbox/approvals/{rows[0].id}" if len(rows) == 1 else "/inbox"
+
+
 def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[Count, Count] | None:
     """Return the approval's place in the person's waiting list, from 1, and the list's length; None outside the list."""
     if not decidable(db, person, [approval], Vote.of(db, [approval.id])):

@@ -50,6 +50,7 @@ def show_account(person: PersonPrincipal) -> Response:
             "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
             "can_add": can_add(db, person),
+            "needs_way_back": SignIn.needs_way_back(db, person.sign_in_id),
             "delegations": [_delegation(row, person, names) for row in delegations],
             "makers": [names[f"user:{maker}"] for maker in makers],
             "section": "account",
@@ -57,7 +58,7 @@ def show_account(person: PersonPrincipal) -> Response:
         }
         values["connectable"] = _connectable(db, person) if values["can_add"] and not person.makers else []
     others = {id_: name for id_, (name, _person, _limit) in _other_workspaces(person).items()}
-    values |= {"passwords": settings().passwords, "shortest": password.SHORTEST, "new": "new" in request.args, "others": others}
+    values |= {"passwords": settings().passwords, "shortest": password.SHORTEST, "others": others}
     return pages.html("account.html", person, **values)
 
 

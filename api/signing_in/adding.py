@@ -1,18 +1,14 @@
 """What a sign-in needs to add a way to sign in, so that a browser that was left open, or an issuer with a limit, adds none."""
 
-from datetime import timedelta
-
 from api.door.errors import Denied
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.people.principal import PersonPrincipal
-from models.people.sign_in import SignIn
+from models.people.sign_in import RECENT, SignIn
 
 ACCOUNT = "/inbox/account"
 """The page of a person's own account."""
-RECENT = timedelta(minutes=15)
-"""Age limit of a sign-in that adds a way to sign in."""
 
 
 def check_can_add(person: PersonPrincipal) -> None:

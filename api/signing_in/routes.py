@@ -2,6 +2,7 @@
 
 from flask import Response, request
 
+from api.desk import waiting_list
 from api.door import browser, client, limits, pages
 from api.door.pages import page
 from api.signing_in import proxy
@@ -38,20 +39,30 @@ def sign_in_page(place: str, *, why_refused: str | None = None, failure: str = "
 @signing_in.get("/sign-in/link/<secret>")
 def show_link(secret: str) -> Response:
     """Show whom a one-time link signs in. The link stays unused, since programs open links too."""
-    invitation = _invitation(secret)
-    return pages.form("link.html", 200, invitation=invitation, refused=browser.why_refused(), most=MAX_NAME)
+    return _link_page(_invitation(secret))
 
 
 @signing_in.post("/sign-in/link/<secret>")
 def use_link(secret: str) -> Response:
-    """Use a one-time link up, and sign its person in."""
+    """Use a one-time link up, and sign its person in. Leads to the card of the one approval that waits for the person.
+
+    The inbox follows if none or several wait. A link that asks for a name is not used up by a blank one.
+    """
     pages.check_form()
     invitation = _invitation(secret)
     name = " ".join(request.form.get("name", "").split())[:MAX_NAME]
+    if not name and not invitation.renews:
+        return _link_page(invitation, fault="Type your name: your colleagues and the audit see who decided by it.")
     with transaction(invitation.workspace_id) as db:
         person = Invitation.accept(db, invitation.id, name, client.address())
-        cookie = start(db, person, "link")
-    return let_in(cookie, "/inbox/account?new=1")
+        cookie, place = start(db, person, "link"), waiting_list.address_of_first(db, person)
+    return let_in(cookie, place)
+
+
+def _link_page(invitation: Invitation, fault: str = "") -> Response:
+    """Return the page of a one-time link. `fault`: what is wrong with the name that was sent."""
+    values = {"invitation": invitation, "refused": browser.why_refused(), "most": MAX_NAME, "fault": fault}
+    return pages.form("link.html", 400 if fault else 200, **values)
 
 
 def _invitation(secret: str) -> Invitation:

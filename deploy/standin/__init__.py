@@ -32,8 +32,8 @@ Attempts are counted per request body, so two identical conversations share a co
 After the last counted attempt the count starts again. An unreadable directive is a 400 that names the line.
 
 After a script's last reply the stand-in repeats the tools' results. Without any directive it proposes one harmless
-`bash` call if it has that tool and the prompt asks to run something; else it explains its use. It never repeats a
-refused call by itself.
+`bash` call if it has that tool and the prompt asks to look around or to run something; else it explains its use. It
+never repeats a refused call by itself.
 
 A request with `compaction`, or whose last text asks to "Write a summary of the conversation", gets a summary that counts the
 messages. The block of `compaction` is signed: a later request must send it first and unchanged. Models `old-*` refuse it.

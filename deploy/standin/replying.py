@@ -9,6 +9,8 @@ from typing import Any
 from deploy.standin.script import Block, Fault, ScriptedReply, read
 
 RUN_LIKE = re.compile(r"\b(run|execute|command|shell|bash|terminal|list|files?|tools?|try|check)\b", re.IGNORECASE)
+LOOK_LIKE = re.compile(r"\blook around\b", re.IGNORECASE)
+LOOK = '{"command": "pwd && ls -la && date"}'
 DEMO_CALL = '{"command": "echo \'Hello from a tool call.\'"}'
 GREETING = (
     "Hello! I am the stand-in model: I cost nothing and understand a few words, one per line. Try this:\n\n"
@@ -76,10 +78,16 @@ def _place(messages: list[dict[str, Any]]) -> ScriptPlace:
 
 
 def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> ScriptedReply:
-    if RUN_LIKE.search(prompt) and any(tool["name"] == "bash" for tool in tools):
-        say = Block("text", "I would like to run one harmless command.")
-        return ScriptedReply([say, Block("tool_use", DEMO_CALL, "bash")], stop_reason="tool_use")
+    if any(tool["name"] == "bash" for tool in tools):
+        if LOOK_LIKE.search(prompt):
+            return _proposes("I would like to look at the files here first.", LOOK)
+        if RUN_LIKE.search(prompt):
+            return _proposes("I would like to run one harmless command.", DEMO_CALL)
     return ScriptedReply([Block("text", GREETING)])
+
+
+def _proposes(say: str, call: str) -> ScriptedReply:
+    return ScriptedReply([Block("text", say), Block("tool_use", call, "bash")], stop_reason="tool_use")
 
 
 def _after(place: ScriptPlace) -> ScriptedReply:

@@ -26,6 +26,8 @@ SEEN_SECONDS = 60
 """Least time between two updates of `seen_at`."""
 KEPT = timedelta(days=30)
 """How long the row of an ended or expired sign-in is kept."""
+RECENT = timedelta(minutes=15)
+"""Age limit of a sign-in that adds a way to sign in."""
 _FIND = """
     SELECT id, workspace_id, person_id, method, makers, seen_at <= assent_now() - %(pause)s, role, role_limit, source, group_ids
     FROM assent_find_sign_in(%(digest)s)
@@ -43,6 +45,12 @@ _STANDING = f"""
     FROM sign_in JOIN member m USING (workspace_id, person_id)
     WHERE id = ANY(%(ids)s) AND {_OPEN} AND deactivated_at IS NULL
 """  # noqa: S608 - our own names
+_LEADS_BACK = """
+    SELECT s.method <> 'link' OR s.created_at <= assent_now() - %(recent)s OR m.password_hash IS NOT NULL
+        OR EXISTS (SELECT FROM passkey p WHERE p.workspace_id = m.workspace_id AND p.person_id = m.person_id)
+        OR EXISTS (SELECT FROM identity i WHERE i.workspace_id = m.workspace_id AND i.person_id = m.person_id)
+    FROM sign_in s JOIN member m USING (workspace_id, person_id) WHERE s.id = %(id)s
+"""
 Standing = tuple[str, frozenset[str]]
 """A person's role, and the ids of their groups."""
 
@@ -120,6 +128,11 @@ class SignIn(Base):
     def method_of(db: Db, sign_in_id: str) -> str:
         """Return the method of a sign-in; empty for an unknown sign-in."""
         return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
+
+    @staticmethod
+    def needs_way_back(db: Db, sign_in_id: str) -> bool:
+        """True if a link alone let the person in, and the sign-in may still add a way to come back: it is younger than RECENT."""
+        return db.value(_LEADS_BACK, id=sign_in_id, recent=RECENT) is False
 
     @classmethod
     def standings(cls, db: Db, sign_in_ids: Iterable[str]) -> dict[str, Standing]:

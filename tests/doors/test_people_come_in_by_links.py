@@ -1,16 +1,20 @@
 """One-time links: the first way to sign in, and the way back for a person who lost every other."""
 
+import re
 import threading
 
 import httpx2
 import pytest
 from doors.served import Caller, bad, good, key
+from inbox.waiting import asked
 from own_database import Clock
 from people import Visitor, acts_of, group, invited, member
-from rows.stage import Stage
+from rows.stage import Stage, call
 
 from models.database.transactions import transaction
+from models.people.member import Member
 from models.people.passkey import Credential, Passkey
+from models.people.person import Person
 from models.settings import settings
 
 
@@ -19,15 +23,51 @@ def test_a_link_signs_its_person_in_with_the_role_and_groups_of_the_invitation(a
     link = invited(stage, "developer", group_ids=[finance])
     with Visitor(api) as anna:
         entered = anna.submit(link, name=" Anna  Lang ")
-        assert (entered.status_code, entered.headers["location"]) == (303, "/inbox/account?new=1")
-        page = anna.get("/inbox/account?new=1").text
+        assert (entered.status_code, entered.headers["location"]) == (303, "/inbox")
+        page = anna.get("/inbox/account").text
         assert "Anna Lang" in page
         assert "anna@example.com, developer in Stage" in page
-        assert "Add a passkey now" in page
     [added] = [principal for principal, action in acts_of(stage) if action == "person.added"]
     assert added.startswith("user:user_")
     assert [action for _, action in acts_of(stage)] == ["person.invited", "person.added", "person.link_used", "person.signed_in"]
     assert acts_of(stage, "group.member") == [(added, "group.member_added")]
+
+
+def test_a_link_leads_to_the_one_approval_that_waits_and_else_to_the_inbox(api: str, stage: Stage) -> None:
+    first, second = asked(stage, call(command="echo 1")), asked(stage, call(command="echo 2"))
+    stage.decide(second[0], result="deny")
+    with Visitor(api) as anna, Visitor(api) as ben:
+        assert anna.submit(invited(stage), name="Anna").headers["location"] == f"/inbox/approvals/{first[0].id}"
+        assert "echo 1" in anna.get(f"/inbox/approvals/{first[0].id}").text
+        asked(stage, call(command="echo 3"))
+        assert ben.submit(invited(stage, email="ben@example.com"), name="Ben").headers["location"] == "/inbox"
+
+
+@pytest.mark.parametrize("blank", ["", " \t "])
+def test_a_blank_name_is_told_in_the_page_and_leaves_the_link_unused(api: str, stage: Stage, blank: str) -> None:
+    link = invited(stage)
+    with Visitor(api) as anna:
+        refused = anna.submit(link, name=blank)
+        assert (refused.status_code, anna.signed_in()) == (400, False)
+        assert "Type your name" in refused.text
+        assert re.search(r'id="name"[^>]* autofocus[^>]* aria-invalid="true" aria-describedby="fault-name"', refused.text)
+        assert anna.submit(link, name="Anna").status_code == 303
+
+
+def test_whom_a_link_alone_let_in_is_told_to_add_a_way_back_while_that_is_possible(api: str, stage: Stage, clock: Clock) -> None:
+    notice = 'id="way-back"'
+    with Visitor(api) as anna, Visitor(api) as ben:
+        for browser, name in ((anna, "anna"), (ben, "ben")):
+            browser.submit(invited(stage, email=f"{name}@example.com"), name=name)
+            assert notice in browser.get("/inbox").text
+            assert notice in browser.get("/inbox/account").text
+        with transaction(stage.workspace_id) as db:
+            by = Member.find(db, Person.of_email(db, "anna@example.com")).principal(db)
+            Passkey.add(db, by.person_id, Credential(id=b"new", public_key=b"key", sign_count=0), name="Phone", by=by)
+        assert notice not in anna.get("/inbox").text
+        assert notice not in anna.get("/inbox/account").text
+        clock.advance(15 * 60)
+        assert notice not in ben.get("/inbox").text
 
 
 def test_opening_a_link_does_not_use_it_and_signing_in_uses_it_up(api: str, stage: Stage) -> None:

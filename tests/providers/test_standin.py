@@ -236,6 +236,12 @@ def test_a_malformed_body_is_refused(http: httpx2.Client, body: bytes) -> None:
     assert http.post("/v1/messages", content=body).status_code == 400
 
 
+def test_it_looks_around_if_a_person_asks_in_plain_english(ask: Ask) -> None:
+    message = ask("Please look around in your working directory, and tell me what you see.", tools=[BASH])
+    [call] = [block for block in message.content if block.type == "tool_use"]
+    assert (call.name, call.input) == ("bash", {"command": "pwd && ls -la && date"})
+
+
 # Cache, recorded requests, other routes
 
 

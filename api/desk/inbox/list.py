@@ -20,6 +20,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
+from models.people.sign_in import SignIn
 from models.session.approval.kinds import KINDS, unknown_outcome
 from models.session.approval.row import Approval
 from models.workspace import denial_reasons
@@ -99,6 +100,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         newest=(Approval.newest(db) or now).isoformat(),
         arrived=0 if address.tab == "decided" else _arrived(db, selection),
         reasons=denial_reasons.of(db),
+        needs_way_back=SignIn.needs_way_back(db, person.sign_in_id),
     )
 
 
