@@ -4,7 +4,8 @@
     inbox      the list of approvals: those that wait for me, or for anybody, and decided ones; decisions about several
     card       one approval with the evidence to judge it, and its decisions; `verbs` has the decision of each button
     sessions   the sessions, and a session's conversation
-    policies   grants
+    agents     the agents, one agent with its tools and versions, and the form that makes or changes one
+    policies   the rules in force, a call to try, a change to simulate, and grants
     search     one search for pages, actions, approvals, sessions, agents and people
     settings   people, keys, channels, webhooks, provider keys, usage
     insights   how often agents ask, how people decide, and what it costs
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 def install(app: "Flask") -> None:
     """Serve the pages."""
+    from api.desk.agents import agent, agents, editing
     from api.desk.audit import audit
     from api.desk.card import always, card, deciding, edit
     from api.desk.help import words
@@ -33,7 +35,7 @@ def install(app: "Flask") -> None:
     from api.desk.inbox import preferences, several, together
     from api.desk.insights import insights
     from api.desk.link.link import links
-    from api.desk.policies import grants
+    from api.desk.policies import grants, policies
     from api.desk.push import push
     from api.desk.search import search
     from api.desk.sessions import session, sessions, starting
@@ -45,7 +47,8 @@ def install(app: "Flask") -> None:
     modules = (
         *(list_, several, together, preferences),
         *(card, deciding, edit, always),
-        *(sessions, session, starting, grants, audit, insights, system, push),
+        *(sessions, session, starting, agents, agent, editing),
+        *(policies, grants, audit, insights, system, push),
         *(keys, provider_keys, usage, people, groups, index, channels, webhooks),
         *(words, search, halt, home, live, files),
     )

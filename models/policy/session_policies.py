@@ -28,7 +28,7 @@ from typing import Any
 from models.policy import prompting
 from models.policy.asking import Asking
 from models.policy.effective_tool import configured_tool, effective_tools
-from models.policy.ruled_tool import NO_PARENT, Levels, OfParent, read_policy, ruled_tool, rules_about
+from models.policy.ruled_tool import NO_PARENT, Levels, OfParent, RuledTool, read_policy, ruled_tool, rules_about
 from models.pure import policy
 from models.pure.json.codec import decode, encode
 from models.pure.offer import EVERYTHING, IN_ITS_THREAD
@@ -127,6 +127,11 @@ class SessionPolicies:
         guarded = self._guards_git and ruled.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, arguments) if guarded else None
         return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _git_verdict(tool, path)
+
+    @property
+    def ruled_tools(self) -> Mapping[str, RuledTool]:
+        """The agent's tools with the rules that apply to each, by name."""
+        return self._tools
 
     def has(self, tool: str) -> bool:
         """True if the agent has the tool."""

@@ -18,7 +18,7 @@ _AGENTS = """
 """
 
 
-@page("/inbox/grants", "grants", "own or read")
+@page("/inbox/grants", "policies", "own or read")
 def grants(db: Db, person: PersonPrincipal) -> FramedPage:
     """Show the grants that are in force, or all, newest first."""
     selection = only_own(db, person, Selection(Grant), "approval_id")
@@ -32,10 +32,17 @@ def grants(db: Db, person: PersonPrincipal) -> FramedPage:
         (row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], not shown.live, shown.not_offered)
         for row, shown in zip(rows, responses_of(db, rows), strict=True)
     ]
-    return FramedPage("policies/grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
+    return FramedPage(
+        "policies/grants.html",
+        rows=lines,
+        after=after,
+        over=over,
+        may="approvals" in person.scopes,
+        reads_all="read" in person.scopes,
+    )
 
 
-@action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants")
+@action("/inbox/grants/<grant_id>/revoke", "approvals", section="policies")
 def revoke(db: Db, person: PersonPrincipal, grant_id: str) -> str:
     """Revoke a grant."""
     Grant.find(db, grant_id).revoke(db, person)

@@ -79,5 +79,9 @@ def _choices(db: Db) -> dict[str, list[tuple[str, str]]]:
     """Return the agents and environments that a new session may have, the newest first, each as `(id, name)`."""
     agents = db.find(Agent, _NEWEST, most=MOST_CHOICES)
     versions = heads(db, agents)
-    environments = [(row.id, row.name) for row in db.find(Environment, _NEWEST, most=MOST_CHOICES)]
-    return {"agents": [(row.id, versions[row.id].body["name"]) for row in agents], "environments": environments}
+    return {"agents": [(row.id, versions[row.id].body["name"]) for row in agents], "environments": environments(db)}
+
+
+def environments(db: Db) -> list[tuple[str, str]]:
+    """Return the environments that a new session may have, the newest first, each as `(id, name)`."""
+    return [(row.id, row.name) for row in db.find(Environment, _NEWEST, most=MOST_CHOICES)]

@@ -28,13 +28,18 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,))
 @writes(AgentCreate, "agents", response=responses.Agent)
 def create(db: Db, principal: Principal, body: AgentCreate) -> responses.Agent:
     """Create an agent at version 1."""
+    return responses.Agent.of(*make(db, principal, body))
+
+
+def make(db: Db, principal: Principal, body: AgentCreate) -> tuple[Agent, AgentVersion]:
+    """Create an agent. Returns the agent with its version 1. Raises Invalid, Denied."""
     fields = body.normal()
     fields["multiagent"] = normal_multiagent(db, body.multiagent, fields)
     loosening.check_agent(principal, body, None, fields)
     check_servers(db, fields, body.model_fields_set)
     check_roster(db, fields, body.model_fields_set)
     check_agent_approvers(db, fields, Workspace.policies(db), body.model_fields_set)
-    return responses.Agent.of(*Agent.create(db, principal, fields))
+    return Agent.create(db, principal, fields)
 
 
 @agents.get("")
@@ -67,6 +72,11 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> re
 
     A field that is left out is kept. The response is a 409 if `version` is sent and is not the newest version.
     """
+    return responses.Agent.of(*change(db, principal, body, agent_id))
+
+
+def change(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> tuple[Agent, AgentVersion]:
+    """Update an agent. Returns the agent with its newest version. Raises Invalid, Denied, Conflict, NotFound."""
     agent = Agent.lock(db, agent_id)
     before, changes = agent.at(db).body, body.changes()
     if "multiagent" in body.model_fields_set:
@@ -76,7 +86,7 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> re
     check_servers(db, version.body, body.model_fields_set)  # the new version, with the lists that the request leaves out
     check_roster(db, version.body, body.model_fields_set)
     check_agent_approvers(db, version.body, Workspace.policies(db), body.model_fields_set)
-    return responses.Agent.of(agent, version)
+    return agent, version
 
 
 @agents.post("/<agent_id>/archive")

@@ -46,9 +46,14 @@ def update(db: Db, principal: Principal, body: PolicyUpdate) -> responses.Worksp
 
     The change applies to all turns and calls from now on. A field that is left out is kept, and null clears a field.
     """
+    return responses.WorkspacePolicy.of(change(db, principal, body))
+
+
+def change(db: Db, principal: Principal, body: PolicyUpdate) -> Workspace:
+    """Update the workspace's policy and defaults. Returns the workspace. Raises Invalid."""
     changes = body.changes()
     check_workspace_approvers(db, changes.get("approval"))
-    return responses.WorkspacePolicy.of(Workspace.change_policies(db, principal, changes))
+    return Workspace.change_policies(db, principal, changes)
 
 
 @policy.post("/explain")
@@ -58,6 +63,11 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> responses.Pol
 
     The call is not made, no person is asked, and no grant is used.
     """
+    return explanation_of(db, body)
+
+
+def explanation_of(db: Db, body: PolicyExplain) -> responses.PolicyExplanation:
+    """Return the explanation of the verdict on a call. Raises Invalid."""
     if (body.agent is None) == (body.session_id is None):
         raise Invalid("agent", "send either agent or session_id.")
     if body.session_thread_id and body.session_id is None:
@@ -78,6 +88,11 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> responses.Po
     Nothing is changed. The inputs are judged with masked secrets. With a key that has the scope `reveal` the real inputs are
     judged, and the audit records the simulation.
     """
+    return simulation_of(db, principal, body)
+
+
+def simulation_of(db: Db, principal: Principal, body: PolicySimulate) -> responses.PolicySimulation:
+    """Simulate, and record it in the audit if the real inputs are judged. Raises Invalid, Busy."""
     if (body.rule is None) == (body.permission_policy is None):
         raise Invalid("rule", "send either rule or permission_policy.")
     if body.agent_id:

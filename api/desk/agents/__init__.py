@@ -1,0 +1,1 @@
+"""Agents: the list, one agent, and the form that makes and changes one."""

@@ -1,0 +1,54 @@
+"""What agents did in the last days: sessions, asks, cost, and what waits now. A few queries for all agents of a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
+
+from models.database import clock
+from models.database.rows import Db
+from models.operate.insights.report import Span, lines
+
+DAYS = 7
+SEARCHED = 20_000
+"""Sessions that are counted: the newest, so that the count costs no more in a large workspace."""
+_SESSIONS = """
+    SELECT agent_id, count(*) FROM (
+        SELECT agent_id FROM session WHERE created_at >= %(since)s ORDER BY created_at DESC LIMIT %(most)s
+    ) newest
+    WHERE agent_id = ANY(%(ids)s) GROUP BY 1
+"""
+_COST = """
+    SELECT agent_id, sum(cost) FROM daily_usage
+    WHERE workspace_id = current_setting('assent.workspace') AND day >= %(first)s AND agent_id = ANY(%(ids)s) GROUP BY 1
+"""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What one agent did in the last DAYS, and what of it waits now."""
+
+    sessions: int = 0
+    asks: int = 0
+    waiting: int = 0
+    cost: Decimal = Decimal(0)
+    """In US dollars, at list prices."""
+
+
+def activity_of(db: Db, agent_ids: Sequence[str]) -> dict[str, Activity]:
+    """Return the activity of each agent."""
+    now, ids = clock.now(db), list(agent_ids)
+    span = Span.of(now, now - timedelta(days=DAYS - 1), None)
+    since = datetime.combine(span.first, time(), UTC)
+    sessions: dict[str, int] = dict(db.rows(_SESSIONS, since=since, most=SEARCHED, ids=ids))
+    cost: dict[str, Decimal | None] = dict(db.rows(_COST, first=span.first, ids=ids))
+    asks = {line.name: line for line in lines(db, span, "agent")}
+    return {
+        id_: Activity(
+            sessions=sessions.get(id_, 0),
+            asks=asks[id_].asks if id_ in asks else 0,
+            waiting=asks[id_].waiting if id_ in asks else 0,
+            cost=Decimal(cost.get(id_) or 0),
+        )
+        for id_ in agent_ids
+    }

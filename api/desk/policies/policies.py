@@ -1,0 +1,183 @@
+"""The page of policies: the rules in force; beside them a call to try, and a change to simulate before it is saved."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from flask import request
+
+from api.desk.agents.tools import EFFECT_WORDS
+from api.desk.policies.rules import rows_of_agent, rows_of_workspace
+from api.desk.rendering.fields import loads, pretty
+from api.desk.shell.blueprint import action, page
+from api.desk.shell.forms import Misfilled, needed, text
+from api.door import parsing
+from api.door.errors import Denied
+from api.door.framed import FramedPage, query_value
+from api.v1.agents.requests import AgentUpdate
+from api.v1.agents.routes import change as change_agent
+from api.v1.agents.routes import heads
+from api.v1.policy.requests import PolicyExplain, PolicySimulate, PolicyUpdate
+from api.v1.policy.responses import PolicySimulation
+from api.v1.policy.routes import change, explanation_of, simulation_of
+from models.database.rows import Db
+from models.errors import Conflict, Invalid, Refusal
+from models.flow.judge.past_calls import Then
+from models.flow.judge.simulations import added, default_of
+from models.people.principal import PersonPrincipal
+from models.pure.json.canonical import digest
+from models.pure.policy.rules import FILE_PATHS
+from models.pure.text.relative_time import number_with_noun
+from models.settings import settings
+from models.workspace.agent import Agent
+from models.workspace.row import Workspace
+
+_MOST_CHOICES = 200
+_DAYS = ("1", "7", "30", "90")
+_PLAIN_ARGUMENTS = {"bash": "command"} | {tool: path[1:] for tool, path in FILE_PATHS.items()}
+"""The argument that a text in the place of JSON means, by built-in tool."""
+_WORDS: dict[Then, str] = {
+    "allowed_by_policy": "ran by policy",
+    "allowed_by_grant": "ran by a grant",
+    "allowed_by_person": "allowed by a person",
+    "allowed_at_deadline": "allowed at the deadline",
+    "answered_by_person": "answered by a person",
+    "denied_by_policy": "denied by policy",
+    "denied_by_person": "denied by a person",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "waiting": "waiting",
+}
+"""What became of a call at its time."""
+_DECIDED_BY_PEOPLE: tuple[Then, ...] = (
+    "allowed_by_person",
+    "answered_by_person",
+    "denied_by_person",
+    "allowed_at_deadline",
+    "expired",
+    "waiting",
+)
+
+
+@page("/inbox/policies", "policies", "own or read")
+def policies(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage | str:
+    """Show the rules of the workspace, or all that count for the agent in the address. Who reads only their own sees grants."""
+    if "read" not in person.scopes:
+        return "/inbox/grants"
+    agent_id = text("agent") if request.form else query_value("agent") or ""
+    policy = Workspace.policies(db)["policy"]
+    body = Agent.find(db, agent_id).at(db).body if agent_id else None
+    agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_CHOICES)
+    names = {id_: version.body["name"] for id_, version in heads(db, agents).items()}
+    return FramedPage(
+        "policies/policies.html",
+        rows=rows_of_agent(db, agent_id, body) if body else rows_of_workspace(policy),
+        agent_id=agent_id,
+        agent_name=body["name"] if body else "",
+        agents=[(row.id, names[row.id]) for row in agents],
+        days=_DAYS,
+        policy=pretty(policy or {"type": f"always_{settings().default_permission}"}),
+        policy_digest=digest(policy),
+        is_policy_set=policy is not None,
+        form=request.form,
+        faults=refusal.faults if isinstance(refusal, Misfilled) else {},
+        refusal=str(refusal or ""),
+        may_save=_may_save(person, agent_id),
+        may_save_policy="admin" in person.scopes,
+    )
+
+
+@action("/inbox/policies/try", "read", section="policies", again=policies)
+def try_call(db: Db, person: PersonPrincipal) -> FramedPage | str:
+    """Explain how a call would be judged, as `POST /v1/policy/explain` does."""
+    body = {"agent": needed("agent", "Choose an agent."), "tool": needed("tool", "Write a tool's name.").strip()}
+    explanation = explanation_of(db, parsing.validated(PolicyExplain, body | {"input": _input(body["tool"])}))
+    return _again(db, person, explanation=explanation, state=EFFECT_WORDS[explanation.effect])
+
+
+@action("/inbox/policies/simulate", "read", section="policies", again=policies)
+def simulate(db: Db, person: PersonPrincipal) -> FramedPage | str:
+    """Try a rule, or the workspace's policy, on past calls, as `POST /v1/policy/simulate` does."""
+    body: dict[str, Any] = {"days": float(text("days")) if text("days") in _DAYS else 7.0}
+    if text("policy"):
+        body["permission_policy"] = _policy()
+    else:
+        body["rule"] = _rule()
+    if text("agent") and not text("policy"):
+        body["agent_id"] = text("agent")
+    outcome = simulation_of(db, person, parsing.validated(PolicySimulate, body))
+    sides = [(EFFECT_WORDS[name], getattr(outcome, name)) for name in ("deny", "ask", "allow")]
+    return _again(db, person, simulation=outcome, sides=sides, then_words=_WORDS, summary=_summary(outcome))
+
+
+@action("/inbox/policies/save", "read", section="policies", again=policies)
+def save(db: Db, person: PersonPrincipal) -> str:
+    """Add the rule to the policy of the agent or the workspace, or replace the workspace's policy. As the API's updates do."""
+    agent_id = text("agent") if not text("policy") else ""
+    if not _may_save(person, agent_id):
+        raise Denied(403, "Your role may not change this policy; ask an admin.")
+    policy = Workspace.policies(db)["policy"]
+    if agent_id:
+        own = Agent.find(db, agent_id).at(db).body.get("permission_policy")
+        new = added(_rule(), own, default_of(policy, settings().default_permission))
+        change_agent(db, person, parsing.validated(AgentUpdate, {"permission_policy": new}), agent_id)
+        return f"/inbox/policies?agent={agent_id}"
+    if text("policy") and text("digest") != digest(policy):
+        raise Conflict("The policy has changed since you opened the page. Copy your text, and open the page again.")
+    new = _policy() if text("policy") else added(_rule(), policy, settings().default_permission)
+    change(db, person, parsing.validated(PolicyUpdate, {"permission_policy": new}))
+    return "/inbox/policies"
+
+
+def _again(db: Db, person: PersonPrincipal, **values: Any) -> FramedPage | str:
+    """Return the page with a result."""
+    result = policies(db, person)
+    if isinstance(result, FramedPage):
+        result.values.update(values)
+    return result
+
+
+def _may_save(person: PersonPrincipal, agent_id: str) -> bool:
+    return ("agents" if agent_id else "admin") in person.scopes
+
+
+def _rule() -> dict[str, Any]:
+    """Return the rule of the form. Raises Misfilled."""
+    rule = {"effect": text("effect"), "match": needed("match", "Write which calls, such as bash(git push *).").strip()}
+    return rule | ({"reason": text("reason").strip()} if text("reason").strip() else {})
+
+
+def _policy() -> Any:
+    """Return the policy of the form. Raises Misfilled."""
+    try:
+        return loads(text("policy"))
+    except ValueError as fault:
+        raise Misfilled({"policy": str(fault)}) from None
+
+
+def _input(tool: str) -> Mapping[str, Any]:
+    """Return the input of the call to try: JSON or, for a built-in tool, the text of its first argument. Raises Misfilled."""
+    words = text("input")
+    with suppress(Invalid):
+        return parsing.json_object(words.encode())
+    if tool in _PLAIN_ARGUMENTS:
+        return {_PLAIN_ARGUMENTS[tool]: words}
+    raise Misfilled({"input": 'Write the arguments as JSON, such as {"amount": 5}.'})
+
+
+def _summary(outcome: PolicySimulation) -> str:
+    """Return what the change would have done, in a sentence or two."""
+    questions = sum(outcome.allow.then.get(name, 0) + outcome.deny.then.get(name, 0) for name in _DECIDED_BY_PEOPLE)
+    against = outcome.allow.then.get("denied_by_person", 0)
+    by_itself: tuple[Then, ...] = ("allowed_by_policy", "allowed_by_grant")
+    more = sum(outcome.ask.then.get(name, 0) for name in by_itself)
+    against_allows = outcome.deny.then.get("allowed_by_person", 0)
+    count = number_with_noun
+    parts = [f"Of {count(outcome.looked_at, 'call')}, {outcome.changed} would have another effect."]
+    parts.append(f"It would have saved {count(questions, 'question')}.")
+    if more:
+        parts.append(f"It would have asked about {count(more, 'call')} that ran without asking.")
+    if against_allows:
+        parts.append(f"It would have denied {count(against_allows, 'call')} that people allowed.")
+    parts.append(f"It contradicts {count(against, 'denial')}." if against else "It contradicts no denial.")
+    return " ".join(parts)
