@@ -7,7 +7,7 @@ import httpx2
 from doors.served import Caller, bad, good
 from doors.waiting import approval_of, asked
 from own_database import Clock
-from people import Somebody, acts_of, group, member
+from people import Somebody, Visitor, acts_of, group, member
 from rows.archived import MONTH, archive
 from rows.stage import Stage, say
 
@@ -37,6 +37,34 @@ def test_an_admin_erases_a_person_who_then_is_an_id_everywhere(caller: Caller, s
     assert (act["principal"], act["subject_id"]) == (f"user:{admin.person_id}", anna.person_id)
     assert act["address"] == act["texts"]["client_address"] == "127.0.0.1"
     assert act["texts"]["reason"] == WHY["reason"]
+
+
+def test_the_page_of_people_erases_with_a_reason_and_a_ticked_box(api: str, caller: Caller, stage: Stage) -> None:
+    admin, anna = member(stage, "admin"), member(stage, email="anna@example.com")
+    page = f"/inbox/people/{anna.person_id}/erase"
+    with Visitor(api, cookies=admin.cookie(api)) as browser, Visitor(api, cookies=anna.cookie(api)) as other:
+        people = browser.get("/inbox/people").text
+        assert page in people
+        assert f"/inbox/people/{admin.person_id}/erase" not in people, "nobody can erase themselves"
+        assert other.get(page).status_code == 403
+        for lacking in ({"reason": " ", "sure": "yes"}, {"reason": "Asked for it."}):
+            assert browser.submit(page, **lacking).status_code == 400
+        good(caller.get(f"{USERS}/{anna.person_id}"))
+        assert browser.submit(page, reason="Asked for it.", sure="yes").headers["location"] == "/inbox/people"
+        assert browser.get(page).status_code == 404
+    bad(caller.get(f"{USERS}/{anna.person_id}"), 404)
+    [act] = good(caller.get("/v1/audit", params={"action": "person.erased"}))["data"]
+    assert (act["principal"], act["texts"]["reason"]) == (f"user:{admin.person_id}", "Asked for it.")
+
+
+def test_the_account_page_exports_the_person_s_own_data(api: str, stage: Stage) -> None:
+    anna = member(stage, "viewer", email="anna@example.com")
+    path = f"{USERS}/{anna.person_id}/export"
+    with Visitor(api, cookies=anna.cookie(api)) as browser:
+        assert f'href="{path}" download' in browser.get("/inbox/account").text
+        exported = browser.get(path)
+    assert exported.headers["content-disposition"].startswith("attachment")
+    assert good(exported)["profile"]["email"] == anna.email
 
 
 def test_a_deactivated_person_is_found_to_be_erased(caller: Caller, stage: Stage) -> None:

@@ -1,15 +1,17 @@
-"""People, for admins: invitations, roles, deactivation, and new links."""
+"""People, for admins: invitations, roles, deactivation, erasure, and new links."""
 
 from flask import request
 
 from api.desk.shell.blueprint import action, page
 from api.door.framed import FramedPage
 from api.door.parsing import validated
+from api.door.requests import Erase
 from api.v1.people.requests import InviteCreate, UserUpdate
 from api.v1.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
-from models.errors import Invalid, Refusal
+from models.errors import Invalid, NotFound, Refusal
+from models.operate.personal_data.person import erase
 from models.people.confirming import confirm, makers_of
 from models.people.group import Group, Membership
 from models.people.invitation import Invitation, Invitee, link_of
@@ -113,4 +115,23 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> FramedPage |
             Member.deactivate(db, user_id, by=person)
         case _:
             raise Invalid("do", "must be role, sign_out, link, confirm or deactivate.")
+    return "/inbox/people"
+
+
+@page("/inbox/people/<user_id>/erase", "people", "admin")
+def confirm_erasure(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, user_id: str = "") -> FramedPage:
+    """Show what the erasure of a person does, and its form. Raises NotFound."""
+    row = db.get(Person, user_id)
+    if row is None or row.erased_at is not None:
+        raise NotFound("user", user_id)
+    return FramedPage("settings/erase_person.html", row=row, form=request.form, refusal=str(refusal or ""))
+
+
+@action("/inbox/people/<user_id>/erase", "admin", section="people", again=confirm_erasure)
+def erase_person(db: Db, person: PersonPrincipal, user_id: str) -> str:
+    """Erase a person. The form has a reason, and says that the admin is sure."""
+    reason = validated(Erase, {"reason": request.form.get("reason", "")}).reason
+    if request.form.get("sure") != "yes":
+        raise Invalid("sure", "tick the box: an erasure cannot be undone.")
+    erase(db, user_id, reason, by=person)
     return "/inbox/people"
