@@ -17,6 +17,7 @@ from api.door.errors import Denied
 from api.door.framed import FramedPage, query_value
 from api.v1.approvals.visible import find_session
 from api.v1.events.routes import opened
+from models.audit import legal_hold
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -61,6 +62,7 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
         root=ThreadNode.of(db, session),
         own=db.get_one(Thread, session.id, own_id(session.id)),
         cost=cost(session),
+        hold=legal_hold.find(db, session.id) if "admin" in person.scopes else None,
         remedy=remedy_of(db, person, session, waiting),
         waiting=waiting,
         elsewhere=[(row, row.path(db)) for row in waiting if row.id not in shown_ids],
