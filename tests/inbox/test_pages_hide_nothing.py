@@ -106,7 +106,7 @@ def get(api: str, stage: Stage) -> Callable[..., httpx2.Response]:
 
 PAGES = [
     *("/inbox", "/inbox/sessions", "/inbox/grants", "/inbox/people", "/inbox/keys", "/inbox/provider-keys"),
-    *("/inbox/usage", "/inbox/audit", "/inbox/nowhere"),
+    *("/inbox/usage", "/inbox/audit", "/inbox/agents", "/inbox/agents/new", "/inbox/policies", "/inbox/nowhere"),
 ]
 
 
