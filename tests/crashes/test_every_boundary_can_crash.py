@@ -212,6 +212,6 @@ def test_every_boundary_has_a_test() -> None:
         "look",
         "correct_usage",
     )
-    others += ("fold", "resume_at_limit")
+    others += ("fold", "resume_at_limit", "begin_part", "store_content", "take_place", "remove_part")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in others for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

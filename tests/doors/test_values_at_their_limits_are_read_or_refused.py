@@ -156,7 +156,7 @@ def test_no_cursor_is_a_5xx(api: str, caller: Caller, stage: Stage, ids: dict[st
     good(caller.post(f"/v1/agents/{ids['agent_id']}", json={"version": 1, "name": "Again"}))
     paged, faults = [], []
     for path, route in routes(api, "get"):
-        if "page" not in query_names(route):
+        if "page" not in query_names(route) or path.endswith("/csv"):
             continue
         cursor = good(caller.get(filled(path, ids), params={"limit": 1}))["next_page"]
         if cursor is None:

@@ -56,7 +56,7 @@ def test_a_limit_is_set_changed_and_deleted(plain: Visitor, stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("cap", ["budget", "limit"])
-def test_a_cap_is_raised_in_the_list(plain: Visitor, stage: Stage, cap: str) -> None:
+def test_a_cap_is_raised_from_the_list(plain: Visitor, stage: Stage, cap: str) -> None:
     stage.quote = QUOTE
     if cap == "budget":
         session = spent(stage)
@@ -66,8 +66,10 @@ def test_a_cap_is_raised_in_the_list(plain: Visitor, stage: Stage, cap: str) -> 
         assert stage.claim(session) is None
     plain.open()
     expect(plain.rows).to_contain_text("from $10.00 to $20.00" if cap == "budget" else "$11.00 more?")
+    plain.rows.get_by_role("link").first.click()
     plain.button("Raise the budget" if cap == "budget" else "Let it spend more").click()
-    expect(plain.page.get_by_text("Nothing waits.")).to_be_visible()
+    plain.open()
+    expect(plain.page.get_by_text("Nothing waits.", exact=True)).to_be_visible()
     row = stage.read(session)
     assert (row.status, row.max_list_cost, row.spend_limits_from) == ("running", *((20, None) if cap == "budget" else (None, 11)))
 

@@ -149,11 +149,11 @@ def test_a_schema_that_this_release_does_not_know_is_one_clear_line(
 ) -> None:
     migrate(bare_database.owner)
     with psycopg.connect(bare_database.owner, autocommit=True) as db:
-        db.execute("UPDATE alembic_version SET version_num = '0017'")
+        db.execute("UPDATE alembic_version SET version_num = '9017'")
     monkeypatch.setenv("DATABASE_OWNER_URL", bare_database.owner)
     result = CliRunner().invoke(main, ["migrate", "--data-dir", str(tmp_path)])
     assert result.exit_code == 1
-    assert result.output.startswith("Error: the database's schema has the revision 0017, which this release (revision ")
+    assert result.output.startswith("Error: the database's schema has the revision 9017, which this release (revision ")
     assert result.output.endswith("start the release that migrated this database, or restore a backup from before\n")
     assert result.output.count("\n") == 1
 
