@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from models.database.rows import Db
@@ -34,21 +35,48 @@ _BAD = frozenset({"unknown", "expired", "refused"})
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """What came of one call. Its texts have the secrets of the call's input masked, and hidden characters written out."""
+    """What came of one call. Its texts have the secrets of the call's input masked, and hidden characters written out.
+
+    A text is masked when it is read. That takes time, so read `words`, `exit_code`, `line` and `text` after the transaction.
+    """
 
     status: str
     """The call's status, one of `models.pure.states.TOOL_CALL`."""
     is_error: bool
     seconds: float | None
     """How long the last attempt took; None if none has ended."""
-    exit_code: int | None
-    """Of a command that ended."""
-    line: str
-    """The line of the result that tells most; empty without a result."""
-    text: str
-    """The beginning of the result."""
-    is_cut: bool
-    """True if the result is longer than `text`."""
+    is_command: bool
+    length: int
+    """Characters of the result."""
+    raw_texts: Sequence[str] = field(repr=False)
+    """The beginnings of the result's texts, not masked."""
+    echoes: Echoes = field(repr=False, compare=False)
+    """Masks them."""
+
+    @cached_property
+    def _blocks(self) -> list[str]:
+        return [visible_lines(self.echoes.text(text)) for text in self.raw_texts]
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of a command that ended."""
+        codes = (int(match[1]) for text in reversed(self._blocks) if (match := _EXIT.search(text)))
+        return next(codes, None) if self.is_command else None
+
+    @property
+    def line(self) -> str:
+        """The line of the result that tells most; empty without a result."""
+        return _line(self._blocks, of_command=self.exit_code is not None, is_error=self.is_error)
+
+    @property
+    def text(self) -> str:
+        """The beginning of the result."""
+        return "\n".join(self._blocks)[:_MOST_SHOWN]
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the result is longer than `text`."""
+        return len("\n".join(self._blocks)) > _MOST_SHOWN or self.length > _MOST_READ
 
     @property
     def tone(self) -> Tone:
@@ -118,18 +146,15 @@ def _echoes(db: Db, row: _Row) -> Echoes:
 
 
 def _outcome(row: _Row, echoes: Echoes) -> CallOutcome:
-    blocks = [visible_lines(echoes.text(text)) for text in row.texts or ()] if row.status in SETTLED else []
-    exit_code = next((int(match[1]) for text in reversed(blocks) if (match := _EXIT.search(text))), None)
-    text = "\n".join(blocks)
     ran = row.started_at is not None and row.ended_at is not None
     return CallOutcome(
         status=row.status,
         is_error=bool(row.is_error),
         seconds=(row.ended_at - row.started_at).total_seconds() if ran and row.ended_at and row.started_at else None,
-        exit_code=exit_code if row.name == "bash" else None,
-        line=_line(blocks, of_command=row.name == "bash" and exit_code is not None, is_error=bool(row.is_error)),
-        text=text[:_MOST_SHOWN],
-        is_cut=len(text) > _MOST_SHOWN or (row.length or 0) > _MOST_READ,
+        is_command=row.name == "bash",
+        length=row.length or 0,
+        raw_texts=(row.texts or ()) if row.status in SETTLED else (),
+        echoes=echoes,
     )
 
 

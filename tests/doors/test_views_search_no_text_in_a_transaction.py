@@ -66,6 +66,7 @@ PATHS = (
     *("/v1/approvals", "/v1/approvals/APPROVAL", "/v1/sessions/SESSION", "/v1/sessions/SESSION/messages"),
     *("/v1/sessions/SESSION/events?include=approvals", "/inbox?show=all", "/inbox?show=decided", "/inbox/sessions/SESSION"),
     *("/inbox/approvals/APPROVAL", "/inbox/approvals/APPROVAL/edit", "/inbox/approvals/APPROVAL/always"),
+    "/v1/approvals/APPROVAL/briefing",
 )
 
 

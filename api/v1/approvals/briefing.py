@@ -1,5 +1,6 @@
 """What people are told beside an approval, as cards show it."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import Field
@@ -99,19 +100,25 @@ class Briefing(ResponseModel):
     """Null without a call."""
 
     @classmethod
-    def of(cls, db: Db, principal: Principal, approval: Approval) -> "Briefing":
-        """Return the briefing of an approval, with as much of the precedent as the principal may see."""
+    def of(cls, db: Db, principal: Principal, approval: Approval) -> Callable[[], "Briefing"]:
+        """Return a function that returns the briefing of an approval, with as much of the precedent as the principal may see.
+
+        The function reads nothing, and masks the result of the call.
+        """
         decider = None if sees_all(principal) else Decider.of(db, principal.id, clock.now(db))
         stakes, why = Stakes.of(db, approval), reasons.Reasons.of(db, approval)
-        return cls(
+        changes = changes_since(db, approval)
+        before = precedent.Precedent.of(db, approval, decider)
+        outcome = outcomes_of(db, [approval.tool_call_id]).get(approval.tool_call_id or "")
+        return lambda: cls(
             type="approval_briefing",
             stakes=AtStake.from_row(stakes, at_most_once=stakes.runs_at_most_once) if stakes else None,
             last_words=why.last_words,
             request=_message(why.request),
             since=_message(why.since),
-            changes=changes_since(db, approval),
-            precedent=_precedent(precedent.Precedent.of(db, approval, decider)),
-            outcome=_outcome(db, approval),
+            changes=changes,
+            precedent=_precedent(before),
+            outcome=Outcome.from_row(outcome) if outcome else None,
         )
 
 
@@ -124,8 +131,3 @@ def _precedent(before: precedent.Precedent | None) -> Precedent | None:
         return None
     last = before.last_denial
     return Precedent.from_row(before, last_denial=LastDenial.from_row(last) if last else None)
-
-
-def _outcome(db: Db, approval: Approval) -> Outcome | None:
-    outcome = outcomes_of(db, [approval.tool_call_id]).get(approval.tool_call_id or "")
-    return Outcome.from_row(outcome) if outcome else None

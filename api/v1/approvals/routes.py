@@ -76,7 +76,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
 @approvals.get("/<approval_id>/briefing")
 @reads(NoQuery, "read or own", response=Briefing)
-def brief(db: Db, principal: Principal, _query: NoQuery, approval_id: str) -> Briefing:
+def brief(db: Db, principal: Principal, _query: NoQuery, approval_id: str) -> Callable[[], Briefing]:
     """Get what people are told beside an approval.
 
     A card shows the same: the stakes, the reasons, what has changed since, what was decided before, and what came
