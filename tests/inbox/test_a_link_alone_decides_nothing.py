@@ -13,7 +13,7 @@ from doors.served import served
 from inbox.linked import Message, fields, new_message, send
 from inbox.waiting import asked, status
 from people import Somebody, Visitor
-from rows.stage import Stage, call
+from rows.stage import Stage, call, say
 
 from api import create_app
 from models.database import transactions
@@ -132,25 +132,34 @@ def test_over_plain_http_a_link_shows_and_decides_nothing(api: str, stage: Stage
 
 def test_the_page_shows_what_the_card_shows_and_no_other_approval(api: str, stage: Stage, anna: Somebody) -> None:
     """The same question and the same masks, without the session's story and without earlier decisions."""
-    [earlier] = asked(stage, call(command="echo earlier"), text="Please do the earlier thing.")
+    [earlier] = asked(stage, call(command="curl https://earlier.example"), text="Please do the earlier thing.")
     stage.decide(earlier, result="deny", deny_message="No, not the earlier one.")
-    [approval] = asked(stage, call(command="curl -H 'Authorization: Bearer sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6' https://x.example"),
-                       session_id=earlier.session_id, text="Please do the later thing.")  # fmt: skip
+    command = "curl -H 'Authorization: Bearer sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6' https://x.example"
+    blocks = [say("I go on."), call(command=command)]
+    [approval] = asked(stage, *blocks, session_id=earlier.session_id, text="Please do the later thing.")
     message = new_message(stage, approval, anna)
     with Visitor(api) as browser, anna.client(api) as signed_in:
         page, card = browser.get(message.path).text, signed_in.get(f"/inbox/approvals/{approval.id}").text
+        stage.message(earlier.session_id, "Hurry up.")
+        assert "Hurry up." not in browser.get(message.path).text
     assert matter(page) == matter(card)
     assert "curl" in page
-    for text in ("sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6", "earlier", "Please do", 'name="csrf_token" value=""'):
+    for text in ("sk-proj-Zq8vT3nB7yK2mW5xR9cL4dF6", "earlier", "Please", "I go on.", "Last denied", 'name="csrf_token" value=""'):
         assert text not in page, text
-    assert "Please do the later thing." in card, "the card shows the text that the page leaves out"
+    for text in ("Please do the later thing.", "I go on.", "No, not the earlier one.", "Last denied"):
+        assert text in card, "the card shows the texts that the page leaves out"
 
 
 def matter(page: str) -> str:
-    """The question and its evidence, without the times that pass between two pages."""
-    part = page.partition('<div class="matter">')[2].partition('<div class="actions">')[0]
-    assert part
-    return re.sub(r"<time.*?</time>", "", part)
+    """The question with its evidence, what follows each answer, and the facts, without the times that pass between two pages."""
+    cuts = (
+        ('<div class="matter">', '<dl class="briefing">'),
+        ("<dt>What follows</dt>", "</dd>"),
+        ("<summary>Facts</summary>", '<div class="actions"'),
+    )
+    parts = [page.partition(start)[2].partition(end)[0] for start, end in cuts]
+    assert all(parts)
+    return re.sub(r"<time.*?</time>", "", "\n".join(parts))
 
 
 def looks(queues: "redis.Redis", approval_id: str) -> int:

@@ -8,12 +8,13 @@ from typing import Any
 from flask import request
 
 from api.desk import waiting_list
-from api.desk.card.matter import decided_before, matter, so_far
+from api.desk.card.matter import decided_before, matter, reasons, so_far
 from api.desk.rendering import fields
 from api.desk.shell.blueprint import action, page
 from api.desk.shell.forms import Misfilled
 from api.door.framed import FramedPage, query_value
 from api.v1.approvals.visible import find, lock_approval, sees_all
+from models.briefing.precedent import Precedent
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
@@ -77,11 +78,13 @@ def drawn(
     now = clock.now(db)
     waits = approval.status == "pending"
     decider = None if sees_all(person) else Decider.of(db, person.person_id, now)
-    values = matter(db, approval, waiting_list.look(db, approval), decider, revealed=revealed)
-    precedent = values["precedent"]
+    precedent = Precedent.of(db, approval, decider)
+    values = matter(db, approval, waiting_list.look(db, approval), precedent, revealed=revealed)
     return FramedPage(
         "card/card.html",
         **values,
+        **reasons(db, approval),
+        precedent=precedent,
         questions=questions(approval),
         outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
         story=so_far(db, session, approval),

@@ -1,4 +1,7 @@
-"""What an approval asks, with all that helps to judge it: the values of `matter.html`, on a card and on the page of a link."""
+"""What an approval asks, and what helps to judge it: the values of `matter.html`.
+
+Whoever has a link's address reads its page, so that shows `matter` alone. A card has `reasons` and the precedent as well.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +25,6 @@ from models.database.rows import Db
 from models.people.names import Names
 from models.pure import policy
 from models.session.approval import sentences
-from models.session.approval.decider import Decider
 from models.session.approval.grant import Grant, rule_for
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
@@ -60,22 +62,25 @@ class StoryLine:
 
 
 def matter(
-    db: Db, approval: Approval, seen: dict[str, Any] | None, decider: Decider | None, *, revealed: bool = False
+    db: Db, approval: Approval, seen: dict[str, Any] | None, precedent: Precedent | None, *, revealed: bool = False
 ) -> dict[str, Any]:
-    """Return the values of `matter.html`. `seen`: as `waiting_list.seen` returns it. `decider`: as `Precedent.of` takes it."""
+    """Return what a card and the page of a link show. `seen`: as `waiting_list.seen` returns it."""
     session = db.get_one(Session, approval.session_id)
     call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
     response = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
     agent, thread, offer = approval.path(db), approval.thread(db), offer_now(db, session, approval)
     ours = call is not None and call.kind == "builtin"
-    briefing = _briefing(db, approval, decider)
+    stakes = Stakes.of(db, approval)
     return {
-        **briefing,
+        "stakes": stakes,
+        "chips": stakes.chips(is_first=precedent is not None and precedent.is_first) if stakes else [],
+        "changes": changes_since(db, approval),
+        "call_outcome": call_outcome(db, approval),
         "approval": approval,
         "offer": offer,
         "covers": policy.covers(rule_for(approval, offer.widest)) if approval.traits.asks_to_run else "",
         "shown": response,
-        "headline": sentences.headline(approval, agent, briefing["stakes"].tool if briefing["stakes"] else ""),
+        "headline": sentences.headline(approval, agent, stakes.tool if stakes else ""),
         "agent": agent,
         "thread": thread,
         "task": sentences.shortened(tasks_of(db, [(session.id, approval.thread_id)]).get(approval.thread_id, ""), _MOST_TEXT),
@@ -90,20 +95,14 @@ def matter(
     }
 
 
-def _briefing(db: Db, approval: Approval, decider: Decider | None) -> dict[str, Any]:
-    """Return what people are told beside the question."""
-    stakes, precedent, reasons = Stakes.of(db, approval), Precedent.of(db, approval, decider), Reasons.of(db, approval)
-    is_first = precedent is not None and precedent.is_first
+def reasons(db: Db, approval: Approval) -> dict[str, Any]:
+    """Return what only a card shows: the agent's last words, and the messages of the session before and after the question."""
+    why = Reasons.of(db, approval)
     return {
-        "stakes": stakes,
-        "chips": stakes.chips(is_first=is_first) if stakes else [],
-        "precedent": precedent,
-        "last_words": sentences.shortened(reasons.last_words, _MOST_TEXT),
-        "message": reasons.request,
-        "message_text": sentences.shortened(reasons.request.text, _MOST_TEXT) if reasons.request else "",
-        "since": reasons.since if approval.status == "pending" else None,
-        "changes": changes_since(db, approval),
-        "call_outcome": call_outcome(db, approval),
+        "last_words": sentences.shortened(why.last_words, _MOST_TEXT),
+        "message": why.request,
+        "message_text": sentences.shortened(why.request.text, _MOST_TEXT) if why.request else "",
+        "since": why.since if approval.status == "pending" else None,
     }
 
 

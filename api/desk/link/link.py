@@ -22,6 +22,7 @@ from api.door.routes import HTML
 from api.v1.approvals.requests import DecisionBody
 from api.v1.approvals.visible import may_see
 from models.audit.principal import Principal
+from models.briefing.precedent import Precedent
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -38,7 +39,6 @@ from models.people.principal import PersonPrincipal
 from models.pure.text.relative_time import number_with_noun
 from models.session.approval import sentences
 from models.session.approval.deadline import overdue
-from models.session.approval.decider import Decider
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -199,7 +199,7 @@ def _look(db: Db, row: Link) -> View:
         return View("not_yours", {"heading": "Not yours to decide", "words": f"{words} {_NOT_YOURS}".strip()})
     session = db.get_one(Session, approval.session_id)
     state = by_link.state(db, session, approval, row, g.now)
-    values = partial(matter, db, approval, waiting_list.seen(db, approval), Decider.of(db, row.person_id, g.now))
+    values = partial(matter, db, approval, waiting_list.seen(db, approval), Precedent.of(db, approval))
     if state == "decided":
         outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], g.now)
         is_by_link = db.get_one(Link, row.id).used_at is not None  # then its person sees what was decided, and what comes of it
