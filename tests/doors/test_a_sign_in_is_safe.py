@@ -104,7 +104,7 @@ def test_nobody_is_sent_elsewhere_after_signing_in(api: str, place: str) -> None
 def test_a_page_that_needs_a_sign_in_comes_back_after_it(api: str, stage: Stage) -> None:
     with Visitor(api) as browser:
         answer = browser.get("/inbox/account")
-        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=%2Finbox%2Faccount%3Fnew%3D1")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?next=%2Finbox%2Faccount")
 
 
 @pytest.mark.parametrize(

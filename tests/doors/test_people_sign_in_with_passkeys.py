@@ -48,6 +48,7 @@ def test_a_person_signs_in_by_link_adds_a_passkey_and_signs_in_by_it(window: Bro
     page.goto(url + invited(stage))
     page.get_by_label("Your name").fill("Anna")
     page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("main").get_by_role("link", name="Add a passkey").click()
     expect(page.get_by_role("heading", name="Anna")).to_be_visible()
     page.get_by_label("Name of the passkey").fill("Laptop")
     page.get_by_role("button", name="Add a passkey").click()
@@ -74,6 +75,7 @@ def test_a_device_that_does_not_verify_its_user_creates_no_passkey(window: Brows
     page.goto(url + invited(stage))
     page.get_by_label("Your name").fill("Anna")
     page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("main").get_by_role("link", name="Add a passkey").click()
     page.get_by_role("button", name="Add a passkey").click()
     expect(page.locator(".problem")).to_be_visible()
     page.reload()
@@ -85,6 +87,7 @@ def test_a_deactivated_person_s_passkey_opens_nothing(window: BrowserContext, ur
     page.goto(url + invited(stage))
     page.get_by_label("Your name").fill("Anna")
     page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("main").get_by_role("link", name="Add a passkey").click()
     page.get_by_role("button", name="Add a passkey").click()
     expect(page.get_by_role("listitem").filter(has_text="Passkey")).to_contain_text("added just now")
     [user] = good(caller.get("/v1/organizations/users"))["data"]
