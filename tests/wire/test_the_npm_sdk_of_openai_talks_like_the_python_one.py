@@ -23,11 +23,11 @@ def play(talk: Talk) -> None:
 
 
 def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
-    """Run npm/chat.mjs. Returns its answers."""
+    """Run npm/completions.mjs. Returns its answers."""
     env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)}
     pipe = subprocess.PIPE
     with talking(api, stage) as talk:
-        with subprocess.Popen(["node", "chat.mjs"], cwd=folder, env=env, stdout=pipe, stderr=pipe, text=True) as node:
+        with subprocess.Popen(["node", "completions.mjs"], cwd=folder, env=env, stdout=pipe, stderr=pipe, text=True) as node:
             try:
                 play(talk)
                 out, err = node.communicate(timeout=SECONDS)
