@@ -56,7 +56,7 @@ def test_the_page_of_tasks_names_tool_agent_session_and_outcome(flower: httpx2.C
         data = flower.get("/tasks/datatable", params=query, auth=AUTH).json()["data"]
         return {row["uuid"]: tuple(row[name] for name in ("state", "kwargs", "args", "result")) for row in data}
 
-    wait_for("Flower has the tasks", lambda: len([row for row in rows().values() if row[0] != "RECEIVED"]) == len(ends))
+    wait_for("Flower has the tasks", lambda: len([row for row in rows().values() if row[0] != "RECEIVED"]) == len(ends), 60)
     shown = "bash, agent_1", "sesn_1, toolu_1"
     assert rows() == {
         "task-succeeded": ("SUCCESS", *shown, "bash: done"),
