@@ -32,6 +32,7 @@ WORK = {
     "Fix the totals": call("edit", file_path="src/totals.py", old_string=BEFORE[17:], new_string=AFTER[17:]),
     "Weekly report": call(command="curl -s https://reports.example/weekly.csv | head -20"),
 }
+AGENTS = {"Release 2.4": "Release captain", "Fix the totals": "Developer", "Weekly report": "Reporter"}
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def waiting(stage: Stage) -> str:
     for title, block in WORK.items():
         session_id = stage.session(max_turns=9, bash="always_ask", edit="always_ask")
         stage.locked(session_id, lambda locked, title=title: _name(locked.session, title))
+        _rename(stage, session_id, AGENTS[title])
         stage.message(session_id, f"{title}: please go on.")
         stage.reply(session_id, say("I know what to do."), block)
         [approval] = stage.approvals(session_id)
@@ -56,10 +58,18 @@ def _name(session: Session, title: str) -> None:
     session.title = title
 
 
+def _rename(stage: Stage, session_id: str, name: str) -> None:
+    with transaction(stage.workspace_id) as db:
+        Agent.find(db, stage.read(session_id).agent_id).update(db, stage.principal, {"name": name})
+
+
 @pytest.fixture
 def anna(stage: Stage) -> people.Somebody:
-    """An admin."""
-    return people.member(stage, "admin", email="anna@example.com")
+    """An admin, who signed in by a passkey."""
+    anna = people.member(stage, "admin", email="anna@example.com")
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE sign_in SET method = 'passkey' WHERE person_id = %(id)s", id=anna.person_id)
+    return anna
 
 
 @pytest.fixture
@@ -79,8 +89,7 @@ def pages(stage: Stage, anna: people.Somebody) -> dict[str, str]:
     stage.quote = QUOTE
     for name in ("Support", "Release manager"):
         session_id = stage.session(model=MODEL)
-        with transaction(stage.workspace_id) as db:
-            Agent.find(db, stage.read(session_id).agent_id).update(db, stage.principal, {"name": name})
+        _rename(stage, session_id, name)
         stage.message(session_id)
         stage.reply(session_id, say("Done."), charge=COSTS_10)
         limit(stage, "25", ("agent", stage.read(session_id).agent_id), "weekly")
@@ -120,8 +129,10 @@ def _picture(
     visit: Callable[..., Visitor], anna: people.Somebody, paths: dict[str, str], theme: str, device: str, height: int = 640
 ) -> None:
     IMAGES.mkdir(exist_ok=True)
-    size = {} if device == "phone" else {"viewport": {"width": 1100, "height": height}}
+    size = {} if device == "phone" else {"viewport": {"width": 1280, "height": height}}
     visitor = visit("admin", somebody=anna, phone=device == "phone", color_scheme=theme, **size)
     for name, path in paths.items():
         visitor.open(path)
+        if device == "desk" and name == "inbox":
+            visitor.page.locator("#pane").get_by_role("button", name="Allow once").wait_for()
         visitor.page.screenshot(path=IMAGES / f"{name}-{device}-{theme}.png", animations="disabled")  # buttons are full
