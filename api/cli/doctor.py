@@ -55,7 +55,7 @@ def _use(folder: Path) -> None:
     if running:
         os.environ.setdefault("REDIS_URL", running["redis_url"])
         os.environ.setdefault("ASSENT_ENVIRONMENT", "development")
-        for reader in ("deliver", "turns"):
+        for reader in ("deliver", "turns", "archive"):
             use_keys(folder, reader)
 
 
