@@ -62,9 +62,9 @@ class StoryLine:
 
 
 def matter(
-    db: Db, approval: Approval, seen: dict[str, Any] | None, precedent: Precedent | None, *, revealed: bool = False
+    db: Db, approval: Approval, look: dict[str, Any] | None, precedent: Precedent | None, *, revealed: bool = False
 ) -> dict[str, Any]:
-    """Return what a card and the page of a link show. `seen`: as `waiting_list.seen` returns it."""
+    """Return what a card and the page of a link show. `look`: as `waiting_list.seen` returns it."""
     session = db.get_one(Session, approval.session_id)
     call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
     response = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
@@ -87,7 +87,7 @@ def matter(
         "has_sub_agents": has_sub_agents(session.configured(db)),
         "session": session,
         "started_by": _started_by(db, session),
-        "evidence": evidence(approval.tool, response.input, seen, approval.input_schema, ours=ours),
+        "evidence": evidence(approval.tool, response.input, look, approval.input_schema, ours=ours),
         "edits": changed_fields(response.input, response.decided_input) if response.decided_input is not None else [],
         "claims": tree(approval.annotations) if approval.annotations else None,
         "afterwards": sentences.afterwards(approval),

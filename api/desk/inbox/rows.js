@@ -31,10 +31,10 @@ export function choose(row) {
 /** Open the pane of a list with the row that was selected when the page was left, or else the first. */
 export function startRows() {
   openPane();
-  const named = document.getElementById(history.state?.row);
-  if (named?.matches(ROWS)) {
-    choose(named);
-    named.scrollIntoView({ block: "nearest" });
+  const rememberedRow = document.getElementById(history.state?.row);
+  if (rememberedRow?.matches(ROWS)) {
+    choose(rememberedRow);
+    rememberedRow.scrollIntoView({ block: "nearest" });
   } else if (hasPane()) choose(one(ROWS));
 }
 

@@ -5,7 +5,7 @@ import { all, load, one } from "./page.js";
 
 /** The id of the approval whose card the pane shows, and of the one that it is to show. */
 let current = "";
-let wanted = "";
+let selectedId = "";
 let isLoading = false;
 
 /** True if the window is wide enough for the pane. */
@@ -21,30 +21,30 @@ export const idOf = (card) => card?.dataset.of ?? card?.id;
 export function openPane() {
   const pane = one("#pane");
   if (!pane) return;
-  current = wanted = "";
+  current = selectedId = "";
   pane.hidden = false;
   one("#split").classList.add("has-pane");
 }
 
 /** Show the card of a row in the pane. Until it has come, no key and no button decides the card before. */
 export async function preview(id) {
-  if (!hasPane() || id === wanted) return;
-  wanted = id;
+  if (!hasPane() || id === selectedId) return;
+  selectedId = id;
   const pane = one("#pane");
   pane.classList.add("loading");
   pane.inert = true;
   if (isLoading) return; // whoever walks down the list needs the last card only
   isLoading = true;
-  while (wanted && wanted !== current) await loadCard(wanted);
+  while (selectedId && selectedId !== current) await loadCard(selectedId);
   isLoading = false;
 }
 
 async function loadCard(id) {
   try {
     const { page } = await load(`/inbox/approvals/${id}`);
-    if (wanted === id) putCard(page, id);
+    if (selectedId === id) putCard(page, id);
   } catch {
-    if (wanted === id) wanted = "";
+    if (selectedId === id) selectedId = "";
   }
 }
 
@@ -63,7 +63,7 @@ export function putCard(page, id) {
   pane.classList.remove("loading");
   pane.inert = false;
   pane.scrollTop = 0;
-  current = wanted = id;
+  current = selectedId = id;
 }
 
 /** Make a title of the page one of a part of a page. */

@@ -12,7 +12,7 @@ serves = tuple(f"{number:04}" for number in range(23, 0, -1))
 
 
 def upgrade() -> None:
-    kept = sa.text("status = 'kept'")
-    op.create_index("archive_part_until", "archive_part", ["workspace_id", "until"], postgresql_where=kept)
+    is_kept = sa.text("status = 'kept'")
+    op.create_index("archive_part_until", "archive_part", ["workspace_id", "until"], postgresql_where=is_kept)
     op.execute("GRANT SELECT (last_seq, archived_through) ON session TO assent_system")
     op.execute("GRANT SELECT (last_seq, until) ON archive_part TO assent_system")
