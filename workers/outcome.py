@@ -21,6 +21,8 @@ from models.operate.failing import LeftForLater
 
 log = logging.getLogger(__name__)
 
+MOST_SECONDS = 45.0
+"""Longest time of a sweep that goes on batch by batch. It is below the time between two such sweeps, so these do not pile up."""
 LONGEST = 200
 """Most characters of an outcome."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.: -]{1,80}", re.ASCII)

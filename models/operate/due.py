@@ -37,6 +37,11 @@ class Due:
     workspace_id: str
 
 
+def sessions_of(rows: list[Due]) -> list[tuple[str, str]]:
+    """Return the ids of the rows' sessions and workspaces, each session once."""
+    return list({row.session_id: (row.session_id, row.workspace_id) for row in rows}.values())
+
+
 def removals(limit: int | None = None) -> list[Due]:
     """Return the deleted sessions and endpoints that may still have rows, the oldest first. `session_id` is their own id."""
     with transaction(role="system") as db:

@@ -19,7 +19,7 @@ from models.audit.acts import Audit
 from models.audit.seal_key import PublicKey
 from models.audit.seal_sweep import SealSweep
 from models.database.transactions import transaction
-from workers import sweeps
+from workers.sweeps import deadlines, sealing
 
 
 @pytest.fixture
@@ -150,14 +150,14 @@ def test_a_sealer_that_stands_aside_passes_the_sweep_on(
     clock.advance(seals.LATE_SECONDS)
     act(stage)
     aside = second if lack == "its head" else Sealer(monkeypatch, None, None)
-    monkeypatch.setattr(sweeps, "_seals", aside.sweep)
-    aside.run(lambda: sweeps.seal_audit("3"))
-    aside.run(lambda: sweeps.seal_audit("2"))
+    monkeypatch.setattr(sealing, "_seals", aside.sweep)
+    aside.run(lambda: sealing.seal_audit("3"))
+    aside.run(lambda: sealing.seal_audit("2"))
     with redis.Redis.from_url(clean_redis) as client:
         wait_for("the sweep is passed on", lambda: client.llen("sweeps"))
         assert [json.loads(message)["headers"]["argsrepr"] for message in client.lrange("sweeps", 0, -1)] == ["('3',)"]
-    monkeypatch.setattr(sweeps, "_seals", first.sweep)
-    first.run(sweeps.seal_audit)
+    monkeypatch.setattr(sealing, "_seals", first.sweep)
+    first.run(sealing.seal_audit)
     assert not first.sweep.stands_aside
     assert is_intact(stage)
 
@@ -170,10 +170,10 @@ def test_in_production_nothing_is_sealed_without_key_and_heads_and_all_other_swe
     session_id = stage.session(bash="always_ask", approval={"timeout_seconds": 60})
     stage.propose(session_id)
     clock.advance(2 * seals.LATE_SECONDS)
-    monkeypatch.setattr(sweeps, "_seals", SealSweep())
+    monkeypatch.setattr(sealing, "_seals", SealSweep())
     sealer = Sealer(monkeypatch, key, first.heads if lack != "the file of heads" else None)
-    sealer.run(sweeps.seal_audit)
-    sealer.run(sweeps.expire_approvals)
+    sealer.run(sealing.seal_audit)
+    sealer.run(deadlines.expire_approvals)
     assert verified(stage).seals == 0
     assert alarm_of(stage)
     assert [approval.status for approval in stage.approvals(session_id)] == ["expired"]

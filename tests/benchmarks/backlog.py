@@ -70,13 +70,13 @@ class Backlog:
 def beat() -> Iterator[None]:
     """Run the dispatch sweep as often as the beat sends it."""
     from models.settings import settings
-    from workers import sweeps
+    from workers.sweeps import dispatching
 
     over = threading.Event()
 
     def run() -> None:
         while True:
-            sweeps.dispatch()
+            dispatching.dispatch()
             if over.wait(settings().sweep_seconds):
                 return
 

@@ -18,7 +18,7 @@ WORKER = "celery -A workers worker --without-gossip --without-mingle --loglevel 
 PROCESSES = {
     "deliver": f"{WORKER} --include benchmarks.bare_delivery --hostname deliver@%h --pool threads --concurrency 40 -Q deliver",
     "sweeps": f"python -m gevent.monkey --module {WORKER} --hostname sweeps@%h --pool gevent --concurrency 10 --queues sweeps",
-    "beat": "celery -A workers beat --scheduler workers.sweeps:Scheduler --loglevel warning",
+    "beat": "celery -A workers beat --scheduler workers.sweeps.scheduler:Scheduler --loglevel warning",
 }
 
 

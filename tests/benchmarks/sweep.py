@@ -37,7 +37,7 @@ from redis import Redis
 BYTES_PER_ROW = 3000
 WAL_BYTES = 1_500_000_000
 """Free disk space that the WAL needs."""
-MEASURED_IDLE = ("dispatch", "rescue", "expire_approvals")
+MEASURED_IDLE = ("sweep.dispatch", "sweep.rescue", "sweep.expire_approvals")
 
 _GONE_ON = """
 SELECT count(*) FROM session JOIN approval ON session_id = session.id
@@ -113,10 +113,12 @@ class Tables:
 def measure(on: Servers, tables: Tables, rounds: Sequence[Callable[[], None]], due: int) -> Cost:
     """Run the sweeps with nothing due, then over `due` approvals in each round. Returns the medians."""
     from models.operate import due as dues
-    from workers import sweeps
+    from workers.celery import app
+    from workers.sweeps import deadlines
 
+    app.loader.import_default_modules()  # registers the tasks
     tables.settle(on)
-    idle = {name: _ms(getattr(sweeps, name)) for name in MEASURED_IDLE}
+    idle = {name: _ms(app.tasks[name]) for name in MEASURED_IDLE}
     postgres = on.supervisor.pids["postgres"]
     meter = Meter(on.postgres.url("postgres"), {"postgres": postgres, "here": os.getpid()})
     finds, costs = [], []
@@ -125,7 +127,7 @@ def measure(on: Servers, tables: Tables, rounds: Sequence[Callable[[], None]], d
         finds.append(_ms(dues.overdue_approvals))
         before = meter.read()
         while dues.overdue_approvals(1):
-            sweeps.expire_approvals()
+            deadlines.expire_approvals()
         costs.append(Metered.between(before, meter.read(), due))
         tables.check()
     return Cost(

@@ -16,7 +16,7 @@ from rows.stage import Stage
 from models.session.approval.row import Approval
 from models.session.event.row import Event
 from models.settings import settings
-from workers import sweeps
+from workers.sweeps import deadlines, dispatching, rescuing, resuming
 
 LEASE = 46
 """Seconds after which a dead worker's lease has run out."""
@@ -96,7 +96,7 @@ class Journey:
             if self.beats:
                 self.sweep()
             elif waited > settings().rehint_seconds:
-                sweeps.dispatch()
+                dispatching.dispatch()
             wait_a_beat(lambda seen=seen: version(self.stage.workspace_id, self.session_id) != seen.version)
 
     def until_idle(self) -> Seen:
@@ -174,14 +174,14 @@ def send_task(name: str, *args: Any) -> None:
 
 def sweep_here() -> None:
     """Run each sweep once, in this process."""
-    sweeps.rescue()
-    sweeps.expire_approvals()
-    sweeps.expire_calls()
-    sweeps.remind_approvers()
-    sweeps.release_granted()
-    sweeps.resume_at_limits()
-    sweeps.end_halts()
-    sweeps.dispatch()
+    rescuing.rescue()
+    deadlines.expire_approvals()
+    deadlines.expire_calls()
+    deadlines.remind_approvers()
+    resuming.release_granted()
+    resuming.resume_at_limits()
+    resuming.end_halts()
+    dispatching.dispatch()
 
 
 def bash(command: str) -> str:

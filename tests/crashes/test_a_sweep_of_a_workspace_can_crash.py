@@ -27,7 +27,8 @@ from models.session.event.row import Event
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.idempotency import KEY_SECONDS, Slip
-from workers import sweeps
+from workers.sweeps import archiving, deleting
+from workers.sweeps import sealing as sealing_sweeps
 
 
 @pytest.mark.parametrize("boundary", of("seal"))
@@ -79,7 +80,7 @@ def test_a_sweep_that_cuts_the_audit_may_die_too(
         left = db.value("SELECT count(*) FROM audit WHERE chain = %(id)s", id=session_id)
     assert bool(left) == (boundary == "cut.before_commit")
     assert verified(stage).intact
-    wait_for("all acts are cut", lambda: not sweeps.cut_audit() and cutting.due() == [])
+    wait_for("all acts are cut", lambda: not sealing_sweeps.cut_audit() and cutting.due() == [])
     report = verified(stage)
     assert report.intact, report.problems
 
@@ -96,7 +97,7 @@ def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: 
     journey.kill_at(boundary, "sweep.delete_old")
     assert kept(journey.stage) == ({old.sha256, young.sha256} if boundary == "delete_old.before_commit" else {young.sha256})
     for _ in range(2):
-        sweeps.delete_old()
+        deleting.delete_old()
         assert kept(journey.stage) == {young.sha256}
     with transaction(who.workspace_id) as db:
         response = young.find(db)
@@ -120,7 +121,7 @@ def test_a_sweep_that_removes_a_deleted_session_may_die_too(
         removal.sees(db, session)
         left = db.find(ToolCall, "WHERE session_id = %(id)s", id=session)
         assert bool(left) == (boundary == "remove_batch.before_commit")
-    wait_for("all rows are removed", lambda: not sweeps.remove_deleted() and due.removals() == [])
+    wait_for("all rows are removed", lambda: not deleting.remove_deleted() and due.removals() == [])
     with transaction(stage.workspace_id) as db:
         removal.sees(db, session)
         assert db.find(Event, "WHERE session_id = %(id)s", id=session) == []
@@ -137,9 +138,9 @@ def test_a_sweep_that_archives_may_die_too(journey: Journey, boundary: str, monk
     journey.kill_at(boundary, "sweep.archive")
     assert read_back(stage, session) == before
     assert bool(stage.events(session)) == (boundary not in {"take_place.after_commit", "take_place.after_publish"})
-    wait_for("all is archived", lambda: not sweeps.archive() and not stage.events(session))
+    wait_for("all is archived", lambda: not archiving.archive() and not stage.events(session))
     journey.clock.advance(3601)
-    sweeps.remove_parts()
+    archiving.remove_parts()
     assert [part.status for part in parts(stage, session)] == ["kept"]
     assert read_back(stage, session) == before
 
@@ -151,12 +152,12 @@ def test_a_sweep_that_removes_an_erased_part_may_die_too(journey: Journey, bound
     stage = journey.stage
     session = conversation(stage)
     journey.clock.advance(MONTH)
-    sweeps.archive()
+    archiving.archive()
     [part] = parts(stage, session)
     with transaction(stage.workspace_id) as db:
         erase_parts(db, session)
     journey.kill_at(boundary, "sweep.remove_parts")
-    wait_for("it is removed", lambda: not sweeps.remove_parts() and parts(stage, session) == [])
+    wait_for("it is removed", lambda: not archiving.remove_parts() and parts(stage, session) == [])
     assert stored(stage, part) is None
 
 

@@ -10,7 +10,7 @@ from rows.stage import Stage, call
 
 from models.database.transactions import transaction
 from models.workspace.idempotency import StoredResponse
-from workers import sweeps
+from workers.sweeps import deleting
 
 BODY = {"name": "A", "model": MODEL}
 
@@ -63,7 +63,7 @@ def test_a_key_is_forgotten_after_a_day(caller: Caller, clock: Clock, stage: Sta
     good(caller.post("/v1/agents", json=BODY | {"name": "B"}, headers=headers))
     assert count(caller) == 2
     clock.advance(25 * 3600)
-    sweeps.delete_old()
+    deleting.delete_old()
     with transaction(stage.workspace_id) as db:
         assert len(db.find(StoredResponse)) == 0
 

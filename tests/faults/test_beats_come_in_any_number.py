@@ -20,7 +20,7 @@ BEAT = [
     "workers",
     "beat",
     "--scheduler",
-    "workers.sweeps:Scheduler",
+    "workers.sweeps.scheduler:Scheduler",
     "-l",
     "debug",
 ]

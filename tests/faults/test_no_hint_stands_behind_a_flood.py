@@ -13,8 +13,9 @@ from rows.stage import Stage
 from models.database.transactions import Hint
 from models.session.hints import AT_ONCE
 from models.settings import settings
-from workers import enqueue, sweeps
+from workers import enqueue
 from workers.celery import app
+from workers.sweeps import dispatching, scheduler
 
 TURN = Hint("turn.run", ("turn_1", "sesn_1", "wrkspc_1"))
 MAIL = [Hint("deliver.notify", (f"ntfn_{n}", "wrkspc_1")) for n in range(800)]
@@ -49,7 +50,7 @@ def test_more_mail_than_waits_at_most_leaves_room_for_turns(client: "redis.Redis
 def test_one_sweep_hints_all_that_workers_take_and_no_more_than_a_queue_holds(
     client: "redis.Redis", stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeps, "LONG_QUEUE", 5)
+    monkeypatch.setattr(dispatching, "LONG_QUEUE", 5)
     for each in (stage, Stage()):
         for _ in range(AT_ONCE):
             each.message(each.session())
@@ -58,21 +59,21 @@ def test_one_sweep_hints_all_that_workers_take_and_no_more_than_a_queue_holds(
     clock.advance(6)
     taken = set()
     with ThreadPoolExecutor(1) as pool, app.connection_for_read(settings().redis_url) as connection:
-        sweep = pool.submit(sweeps.dispatch)
+        sweep = pool.submit(dispatching.dispatch)
         with connection.SimpleQueue("turns", no_ack=True) as turns:
             for _ in range(2 * AT_ONCE):
-                assert client.llen("turns") <= sweeps.LONG_QUEUE
+                assert client.llen("turns") <= dispatching.LONG_QUEUE
                 taken.add(turns.get(timeout=4).payload[0][0])
         sweep.result(10)
     assert len(taken) == 2 * AT_ONCE
 
 
 def test_a_worker_of_sweeps_that_was_away_finds_few_of_them(client: "redis.Redis") -> None:
-    beat = sweeps.Scheduler(app, lazy=True)
+    beat = scheduler.Scheduler(app, lazy=True)
     beat.setup_schedule()
     [rescue] = [entry for entry in beat.schedule.values() if entry.task == "sweep.rescue"]
     with app.connection_for_write(settings().redis_url) as connection:
         producer = app.amqp.Producer(connection, auto_declare=False)
-        for _ in range(sweeps.MOST_SWEEPS + 50):
+        for _ in range(scheduler.MOST_SWEEPS + 50):
             beat.apply_entry(rescue, producer)
-    assert client.llen("sweeps") == sweeps.MOST_SWEEPS
+    assert client.llen("sweeps") == scheduler.MOST_SWEEPS

@@ -17,8 +17,9 @@ from rows.stage import Stage
 from models.database.transactions import Hint
 from models.operate import queued
 from models.session.turn.row import Turn
-from workers import enqueue, sweeps
+from workers import enqueue
 from workers.celery import app
+from workers.sweeps import dispatching
 
 HINT = Hint("turn.run", ("turn_1", "sesn_1", "wrkspc_1"))
 
@@ -151,5 +152,5 @@ def test_a_row_whose_hint_cannot_be_sent_is_not_stamped_as_hinted(server: OwnRed
     assert enqueue.backlog("turns") is not None
     server.kill()
     assert enqueue.backlog("turns") is None
-    sweeps.dispatch()
+    dispatching.dispatch()
     assert [hint.args[1] for hint in queued.hints(Turn)] == [session_id]

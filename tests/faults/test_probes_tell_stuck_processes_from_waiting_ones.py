@@ -25,7 +25,7 @@ from models.settings import settings
 from models.settings.variables import environment_of
 from workers import liveness
 from workers.celery import app
-from workers.sweeps import Scheduler
+from workers.sweeps.scheduler import Scheduler
 
 TRANSPORT = "workers.patches.kombu_redis_client:Transport"
 LINES = lines()

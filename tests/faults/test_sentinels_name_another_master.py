@@ -14,7 +14,8 @@ from rows.stage import Stage
 from api.streams.hub import hub
 from api.streams.reader import Reader
 from deploy.folder import free_port
-from workers import enqueue, sweeps
+from workers import enqueue
+from workers.sweeps import dispatching
 
 PASSWORD = "of-this-test-only"
 SENTINELS = 3
@@ -95,7 +96,7 @@ def test_hints_and_notes_go_to_the_new_master(
         return reader.wake.wait(0.2)
 
     def is_answered() -> bool:
-        sweeps.dispatch()
+        dispatching.dispatch()
         return len(stage.events(session_id, "agent.message")) == answers
 
     try:

@@ -20,7 +20,8 @@ import api.v1.agents.routes, api.v1.approvals.routes, api.v1.audit.routes, api.v
 import api.v1.health.routes, api.v1.sessions.routes
 import api.cli.client, api.reference.routes, api.serving, api.signing_in.openid
 import deploy.local, deploy.migrate, deploy.standin.server
-import workers.announcing, workers.providers.anthropic, workers.sweeps, workers.tool, workers.tools.mcp.listing, workers.turn
+import workers.announcing, workers.providers.anthropic, workers.tool, workers.tools.mcp.listing, workers.turn
+import workers.sweeps.archiving, workers.sweeps.resuming, workers.sweeps.sealing
 names = {name.partition(".")[0] for name in sys.modules}
 distributions = packages_distributions()
 print(json.dumps(sorted({distribution for name in names for distribution in distributions.get(name, [])})))

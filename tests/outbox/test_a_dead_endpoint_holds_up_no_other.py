@@ -18,8 +18,9 @@ from models.outbox import claims
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.endpoint import AT_ONCE, LONGEST_PAUSE, Endpoint
 from models.settings import settings
-from workers import deliver, sweeps
+from workers import deliver
 from workers.deliver import SLOW_AT_ONCE
+from workers.sweeps import rescuing
 
 MANY = 200
 
@@ -223,6 +224,6 @@ def test_a_dead_worker_is_not_the_endpoint_s_fault(stage: Stage, new_endpoint: M
     with transaction(stage.workspace_id) as db:
         assert claim_delivery(db, delivery_id)
     clock.advance(100)
-    sweeps.rescue()
+    rescuing.rescue()
     assert deliveries(stage)[0].attempts[0]["error"] == "The worker died."
     assert endpoint_now(stage, endpoint).failing_since is None

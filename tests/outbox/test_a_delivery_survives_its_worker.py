@@ -23,7 +23,8 @@ from models.database.transactions import transaction
 from models.operate import queued
 from models.outbox.delivery import Delivery
 from models.settings import settings
-from workers import deliver, enqueue, sweeps
+from workers import deliver, enqueue
+from workers.sweeps import rescuing
 
 SEND = "import sys; from workers import deliver; deliver.send(*sys.argv[1:])"
 
@@ -51,7 +52,7 @@ def test_a_worker_that_is_killed_between_sending_and_marking_sends_again_under_t
     receiver.may_answer.set()
     assert deliveries(stage)[0].status == "running"
     clock.advance(100)
-    sweeps.rescue()
+    rescuing.rescue()
     clock.advance(10)
     send_due(stage)
     first, second = receiver.requests

@@ -20,7 +20,7 @@ from models.database.transactions import transaction
 from models.notices.flood import LATER, Flood, waiting
 from models.session.approval.row import Approval
 from models.settings import settings
-from workers import sweeps
+from workers.sweeps import watching
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def asks(stage: Stage, number: int, **options: Any) -> list[Approval]:
 
 def flooded(stage: Stage) -> set[str]:
     """Run the sweep, and return whose waiting lists are too long."""
-    sweeps.watch_waiting_lists()
+    watching.watch_waiting_lists()
     with transaction(stage.workspace_id) as db:
         return {row.person_id for row in Flood.each(db)}
 

@@ -14,7 +14,7 @@ from models.notices import link
 from models.notices.link import Issued, Link
 from models.session.approval.row import Approval
 from models.settings import settings
-from workers import sweeps
+from workers.sweeps import deleting
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_one_person_has_a_limited_number_of_links_to_an_approval(stage: Stage, a
 def test_links_are_forgotten_a_month_after_their_deadline(stage: Stage, anna: Somebody, approval: Approval, clock: Clock) -> None:
     _, token = issue(stage, approval, anna.person_id)
     clock.advance(link.KEPT.total_seconds())
-    sweeps.delete_old()
+    deleting.delete_old()
     assert link.find(token).id
     clock.advance((approval.expires_at - approval.created_at + timedelta(seconds=1)).total_seconds())
-    sweeps.delete_old()
+    deleting.delete_old()
     assert links(stage) == []

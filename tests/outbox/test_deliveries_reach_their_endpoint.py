@@ -23,7 +23,8 @@ from models.outbox.endpoint import ROTATION, Endpoint
 from models.outbox.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.settings import settings
 from models.workspace.halt import Halt
-from workers import deliver, sweeps
+from workers import deliver
+from workers.sweeps import deleting, rescuing
 
 
 def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint) -> None:
@@ -190,7 +191,7 @@ def test_sweeps_hint_again_at_queued_deliveries_and_take_back_those_of_dead_work
     with transaction(stage.workspace_id) as db:
         assert claim_delivery(db, delivery.id)
     clock.advance(100)
-    sweeps.rescue()
+    rescuing.rescue()
     [delivery] = deliveries(stage)
     assert (delivery.status, delivery.attempt) == ("queued", 1)
     assert delivery.attempts[0]["error"] == "The worker died."
@@ -210,7 +211,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
         zombie = aside.submit(work, deliver.send, delivery.id, stage.workspace_id)
         wait_for("the request arrives", lambda: receiver.requests)
         clock.advance(100)
-        sweeps.rescue()
+        rescuing.rescue()
         clock.advance(10)
         with transaction(stage.workspace_id) as db:
             claimed = claim_delivery(db, delivery.id)
@@ -227,8 +228,8 @@ def test_a_delivery_that_ended_long_ago_is_deleted(
     stage.session()
     send_due(stage)
     clock.advance(settings().delivery_seconds - 60)
-    sweeps.delete_old()
+    deleting.delete_old()
     assert len(deliveries(stage)) == 1
     clock.advance(120)
-    sweeps.delete_old()
+    deleting.delete_old()
     assert deliveries(stage) == []

@@ -23,7 +23,8 @@ from models.notices.notification import ATTEMPTS, Notification
 from models.people.member import Member
 from models.session.approval.row import Approval
 from models.settings import settings
-from workers import notifying, sweeps
+from workers import notifying
+from workers.sweeps import rescuing
 
 KEY = "i" * 32
 URL = f"pagerduty://{KEY}@{'a' * 20}"
@@ -159,7 +160,7 @@ def test_a_worker_that_was_held_up_leaves_no_incident_open(stage: Stage, pager: 
         late = verbs.prepare(db, row.id)
     assert late
     clock.advance(100)
-    sweeps.rescue()
+    rescuing.rescue()
     stage.decide(approval, result="deny")
     notify(stage)
     assert pager.open == []

@@ -29,7 +29,8 @@ from models.people.delegation import Delegation, Terms
 from models.people.member import Member
 from models.settings import settings
 from models.workspace.halt import Halt
-from workers import notifying, sweeps
+from workers import notifying
+from workers.sweeps import deleting, rescuing
 
 
 def titles(receiver: Receiver) -> list[str]:
@@ -286,7 +287,7 @@ def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_notification_too(stage: S
         Notification.due(db, row.id)
         db.get_one(Notification, row.id).claim(db, row.created_at)
     clock.advance(100)
-    sweeps.rescue()
+    rescuing.rescue()
     [row] = notifications(stage)
     assert (row.status, row.error) == ("queued", "The worker died.")
     clock.advance(10)
@@ -362,7 +363,7 @@ def test_old_notifications_are_deleted(stage: Stage, ops: Receiver, clock: Clock
     ask(stage, stage.session())
     notify(stage)
     clock.advance(settings().delivery_seconds + 60)
-    sweeps.delete_old()
+    deleting.delete_old()
     assert notifications(stage) == []
 
 

@@ -16,7 +16,7 @@ from models.people.invitation import Invitation
 from models.people.passkey import Credential, Passkey
 from models.people.person import Person
 from models.people.sign_in import SignIn
-from workers import sweeps
+from workers.sweeps import deleting
 
 ROUNDS = 10
 
@@ -52,7 +52,7 @@ def test_what_the_person_does_meanwhile_leaves_nothing(stage: Stage) -> None:
         acts = (erase, renew, sign_in, add_passkey, erase, sign_in)
         outcomes = together(*(partial(act, stage, anna) for act in acts), partial(vote, stage, anna, approval))
         assert [one for one in outcomes if isinstance(one, Exception) and not isinstance(one, Refusal)] == []
-        sweeps.remove_deleted()
+        deleting.remove_deleted()
         with transaction(stage.workspace_id) as db:
             assert db.get_one(Person, anna.person_id).erased_at
             for table in ("sign_in", "passkey", "invitation"):

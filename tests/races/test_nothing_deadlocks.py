@@ -28,7 +28,7 @@ from models.session.locked import Locked, try_lock
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import settings
-from workers import sweeps
+from workers.sweeps import deadlines, rescuing
 
 VERBS = 45
 """Of each of six threads."""
@@ -100,7 +100,9 @@ class Hand:
         self.stage.expire(session_id)
 
     def sweep(self, _: str) -> None:
-        self.dice.choice([sweeps.rescue, sweeps.expire_approvals, partial(queued.hints, Turn), partial(queued.hints, ToolCall)])()
+        self.dice.choice(
+            [rescuing.rescue, deadlines.expire_approvals, partial(queued.hints, Turn), partial(queued.hints, ToolCall)]
+        )()
 
     def renew(self, _: str) -> None:
         """Renew as the one heartbeat of a process that holds a turn of each session, and a call."""

@@ -20,7 +20,7 @@ from models.outbox.removal import Removal
 from models.session.approval.grant import Grant
 from models.session.approval.row import Approval
 from models.session.row import Session
-from workers import sweeps
+from workers.sweeps import deleting
 
 OF_SESSIONS = sorted(
     name
@@ -81,12 +81,12 @@ def test_its_rows_are_removed_in_batches_by_one_sweep(
     session, other = full(stage), full(stage)
     kept = rows(database_urls, other)
     delete(stage, session)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert rows(database_urls, session) == {}
     assert rows(database_urls, other) == kept
     assert due.removals() == [], "nothing is left to remove"
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     with transaction(stage.workspace_id) as db:
         assert db.find(Removal) == []
 
@@ -113,7 +113,7 @@ def test_an_environment_can_be_deleted_right_after_its_sessions(stage: Stage) ->
     with transaction(stage.workspace_id) as db:
         environment = sessions.Environment.find(db, environment_id)
         environment.delete(db, stage.principal)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
 
 
 def test_the_deliveries_of_a_deleted_endpoint_are_sent_to_nobody_and_removed(
@@ -131,6 +131,6 @@ def test_the_deliveries_of_a_deleted_endpoint_are_sent_to_nobody_and_removed(
         deliveries = db.find(Delivery, "WHERE endpoint_id = %(id)s", id=gone.id)
         assert len(deliveries) == 3
         assert claim_delivery(db, deliveries[0].id) is None
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     with transaction(stage.workspace_id) as db:
         assert {row.endpoint_id for row in db.find(Delivery)} == {kept.id}

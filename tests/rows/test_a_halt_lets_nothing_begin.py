@@ -14,7 +14,7 @@ from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.session.work import Work
 from models.workspace.halt import Halt
-from workers import sweeps
+from workers.sweeps import deadlines, resuming
 
 
 def halt(stage: Stage, reason: str | None = "The refund tool pays twice.") -> Halt:
@@ -27,7 +27,7 @@ def resume(stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         Halt.end(db, stage.principal)
     for _ in range(2):
-        sweeps.end_halts()
+        resuming.end_halts()
     assert due.ended_halts() == []
 
 
@@ -199,7 +199,7 @@ def test_an_approval_of_a_halted_workspace_stays_pending(stage: Stage, clock: An
     session, tool_call = waiting(stage, approval={"timeout_seconds": 60, "on_timeout": "allow"})
     halt(stage)
     clock.advance(3600)
-    sweeps.expire_approvals()
+    deadlines.expire_approvals()
     assert stage.get(Approval, stage.approvals(session)[0].id).status == "pending"
     assert stage.get(ToolCall, tool_call.id).status == "asked"
 

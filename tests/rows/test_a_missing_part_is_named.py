@@ -21,7 +21,7 @@ from models.session.archive.files import ArchiveAway
 from models.session.archive.part import ArchivePart, erase_parts
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.row import ToolCall
-from workers import sweeps
+from workers.sweeps import archiving as archiving_sweeps
 
 Setting = Callable[[str, str], None]
 
@@ -101,7 +101,7 @@ def test_a_folder_holds_the_parts(stage: Stage, clock: Clock, folder: Path, monk
     assert read_back(stage, session) == before
     with transaction(stage.workspace_id) as db:
         erase_parts(db, session)
-    sweeps.remove_parts()
+    archiving_sweeps.remove_parts()
     assert [file for file in folder.rglob("*") if file.is_file()] == []
 
 
@@ -111,7 +111,7 @@ def test_a_bucket_holds_the_parts(stage: Stage, clock: Clock, bucket: str, monke
     assert all(files.get(part.key) for part in of_session)
     with transaction(stage.workspace_id) as db:
         erase_parts(db, session)
-    sweeps.remove_parts()
+    archiving_sweeps.remove_parts()
     assert not any(files.get(part.key) for part in of_session)
     assert parts(stage, session) == []
 
@@ -155,10 +155,10 @@ def test_a_sweep_finds_a_damaged_part_that_nobody_reads(
 ) -> None:
     _, _, of_session = old_session(stage, clock, monkeypatch)
     (folder / of_session[0].key).unlink()
-    sweeps.check_parts()
+    archiving_sweeps.check_parts()
     assert not [one for one in doctor.findings() if one.check == "archive"], "each part is checked once a day"
     clock.advance(86_401)
-    sweeps.check_parts()
+    archiving_sweeps.check_parts()
     [finding] = [one for one in doctor.findings() if one.check == "archive"]
     assert finding.subjects == (of_session[0].id,)
 
@@ -189,7 +189,7 @@ def test_an_archive_that_is_away_fails_nothing_for_good(
     young = conversation(stage)
     assert read_back(stage, young)["all"]
     clock.advance(MONTH)
-    sweeps.archive()
+    archiving_sweeps.archive()
     assert stage.events(young), "its rows stay"
     files.close()
     setting("archive_options", json.dumps(away | {"client_kwargs": {"endpoint_url": bucket}}))

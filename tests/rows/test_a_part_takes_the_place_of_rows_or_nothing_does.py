@@ -13,7 +13,7 @@ from models.operate import archiving
 from models.operate.archiving import DueSession
 from models.session.archive import contents
 from models.session.archive.part import ArchivePart, erase_parts
-from workers import sweeps
+from workers.sweeps import archiving as archiving_sweeps
 
 Crash = Callable[[str], None]
 
@@ -55,12 +55,12 @@ def test_a_crash_leaves_the_rows_and_a_later_sweep_begins_again(
     [left] = parts(stage, old)
     assert (left.status, stored(stage, left) is None) == ("writing", step == "store_content")
     assert read_back(stage, old) == before, "from the rows"
-    sweeps.archive()
+    archiving_sweeps.archive()
     assert read_back(stage, old) == before, "from the part"
-    sweeps.remove_parts()
+    archiving_sweeps.remove_parts()
     assert len(parts(stage, old)) == 2, "another worker may still store the first one"
     clock.advance(3601)
-    sweeps.remove_parts()
+    archiving_sweeps.remove_parts()
     [kept] = parts(stage, old)
     assert kept.status == "kept"
     assert stored(stage, left) is None
@@ -75,7 +75,7 @@ def test_a_part_that_was_taken_for_dead_takes_no_place(stage: Stage, old: str, c
     content = contents.encoded(part, lines)
     contents.store_content(part, content)
     clock.advance(3601)
-    sweeps.remove_parts()
+    archiving_sweeps.remove_parts()
     with pytest.raises(Stale):
         archiving.take_place(part, lines, content)
     assert parts(stage, old) == []
@@ -116,7 +116,7 @@ def test_an_erased_part_is_read_by_nobody_and_its_content_removed(stage: Stage, 
     after = read_back(stage, old)
     assert after["all"] == after["backwards"] == after["types"] == []
     assert "secret plan" not in str((after["history"], stage.read(old).archived_lines))
-    sweeps.remove_parts()
+    archiving_sweeps.remove_parts()
     assert stored(stage, part) is None
     assert parts(stage, old) == []
     stage.message(old, "Go on.")
@@ -134,7 +134,7 @@ def test_a_part_whose_file_cannot_be_removed_steps_back(stage: Stage, old: str, 
 
     with monkeypatch.context() as patch:
         patch.setattr(contents, "remove", fail)
-        sweeps.remove_parts()
+        archiving_sweeps.remove_parts()
     assert [part.status for part in parts(stage, old)] == ["gone"]
     assert archiving.due_parts() == [], "it waits for its next try"
     assert stage.events(other)

@@ -18,7 +18,7 @@ from models.operate.personal_data import export
 from models.people.sign_in import SignIn
 from models.session.archive import contents
 from models.session.archive.part import ArchiveContent
-from workers import sweeps
+from workers.sweeps import deleting
 
 
 def exported(stage: Stage, who: Somebody) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_acts_in_deleted_sessions_stay_and_their_contents_are_gone(stage: Stage)
     anna = member(stage, "admin")
     session = say_as(stage, anna, "From Anna.")
     stage.locked(session, sessions.delete)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     [act] = [row for row in exported(stage, anna)["acts"] if row["action"] == "message.received"]
     assert (act["session_id"], act.keys() & {"message", "fault"}) == (session, set())
 

@@ -35,7 +35,7 @@ from models.session.row import Session
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.halt import Halt
-from workers import sweeps
+from workers.sweeps import deadlines, resuming
 
 
 @dataclass
@@ -189,14 +189,14 @@ def test_no_time_passed_and_neither_a_deadline_nor_a_new_grant_allows_it(place: 
         clock = Clock(db)
         clock.advance(86_500)
         run("restore", "--resume", "--yes")
-        sweeps.end_halts()
-        sweeps.expire_approvals()
+        resuming.end_halts()
+        deadlines.expire_approvals()
         assert stage.get(ToolCall, hurried.id).status == "asked", "its clock stood still since the backup"
         stage.confirm(session_id, first.id, scope="session", match="tool")
-        sweeps.release_granted()
+        resuming.release_granted()
         assert stage.get(ToolCall, second.id).status == "asked", "a person looks at each"
         clock.advance(120)
-        sweeps.expire_approvals()
+        deadlines.expire_approvals()
     assert stage.get(ToolCall, hurried.id).status == "expired", "and not allowed"
 
 

@@ -11,8 +11,8 @@ from rows.stage import Stage, call, say
 from models.database import failure
 from models.operate.doctor import sessions
 from models.session.tool_call.row import ToolCall
-from workers import sweeps
 from workers.schedule import BEAT
+from workers.sweeps import watching
 
 Broken = Callable[[Stage, str], str]
 
@@ -129,7 +129,7 @@ def test_it_is_found_among_the_sessions_that_acted(broken: tuple[str, str], capl
 
 
 def test_the_sweep_looks_twice_a_minute() -> None:
-    [entry] = [entry for entry in BEAT.values() if entry["task"] == sweeps.check_sessions.name]
+    [entry] = [entry for entry in BEAT.values() if entry["task"] == watching.check_sessions.name]
     assert entry["schedule"] <= 30
 
 

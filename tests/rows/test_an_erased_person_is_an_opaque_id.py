@@ -41,7 +41,7 @@ from models.people.slack_user import SlackUser
 from models.session.approval.events import requirements
 from models.session.approval.row import Approval
 from models.workspace.idempotency import Slip
-from workers import sweeps
+from workers.sweeps import deleting
 
 EMAIL, NAME = "annabelle.quince@example.com", "Annabelle Quince"
 NETWORK, BROWSER = "203.0.113.77", "Quincebrowser/5"
@@ -111,7 +111,7 @@ def test_no_table_keeps_a_name_or_an_address(stage: Stage, database_urls: Databa
     anna = known(stage)
     assert left(database_urls) == list(TRACES), "the test would find each of them"
     erase(stage, anna.person_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert left(database_urls) == []
     with psycopg.connect(database_urls.admin) as db:
         for name in WITHOUT_ROWS:
@@ -134,7 +134,7 @@ def test_the_audit_of_the_person_s_acts_verifies_without_their_texts(stage: Stag
         assert (act.principal, act.address) == (f"user:{anna.person_id}", None)
         assert audit_text.of(db, [(act.chain, act.seq)])[act.chain, act.seq]["client_address"] == NETWORK
     erase(stage, anna.person_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     report = verifying.verify(stage.workspace_id, verifying.walk(stage.workspace_id), [])
     assert [problem for problem in report.problems if problem.kind != "unsigned"] == []
     assert any("erased by api_key:key_test" in note for note in report.notes)
@@ -198,7 +198,7 @@ def test_erasing_again_changes_nothing_and_also_a_deactivated_person_is_erased(s
     deactivate(stage, anna.person_id)
     at = erase(stage, anna.person_id)
     assert erase(stage, anna.person_id) == at
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert erase(stage, anna.person_id) == at
     assert left(database_urls) == []
     with transaction(stage.workspace_id) as db:
@@ -231,7 +231,7 @@ def test_a_crash_between_leaves_the_rest_to_a_later_sweep_in_batches(
         pass
     assert left(database_urls) == []
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     with transaction(stage.workspace_id) as db:
         assert db.find(Removal) == []
 
@@ -242,7 +242,7 @@ def test_a_row_that_a_transaction_inserted_meanwhile_goes_with_the_sweep(stage: 
     with transaction(stage.workspace_id) as db:
         SignIn.start(db, anna.principal, "link", user_agent=BROWSER)
     assert BROWSER in left(database_urls)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert left(database_urls) == []
 
 
@@ -253,7 +253,7 @@ def test_texts_of_acts_that_do_not_say_whom_they_are_about_go_too(stage: Stage, 
         db.delete(phone)
         db.insert(AuditText(**{**vars(phone), "about": None}))
     erase(stage, anna.person_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert left(database_urls) == []
 
 
@@ -271,17 +271,17 @@ def test_a_workspace_on_legal_hold_keeps_its_people_and_a_session_on_hold_its_te
         LegalHold.of_id(db, everything.id).release(db, stage.principal)
         one = LegalHold.set_on(db, stage.principal, session, "A case")
     erase(stage, anna.person_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert left(database_urls) == [NETWORK], "the text of the session on hold"
     with transaction(stage.workspace_id) as db:
         LegalHold.of_id(db, one.id).release(db, stage.principal)
         assert legal_hold.find(db, session) is None
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert left(database_urls) == []
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert due.removals() == []
 
 
@@ -289,7 +289,7 @@ def test_other_people_keep_what_is_theirs(stage: Stage) -> None:
     anna, dora = known(stage), member(stage, email="dora@example.com")
     before = erasable(stage, dora)
     erase(stage, anna.person_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert erasable(stage, dora) == before
 
 

@@ -20,7 +20,7 @@ from models.outbox.removal import Removal
 from models.session.event.row import Event
 from models.session.row import Session
 from models.workspace.idempotency import Slip
-from workers import sweeps
+from workers.sweeps import archiving, deleting
 
 SECRET = "the plan of the merger"
 REASON = "The customer asked for it."
@@ -59,7 +59,7 @@ def test_no_table_keeps_a_text_of_the_session_and_the_audit_verifies(stage: Stag
         *tables_with(database_urls, SECRET)
     }
     erase(stage, session)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert tables_with(database_urls, SECRET) == []
     report = verifying.verify(stage.workspace_id, verifying.walk(stage.workspace_id), [])
     assert [problem for problem in report.problems if problem.kind != "unsigned"] == []
@@ -76,16 +76,16 @@ def test_a_deletion_alone_keeps_the_texts_of_the_audit_and_can_be_followed_by_an
 ) -> None:
     session = told(stage)
     stage.locked(session, sessions.delete)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert tables_with(database_urls, SECRET) == ["audit_text", "stored_response"]
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     for _ in range(2):
         erase(stage, session)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert tables_with(database_urls, SECRET) == []
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     erase(stage, session)
     with transaction(stage.workspace_id) as db:
         assert db.find(Removal) == []
@@ -99,8 +99,8 @@ def test_its_parts_of_the_archive_go_too(stage: Stage, clock: Clock) -> None:
     [part] = parts(stage, session)
     erase(stage, session)
     assert parts(stage, session) == [], "nobody sees it"
-    sweeps.remove_deleted()
-    sweeps.remove_parts()
+    deleting.remove_deleted()
+    archiving.remove_parts()
     assert stored(stage, part) is None
 
 
@@ -130,7 +130,7 @@ def test_a_session_on_hold_and_one_of_another_workspace_are_not_erased(stage: St
         erase(Stage(), session)
     with pytest.raises(NotFound):
         erase(stage, stage.workspace_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert "event" in tables_with(database_urls, SECRET)
 
 
@@ -141,7 +141,7 @@ def test_a_deleted_session_whose_audit_is_on_hold_is_not_erased(stage: Stage, da
         hold = LegalHold.set_on(db, stage.principal, session, "A case")
     with pytest.raises(Conflict, match=hold.id):
         erase(stage, session)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert "audit_text" in tables_with(database_urls, SECRET)
 
 
@@ -152,7 +152,7 @@ def test_a_large_session_is_erased_in_batches_that_a_crash_may_divide(
     session = told(stage)
     erase(stage, session)
     batches = 0
-    while sweeps.remove_batch(stage.workspace_id, session):
+    while deleting.remove_batch(stage.workspace_id, session):
         batches += 1
     assert batches > 4
     assert tables_with(database_urls, SECRET) == []

@@ -12,7 +12,7 @@ from models.flow.begin import sessions
 from models.operate import archive_retention
 from models.operate.archive_retention import OldSession
 from models.workspace.row import Workspace
-from workers import sweeps
+from workers.sweeps import deleting
 
 YEAR = 365 * 86_400
 
@@ -38,16 +38,16 @@ def is_there(stage: Stage, session_id: str) -> bool:
 
 def test_it_is_deleted_with_its_parts_once_it_is_too_old(stage: Stage, clock: Clock, session_id: str) -> None:
     keeps(stage, 100)
-    assert sweeps.delete_archived() == ""
+    assert deleting.delete_archived() == ""
     clock.advance(100 * 86_400)
-    assert sweeps.delete_archived() == "deleted archived sessions: 1"
+    assert deleting.delete_archived() == "deleted archived sessions: 1"
     assert not is_there(stage, session_id)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert not any(part.status == "kept" for part in parts(stage, session_id))
     with transaction(stage.workspace_id) as db:
         [act] = db.find(Audit, "WHERE action = 'session.deleted' AND chain = workspace_id")
     assert (act.subject_id, act.principal) == (session_id, "system:sweep.delete_archived")
-    assert sweeps.delete_archived() == ""
+    assert deleting.delete_archived() == ""
 
 
 def test_a_workspace_keeps_sessions_for_ever_unless_it_says_otherwise(stage: Stage, clock: Clock, session_id: str) -> None:
@@ -67,7 +67,7 @@ def test_one_on_hold_stays(stage: Stage, clock: Clock, session_id: str) -> None:
     assert not archive_retention.delete(OldSession(session_id, stage.workspace_id)), "the hold was set after the sweep had looked"
     with transaction(stage.workspace_id) as db:
         LegalHold.of_id(db, hold.id).release(db, stage.principal)
-    assert sweeps.delete_archived()
+    assert deleting.delete_archived()
     assert not is_there(stage, session_id)
 
 

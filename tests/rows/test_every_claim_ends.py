@@ -22,8 +22,9 @@ from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
-from workers import sweeps, tool
+from workers import tool
 from workers import turn as turns
+from workers.sweeps import rescuing
 
 BREAKS: dict[str, tuple[LiteralString, ...]] = {
     "unreadable spending": ("UPDATE session SET usage = '[7]', max_list_cost = 1",),
@@ -245,7 +246,7 @@ def test_a_running_turn_that_cannot_be_taken_back_ends(stage: Stage, clock: Cloc
     spoil("UPDATE turn SET quote = '[7]'")
     for _ in range(MOST_FAILURES):
         clock.advance(400)
-        sweeps.rescue()
+        rescuing.rescue()
     assert stage.get(Turn, turn.id).status == "failed"
     assert stage.get(Session, session_id).status == "idle"
     stage.check(session_id)
@@ -259,7 +260,7 @@ def test_a_running_call_that_cannot_be_taken_back_gets_an_unknown_outcome_as_its
     spoil("DELETE FROM call_input")
     for _ in range(MOST_FAILURES):
         clock.advance(400)
-        sweeps.rescue()
+        rescuing.rescue()
     assert stage.get(ToolCall, tool_call.id).status == "done"
     assert "its outcome is unknown" in stage.get(CallResult, tool_call.id).content[0]["text"]
     assert stage.get(Attempt, tool_call.id, 1).outcome == "done"

@@ -13,7 +13,7 @@ from models.flow.judge.grants import release_waiting
 from models.operate import due
 from models.session.approval.grant import Grant
 from models.session.tool_call.row import ToolCall
-from workers import sweeps
+from workers.sweeps import resuming
 
 
 def grants(stage: Stage) -> list[Grant]:
@@ -164,7 +164,7 @@ def test_a_call_asked_while_the_grant_was_given_is_released(stage: Stage, clock:
     with transaction(stage.workspace_id) as db:
         db.get_one(Grant, grant.id).revoked_at = None
     assert tool_call.status == "asked"
-    sweeps.release_granted()
+    resuming.release_granted()
     assert stage.get(ToolCall, tool_call.id).status == "queued"
 
 
@@ -177,7 +177,7 @@ def test_a_sweep_that_runs_an_hour_late_still_releases_the_call(stage: Stage, cl
     )
     stage.confirm(session, calls[-2].id, scope="session", match="bash(git *)")
     clock.advance(3600)
-    sweeps.release_granted()
+    resuming.release_granted()
     assert stage.get(ToolCall, calls[-1].id).status == "queued"
 
 

@@ -29,7 +29,7 @@ from models.session.approval.row import Approval
 from models.session.locked import Locked
 from models.workspace.halt import Halt
 from models.workspace.row import Workspace
-from workers import sweeps
+from workers.sweeps import deleting, sealing
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -229,7 +229,7 @@ def test_a_row_is_added_once_and_no_sum_falls(scraper: Scraper, stage: Stage, cl
 
 def test_an_audit_that_is_not_sealed_raises_an_alarm(scraper: Scraper, stage: Stage, clock: Clock) -> None:
     assert scraper.value("assent_audit_alarm", workspace=stage.workspace_id) == 0
-    sweeps.seal_audit()
+    sealing.seal_audit()
     assert scraper.value("assent_audit_unsealed_seconds") == pytest.approx(0, abs=10)
     clock.advance(600)
     assert scraper.value("assent_audit_unsealed_seconds") == pytest.approx(600, abs=10)
@@ -240,7 +240,7 @@ def test_an_audit_that_is_not_sealed_raises_an_alarm(scraper: Scraper, stage: St
 
 def test_each_sweep_says_when_it_last_succeeded(scraper: Scraper) -> None:
     assert scraper.value("assent_sweep_last_success_timestamp_seconds", sweep="sweep.delete_old") is None
-    sweeps.delete_old.apply()
+    deleting.delete_old.apply()
     assert scraper.value("assent_sweep_last_success_timestamp_seconds", sweep="sweep.delete_old")
 
 

@@ -24,7 +24,8 @@ from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
 from models.session.tool_call.stored_result import StoredResult
 from models.workspace.row import Workspace
-from workers import sweeps
+from workers.sweeps import archiving as archiving_sweeps
+from workers.sweeps import deleting
 
 TABLES = ("event", "reply", "call_input", "call_result", "stored_result")
 
@@ -112,13 +113,13 @@ def test_a_sweep_finds_what_is_due_and_nothing_again(stage: Stage, clock: Clock)
     theirs = conversation(other)
     clock.advance(MONTH)
     young = conversation(stage)
-    sweeps.archive()
+    archiving_sweeps.archive()
     assert len(parts(stage, old)) == len(parts(other, theirs)) == 1
     assert parts(stage, young) == []
     assert archiving.due_sessions() == []
     clock.advance(MONTH)
     assert {session.id for session in archiving.due_sessions()} == {old, theirs, young}
-    sweeps.archive()
+    archiving_sweeps.archive()
     assert len(parts(stage, young)) == 1
     assert archiving.due_sessions() == []
 
@@ -127,7 +128,7 @@ def test_without_a_public_key_nothing_is_archived(stage: Stage, clock: Clock, se
     session = conversation(stage)
     clock.advance(MONTH)
     setting("archive_public_key", "")
-    sweeps.archive()
+    archiving_sweeps.archive()
     assert parts(stage, session) == []
 
 
@@ -239,9 +240,9 @@ def test_a_deleted_session_s_parts_are_removed(stage: Stage, clock: Clock) -> No
     [part] = parts(stage, session)
     stage.locked(session, sessions.delete)
     assert parts(stage, session) == [], "nobody sees it"
-    sweeps.remove_deleted()
-    sweeps.remove_parts()
+    deleting.remove_deleted()
+    archiving_sweeps.remove_parts()
     assert stored(stage, part) is None
     clock.advance(61)
-    sweeps.remove_deleted()
+    deleting.remove_deleted()
     assert parts(stage, session) == []

@@ -7,7 +7,7 @@ from rows.stage import Stage
 
 from models.database.transactions import transaction
 from models.session.tool_call.row import ToolCall
-from workers import sweeps
+from workers.sweeps import rescuing
 
 BEYOND = {"command": "true", "n": 2**60}
 """JSON that Postgres stores and RFC 8785 cannot express. No API writes it."""
@@ -46,6 +46,6 @@ def test_a_call_that_cannot_be_rescued_does_not_stop_the_rescue_of_the_next(stag
     _tamper(stage, calls[0])
     _lapse(stage, *calls)
 
-    sweeps.rescue()
+    rescuing.rescue()
 
     assert stage.get(ToolCall, calls[1].id).status == "unknown"

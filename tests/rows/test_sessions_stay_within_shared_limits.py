@@ -16,7 +16,7 @@ from models.operate import due
 from models.session.spending import standing as spend_standing
 from models.session.turn.row import Turn
 from models.workspace.spend_limit import SpendLimit
-from workers import sweeps
+from workers.sweeps import resuming
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_sessions_go_on_when_the_limit_has_room_again(stage: Stage, clock: Any, 
     spend_10(stage)
     session = begin(stage)
     assert stage.claim(session) is None
-    sweeps.resume_at_limits()
+    resuming.resume_at_limits()
     assert stage.read(session).status == "waiting", "there is no room yet"
     if change == "raise":
         limit(stage, "100")
@@ -110,7 +110,7 @@ def test_sessions_go_on_when_the_limit_has_room_again(stage: Stage, clock: Any, 
     else:
         clock.advance(31 * 86_400)
         assert due.workspaces_at_limits() == [stage.workspace_id]
-    sweeps.resume_at_limits()
+    resuming.resume_at_limits()
     assert [approval.status for approval in stage.approvals(session)] == ["cancelled"]
     stage.reply(session, say("Done."), charge=COSTS_10)
     stage.check(session)
@@ -123,7 +123,7 @@ def test_one_sweep_resumes_all_sessions_in_batches(stage: Stage, monkeypatch: py
     assert [stage.claim(session) for session in sessions] == [None] * 5
     limit(stage, "1000")
     monkeypatch.setattr(limits, "BATCH", 2)
-    sweeps.resume_at_limits()
+    resuming.resume_at_limits()
     assert [stage.read(session).status for session in sessions] == ["running"] * 5
 
 

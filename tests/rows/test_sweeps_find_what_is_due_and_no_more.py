@@ -17,7 +17,7 @@ from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace import toolset
 from models.workspace.idempotency import StoredResponse
-from workers import sweeps
+from workers.sweeps import deleting
 
 Begin = Callable[[Stage], Any]
 
@@ -132,6 +132,6 @@ def test_one_sweep_deletes_all_old_rows_in_batches(stage: Stage, monkeypatch: py
             expires_at = database_clock.now(db) + timedelta(seconds=3600 if name == "f" else -60)
             db.insert(StoredResponse(id=name, slip=name, expires_at=expires_at, **fields))
     monkeypatch.setattr(retention, "BATCH", 2)
-    sweeps.delete_old()
+    deleting.delete_old()
     with transaction(stage.workspace_id) as db:
         assert [row.id for row in db.find(StoredResponse)] == ["f"]

@@ -7,7 +7,7 @@ from rows.stage import Stage, call, say
 
 from models.errors import Invalid
 from models.session.tool_call.row import ToolCall
-from workers import sweeps
+from workers.sweeps import deadlines
 
 
 def _result(tool_call: ToolCall, text: str = "42", **more: object) -> dict[str, object]:
@@ -126,17 +126,17 @@ def test_a_call_without_a_result_in_time_expires(stage: Stage, clock: Any) -> No
     stage.message(session)
     tool_call, slow = stage.reply(session, call("lookup", n=1), call("slow", n=1))
     clock.advance(59)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     assert stage.get(ToolCall, tool_call.id).status == "with_client"
     clock.advance(2)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     assert stage.get(ToolCall, tool_call.id).status == "expired"
     assert "within 1 minute: it may or may not have" in stage.result(tool_call)
     with pytest.raises(Invalid, match="it is expired already"):
         stage.send(session, _result(tool_call))
     assert stage.read(session).stop_reason == {"type": "requires_action", "event_ids": [slow.id]}
     clock.advance(86_400)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     stage.reply(session, say("Without them."))
     stage.check(session)
 
@@ -149,10 +149,10 @@ def test_the_client_s_time_starts_when_it_gets_the_call(stage: Stage, clock: Any
     clock.advance(600)
     stage.confirm(session, tool_call.id)
     clock.advance(50)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     assert stage.get(ToolCall, tool_call.id).status == "with_client"
     clock.advance(11)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     assert stage.get(ToolCall, tool_call.id).status == "expired"
 
 
@@ -162,8 +162,8 @@ def test_the_client_has_as_much_time_for_an_edited_call(stage: Stage, clock: Any
     stage.confirm(session, tool_call.id, updated_input={"command": "ls"})
     twin = stage.events(session, "agent.tool_use")[-1]
     clock.advance(86_399)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     assert stage.get(ToolCall, twin.id).status == "with_client"
     clock.advance(2)
-    sweeps.expire_calls()
+    deadlines.expire_calls()
     assert stage.get(ToolCall, twin.id).status == "expired"

@@ -17,7 +17,8 @@ from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.workspace.halt import Halt
-from workers import sweeps
+from workers.sweeps import deadlines as sweeps_of_deadlines
+from workers.sweeps import deleting, rescuing, resuming
 
 Row = Turn | ToolCall | Approval
 FEW = 3
@@ -48,11 +49,11 @@ def claimed_call(stage: Stage, session_id: str) -> ToolCall:
 
 
 CASES: dict[str, tuple[Callable[[Stage, str], Row], Callable[[], None], float]] = {
-    "deadlines": (asked, sweeps.expire_approvals, 100_000),
-    "reminders": (asked, sweeps.remind_approvers, 400),
-    "clients": (with_client, sweeps.expire_calls, 100_000),
-    "turns": (claimed_turn, sweeps.rescue, 100),
-    "calls": (claimed_call, sweeps.rescue, 100),
+    "deadlines": (asked, sweeps_of_deadlines.expire_approvals, 100_000),
+    "reminders": (asked, sweeps_of_deadlines.remind_approvers, 400),
+    "clients": (with_client, sweeps_of_deadlines.expire_calls, 100_000),
+    "turns": (claimed_turn, rescuing.rescue, 100),
+    "calls": (claimed_call, rescuing.rescue, 100),
 }
 
 
@@ -136,9 +137,9 @@ def test_a_whole_batch_of_rows_that_always_fail_does_not_starve_one(
             copy(db, "tool_call", first.tool_call_id or "", id=f"call_{number}", session_id=copied, turn_id=f"turn_{number}")
             copy(db, "approval", first.id, id=f"appr_{number}", session_id=copied, tool_call_id=f"call_{number}")
     clock.advance(100_000)
-    sweeps.expire_approvals()
+    sweeps_of_deadlines.expire_approvals()
     assert stage.get(Approval, last.id).status == "pending"
-    sweeps.expire_approvals()
+    sweeps_of_deadlines.expire_approvals()
     assert stage.get(Approval, last.id).status == "expired"
     with transaction(stage.workspace_id) as db:
         assert len(db.find(Failure, "")) == due.BATCH
@@ -178,13 +179,13 @@ def test_sessions_that_fail_do_not_stop_the_release_of_others_by_a_grant(
     for session_id in waiting[:-1]:
         broken.add(session_id)
     for _ in range(4):
-        sweeps.release_granted()
+        resuming.release_granted()
     statuses = [stage.get(Approval, row.id).status for row in rows]
     assert statuses == ["pending"] * (len(rows) - 1) + ["allowed"]
     broken.clear()
     clock.advance(failure.FIRST_SECONDS)
     for _ in range(3):
-        sweeps.release_granted()
+        resuming.release_granted()
     assert {stage.get(Approval, row.id).status for row in rows} == {"allowed"}
     with transaction(stage.workspace_id) as db:
         assert len(db.find(Failure, "")) == 0
@@ -194,7 +195,7 @@ def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, 
     failure.step_back("rescue", "sesn_1", stage.workspace_id, "ValueError")
     for ahead, left in ((60, 1), (failure.FORGOTTEN_AFTER_SECONDS, 0)):
         clock.advance(ahead)
-        sweeps.delete_old()
+        deleting.delete_old()
         with transaction(stage.workspace_id) as db:
             assert len(db.find(Failure, "")) == left
 
@@ -215,13 +216,13 @@ def test_a_session_that_fails_does_not_stop_the_others_after_a_halt(stage: Stage
     broken.add(bad)
     before = {session_id: stage.approvals(session_id)[0].expires_at for session_id in (bad, *good)}
     for _ in range(2):
-        sweeps.end_halts()
+        resuming.end_halts()
     moved = {session_id for session_id, at in before.items() if stage.approvals(session_id)[0].expires_at > at}
     assert moved == set(good)
     assert stage.get(Halt, halt.id).settled_at is None
     broken.clear()
     clock.advance(failure.FIRST_SECONDS)
     for _ in range(2):
-        sweeps.end_halts()
+        resuming.end_halts()
     assert stage.approvals(bad)[0].expires_at > before[bad]
     assert stage.get(Halt, halt.id).settled_at

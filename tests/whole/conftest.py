@@ -18,7 +18,7 @@ from rows.stage import Stage
 from examples import orders
 from models.session.approval.row import Approval
 
-BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "workers.sweeps:Scheduler"]
+BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "workers.sweeps.scheduler:Scheduler"]
 ALLOW = {"type": "always_allow"}
 
 
