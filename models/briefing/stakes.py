@@ -1,5 +1,6 @@
 """What is at stake: what a call can do, how often it runs, and whether it has secrets."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +9,7 @@ from models.pure.naming import OURS
 from models.pure.text.relative_time import number_with_noun
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
-from models.workspace.toolset import Entry, entry_of
+from models.workspace.toolset import Entry, entry_of, listings_at
 
 Effect = Literal["reads", "writes", "unknown"]
 BUILT_IN_READERS = frozenset({"read", "glob", "grep"})
@@ -53,6 +54,16 @@ class Stakes:
             at_client=call.kind in {"custom", "self_hosted"},
             secrets=len(approval.masked.paths),
         )
+
+    @staticmethod
+    def effects_of(db: Db, approvals: Iterable[Approval]) -> dict[str, Chip]:
+        """Return the first chip of each approval's call, by the approval's id: what the call may do. Approvals without a call have
+        none."""
+        by_call = {approval.tool_call_id: approval.id for approval in approvals if approval.tool_call_id}
+        calls = db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=list(by_call)) if by_call else []
+        listings = listings_at(db, {call.address for call in calls if call.address})
+        entries = {call.id: listings[call.address].entry(call.tool) for call in calls if call.address in listings}
+        return {by_call[call.id]: _EFFECTS[_effect(call, entries.get(call.id))] for call in calls}
 
     @property
     def runs_at_most_once(self) -> bool:

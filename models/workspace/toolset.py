@@ -102,13 +102,13 @@ def listings_of(db: Db, agent: Mapping[str, Any]) -> dict[str, ToolListing]:
     addresses = {server["name"]: server["url"] for server in agent.get("mcp_servers") or ()}
     if not addresses:
         return {}
-    by_address = _read(db, set(addresses.values()))
+    by_address = listings_at(db, set(addresses.values()))
     return {name: by_address[address] for name, address in addresses.items() if address in by_address}
 
 
 def entry_of(db: Db, address: str, tool: str) -> Entry | None:
     """Return the entry of one tool, or None."""
-    server = _read(db, {address}).get(address)
+    server = listings_at(db, {address}).get(address)
     return server.entry(tool) if server else None
 
 
@@ -170,7 +170,7 @@ def missing(db: Db, addresses: Iterable[str]) -> list[str]:
     return sorted(ours - {OURS + name for (name,) in db.rows(query)})
 
 
-def _read(db: Db, addresses: set[str]) -> dict[str, ToolListing]:
+def listings_at(db: Db, addresses: set[str]) -> dict[str, ToolListing]:
     """Return the known tools behind these addresses. Tools in the cache are not read again."""
     by_address: dict[str, ToolListing] = {}
     for address, tools_digest, age in _rows(db, addresses, ""):

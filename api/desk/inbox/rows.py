@@ -7,11 +7,13 @@ from datetime import datetime
 from api.desk import waiting_list
 from api.desk.rendering.gist import Gist, gist
 from models.briefing.outcome import CallOutcome, outcomes_of
+from models.briefing.stakes import Chip, Stakes
 from models.database.rows import Db
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval import sentences
+from models.session.approval.evidence import CHANGES_A_FILE, Evidence
 from models.session.approval.face import ROW, Face
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -41,6 +43,8 @@ class ListedApproval:
     """How the approval ended, and by whom; empty while it waits."""
     call: CallOutcome | None
     """What came of the call, once people or a deadline have decided; None without a call."""
+    effect: Chip | None
+    """What the call may do, as its card says it; None once it is decided, and for other kinds than calls to run."""
     votes: str
     """How many of the required people have allowed it, such as `1 of 2`; empty if one is enough."""
     may_choose: bool
@@ -69,16 +73,19 @@ def rows_of(db: Db, person: PersonPrincipal, approvals: Sequence[Approval]) -> l
     names = Names.of(db, [row.decided_by for row in approvals])
     calls = outcomes_of(db, (row.tool_call_id for row in approvals if row.status == "allowed"))
     may = waiting_list.decidable(db, person, approvals, votes)
+    sizes = Evidence.sizes(db, (row.id for row in approvals if row.tool in CHANGES_A_FILE))
+    effects = Stakes.effects_of(db, (row for row in approvals if row.status == "pending" and row.traits.asks_to_run))
     return [
         ListedApproval(
             row,
-            gist(row),
+            gist(row, sizes.get(row.id)),
             face := Face.of(row, ROW),
             agent=row.path(db),
             task=sentences.shortened(" ".join(tasks.get(row.thread_id, "").split()), _MOST_TASK),
             session=sessions[row.session_id].title or "",
             ending="" if row.status == "pending" else sentences.ending(row, names[row.decided_by]),
             call=calls.get(row.tool_call_id or ""),
+            effect=effects.get(row.id),
             votes=_votes(row, votes[row.id]),
             may_choose=not row.traits.why_no_click and row.id in may,
             may_allow=face.is_whole and row.offer.has("once"),

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.desk.rendering import diff, highlight
+from api.desk.rendering.gist import size_in_words
 from api.desk.rendering.tree import Node, tree
-from models.pure.text.line_diff import hunks
+from models.pure.text.line_diff import ChangeSize, hunks
 from models.pure.text.visible import visible_lines
 
 Arguments = Mapping[str, Any]
@@ -23,6 +24,8 @@ class EvidenceView:
 
     header: str = ""
     """Where the command runs, or which file changes."""
+    size: str = ""
+    """The size of a change of a file, as rows of lists say it."""
     pieces: highlight.Code | None = None
     """A command or a whole file in coloured pieces."""
     rows: Sequence[diff.DiffRow] = ()
@@ -55,29 +58,37 @@ def _command(arguments: Arguments, look: Look, *, ours: bool) -> EvidenceView:
         f"in {visible_lines(where)}{branch}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
     )
     note = visible_lines(str(look["problem"])) if look.get("problem") else ""
-    return EvidenceView(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"), note=note)
+    pieces = highlight.command(arguments["command"])
+    return EvidenceView(header, pieces=pieces, rest=_others(arguments, "command"), note=note)
 
 
 def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> EvidenceView:
     rest = _others(arguments, "file_path", "old_string", "new_string")
     path = visible_lines(arguments["file_path"])
+    size = size_in_words("edit", arguments, _size(look))
     if look and "hunks" in look:
-        return EvidenceView(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
+        return EvidenceView(path, size, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
     result, _ = hunks(arguments["old_string"], arguments["new_string"])
     note = visible_lines(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
-    return EvidenceView(path, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
+    return EvidenceView(path, size, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
 
 
 def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> EvidenceView:
     rest = _others(arguments, "file_path", "content")
-    path = visible_lines(arguments["file_path"])
+    path, size = visible_lines(arguments["file_path"]), size_in_words("write", arguments, _size(look))
     if look and "hunks" in look and not look.get("is_new"):
-        return EvidenceView(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
+        return EvidenceView(path, size, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
     problem = visible_lines(str(look["problem"])) if look and look.get("problem") else ""
     new = "This file does not exist yet." if look and look.get("is_new") else ""
-    header = f"{path} (new file)" if new else path
     note = problem or new or (_NO_LOOK if ours else "")
-    return EvidenceView(header, highlight.code(arguments["content"], arguments["file_path"]), rest=rest, note=note)
+    return EvidenceView(path, size, highlight.code(arguments["content"], arguments["file_path"]), rest=rest, note=note)
+
+
+def _size(look: Look | None) -> ChangeSize | None:
+    """Return the size of the change that a worker saw; None if no worker has looked, or if the call would fail."""
+    if not look or "hunks" not in look:
+        return None
+    return ChangeSize.of(look["hunks"], look.get("left_out", 0), is_new=bool(look.get("is_new")))
 
 
 def _note(look: Look) -> str:

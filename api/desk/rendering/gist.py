@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.pure.shell import in_directory
-from models.pure.text.line_diff import hunks
+from models.pure.text.line_diff import ChangeSize, hunks
+from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible
 from models.session.approval import sentences
 from models.session.approval.row import Approval
@@ -31,8 +32,8 @@ class Gist:
     """The size of a change, `+3 -2`, or the arguments of a call whose prompt does not name them."""
 
 
-def gist(approval: Approval) -> Gist:
-    """Return the line of an approval."""
+def gist(approval: Approval, size: ChangeSize | None = None) -> Gist:
+    """Return the line of an approval. `size`: that of its change of a file, if a worker has looked at the file."""
     glyph = approval.traits.glyph or _GLYPHS.get(approval.tool, "plug" if approval.tool.startswith("mcp__") else "function")
     if approval.questions:
         messages = (str(question["message"]) for question in (approval.shown("questions") or {}).values())
@@ -40,7 +41,7 @@ def gist(approval: Approval) -> Gist:
     if approval.tool_call_id is None or len(approval.input) > _MOST_READ:
         return Gist(glyph, one_line(sentences.title(approval)[1] or sentences.title(approval)[0]))
     arguments = approval.decided_shown or approval.masked.arguments
-    code, more = of_call(approval.tool, arguments)
+    code, more = of_call(approval.tool, arguments, None if approval.decided_shown else size)
     if code:
         return Gist(glyph, one_line(code), is_code=True, more=more)
     if approval.traits.asks_to_run and approval.prompt != f"Run {approval.tool}":
@@ -48,16 +49,17 @@ def gist(approval: Approval) -> Gist:
     return Gist(glyph, tool_in_words(approval.tool), more=one_line(in_words(arguments)))
 
 
-def of_call(tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the code that is particular to a call of a built-in tool, and the size of its change; empty for other calls."""
+def of_call(tool: str, arguments: Mapping[str, Any], size: ChangeSize | None = None) -> tuple[str, str]:
+    """Return the code that is particular to a call of a built-in tool, and the size of its change; empty for other calls.
+
+    `size`: as for `gist`.
+    """
     place = arguments.get("path")
     match tool, arguments:
         case "bash", {"command": str(text)}:
             return in_directory(text, arguments.get("working_directory")), ""
-        case "edit", {"file_path": str(path), "old_string": str(old), "new_string": str(new)}:
-            return path, _size(old, new) + (", each place" if arguments.get("replace_all") else "")
-        case "write", {"file_path": str(path), "content": str(content)}:
-            return path, f"{content.count(chr(10)) + (not content.endswith(chr(10)))} lines"
+        case (("edit" | "write"), {"file_path": str(path)}):
+            return path, size_in_words(tool, arguments, size)
         case "read", {"file_path": str(text)}:
             return text, ""
         case (("glob" | "grep"), {"pattern": str(text)}):
@@ -65,9 +67,16 @@ def of_call(tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def _size(old: str, new: str) -> str:
-    signs = [line[0] for hunk in hunks(old, new)[0] for line in hunk["lines"]]
-    return f"+{signs.count('+')} -{signs.count('-')}"
+def size_in_words(tool: str, arguments: Mapping[str, Any], size: ChangeSize | None) -> str:
+    """Return the size of a call's change of a file: `+3 -2`, `new, 12 lines`; empty for other calls. `size`: as for `gist`."""
+    match tool, arguments:
+        case "edit", {"old_string": str(old), "new_string": str(new)}:
+            everywhere = ", each place" if arguments.get("replace_all") and size is None else ""
+            return (size or ChangeSize.of(*hunks(old, new))).words + everywhere
+        case "write", {"content": str(content)}:
+            lines = number_with_noun(content.count("\n") + (not content.endswith("\n")), "line")
+            return lines if size is None else f"new, {lines}" if size.is_new else size.words
+    return ""
 
 
 def tool_in_words(tool: str) -> str:

@@ -9,7 +9,7 @@ import difflib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 MOST_LINES = 2000
 """Lines of all hunks together."""
@@ -29,6 +29,28 @@ class Hunk(TypedDict):
     old: int
     new: int
     lines: list[str]
+
+
+class ChangeSize(NamedTuple):
+    """How many lines a change adds to a file and removes from it."""
+
+    added: int
+    removed: int
+    left_out: int = 0
+    """Changed lines beyond the limits, which are not counted by their sign."""
+    is_new: bool = False
+    """True if there is no such file yet."""
+
+    @classmethod
+    def of(cls, change: Iterable[Hunk], left_out: int = 0, *, is_new: bool = False) -> "ChangeSize":
+        """Return the size of these hunks."""
+        signs = Counter(line[0] for hunk in change for line in hunk["lines"])
+        return cls(signs["+"], signs["-"], left_out, is_new)
+
+    @property
+    def words(self) -> str:
+        """The size in short: `+3 -2`."""
+        return f"+{self.added} -{self.removed}" + (f", {self.left_out} more" if self.left_out else "")
 
 
 def hunks(before: str, after: str) -> tuple[list[Hunk], int]:

@@ -9,6 +9,7 @@ Only tools workers have the files. A worker looks when an approval is inserted, 
     any      {"problem": "..."}                         why the call would fail now
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -21,9 +22,12 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.json.canonical import canonical
+from models.pure.text.line_diff import ChangeSize
 
 SHOWN_WITH_FILES = frozenset({"bash", "edit", "write"})
 """The built-in tools whose cards show evidence."""
+CHANGES_A_FILE = frozenset({"edit", "write"})
+"""Those of them whose evidence is a change of a file."""
 FRESH_SECONDS = 10
 """Opening a card does not repeat a look that is younger than this."""
 
@@ -57,7 +61,24 @@ class Evidence(Base):
             before.body, before.looked_at = body, now
         outbox(db).workspaces.add(db.workspace_id)
 
+    @staticmethod
+    def sizes(db: Db, approval_ids: Iterable[str]) -> dict[str, ChangeSize]:
+        """Return the sizes of the changes that workers saw for these approvals, by id. Reads no line of them."""
+        ids = list(approval_ids)
+        return {row[0]: ChangeSize(*row[1:]) for row in db.rows(_SIZES, ids=ids)} if ids else {}
+
 
 def look_hint(approval_id: str, session_id: str, workspace_id: str, tool: str) -> Hint:
     """Return the queue message that has a tools worker look at the files for an approval of a call of `tool`."""
     return Hint("tool.look", (approval_id, session_id, workspace_id), about=str({"tool": tool}))
+
+
+_SIZES = """
+    SELECT approval_id, count(*) FILTER (WHERE line LIKE '+%%'), count(*) FILTER (WHERE line LIKE '-%%'),
+        coalesce((body ->> 'left_out')::int, 0), coalesce((body ->> 'is_new')::boolean, false)
+    FROM evidence
+    LEFT JOIN LATERAL (
+        SELECT line FROM jsonb_array_elements(body -> 'hunks') hunk, jsonb_array_elements_text(hunk -> 'lines') line
+    ) lines ON true
+    WHERE approval_id = ANY(%(ids)s) AND body ? 'hunks' GROUP BY approval_id
+"""
