@@ -14,7 +14,7 @@ from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
-from models.errors import Invalid, NotFound
+from models.errors import Conflict, Invalid, NotFound
 from models.people.delegation import Delegation
 from models.people.principal import PersonPrincipal, of_person
 from models.people.roles import Role
@@ -30,6 +30,11 @@ _WITHDRAW = """
         AND accepted_at IS NULL AND email = (SELECT email FROM person WHERE id = %(person)s)
     RETURNING id
 """
+_ADMINS = """
+    SELECT person_id, role = 'admin' AND deactivated_at IS NULL FROM member
+    WHERE role = 'admin' AND deactivated_at IS NULL OR person_id = %(person)s ORDER BY person_id FOR NO KEY UPDATE
+"""
+"""The admins, and the person's own row."""
 
 
 class Member(Base):
@@ -60,6 +65,16 @@ class Member(Base):
         return row
 
     @classmethod
+    def refuse_last_admin(cls, db: Db, person_id: str) -> None:
+        """Raise Conflict if nobody else is an admin of the transaction's workspace.
+
+        Locks the admins and the person's own row, in one order: of admins who remove each other at the same moment, one stays. So
+        call it before the row is locked.
+        """
+        if [admin_id for admin_id, is_admin in db.rows(_ADMINS, person=person_id) if is_admin] == [person_id]:
+            raise Conflict(f"user:{person_id} is the last admin of the workspace: make somebody else an admin first.")
+
+    @classmethod
     def give_role(cls, db: Db, person_id: str, role: Role, *, source: str = DIRECT, by: Principal) -> "Member":
         """Give a person a role in the transaction's workspace and return the member, who becomes active. Idempotent."""
         row = db.get(cls, db.workspace_id, person_id, lock=True)
@@ -78,8 +93,10 @@ class Member(Base):
     def change_role(cls, db: Db, person_id: str, role: Role, *, by: Principal) -> "Member":
         """Change an active member's role and return the member. Idempotent.
 
-        Raises NotFound; Invalid for a role that a source gives, and for the principal's own role.
+        Raises NotFound; Invalid for a role that a source gives, and for the principal's own role; Conflict for the last admin's.
         """
+        if by.id != person_id and role != "admin":
+            cls.refuse_last_admin(db, person_id)
         row = cls.find(db, person_id, lock=True)
         if row.role == role:
             return row
@@ -93,15 +110,16 @@ class Member(Base):
     def deactivate(cls, db: Db, person_id: str, *, by: Principal) -> None:
         """Deactivate a member: end the sign-ins and every way to sign in, pending invitations too. Idempotent.
 
-        Raises NotFound; Invalid for the principal's own membership.
+        Raises NotFound; Invalid for the principal's own membership; Conflict for the last admin.
         """
+        if by.id == person_id:
+            raise Invalid("user_id", "nobody can deactivate themselves: ask another admin.")
         for (invitation_id,) in db.rows(_WITHDRAW, workspace=db.workspace_id, person=person_id):
             acts.record(db, by, "person.invitation_withdrawn", invitation_id, {"user_id": person_id})
+        cls.refuse_last_admin(db, person_id)
         row = db.get(cls, db.workspace_id, person_id, lock=True)
         if row is None:
             raise NotFound("user", person_id)
-        if by.id == person_id:
-            raise Invalid("user_id", "nobody can deactivate themselves: ask another admin.")
         row.source = DIRECT  # no issuer reactivates the member at the next sign-in
         row.end(db, by=by)
 

@@ -1,16 +1,15 @@
-"""Whatever a person does in the moment of the erasure, no row keeps the address, and an admin is left."""
+"""Whatever a person does in the moment of the erasure, no row keeps the address."""
 
 from functools import partial
 
 from people import Somebody, member
-from races.races_together import of_kind, together
+from races.races_together import together
 from rows.stage import Stage
 from rows.voting import ask, vote
 
-from models.audit.principal import Principal
 from models.database import ids
 from models.database.transactions import transaction
-from models.errors import Conflict, Refusal
+from models.errors import Refusal
 from models.operate.personal_data import person
 from models.people.invitation import Invitation
 from models.people.passkey import Credential, Passkey
@@ -21,9 +20,9 @@ from workers.sweeps import deleting
 ROUNDS = 10
 
 
-def erase(stage: Stage, who: Somebody, by: Principal | None = None) -> None:
+def erase(stage: Stage, who: Somebody) -> None:
     with transaction(stage.workspace_id) as db:
-        person.erase(db, who.person_id, "Asked.", by=by or stage.principal)
+        person.erase(db, who.person_id, "Asked.", by=stage.principal)
 
 
 def renew(stage: Stage, who: Somebody) -> str:
@@ -61,16 +60,3 @@ def test_what_the_person_does_meanwhile_leaves_nothing(stage: Stage) -> None:
                 assert db.value(f"SELECT count(*) FROM {table} WHERE {column} = %(value)s", value=value) == 0, table
             assert db.value("SELECT count(*) FROM audit_text WHERE text = %(email)s", email=anna.email) == 0
             assert db.value("SELECT count(*) FROM person WHERE email = %(email)s", email=anna.email) == 0
-
-
-def test_of_two_admins_who_erase_each_other_one_is_left(clean_database: object) -> None:
-    for _ in range(ROUNDS):
-        stage = Stage()
-        first, second = member(stage, "admin"), member(stage, "admin")
-        outcomes = together(
-            partial(erase, stage, first, second.principal),
-            partial(erase, stage, second, first.principal),
-        )
-        assert len(of_kind(outcomes, Conflict)) == 1, outcomes
-        with transaction(stage.workspace_id) as db:
-            assert len([row for row in db.find(Person) if row.erased_at is None]) == 1

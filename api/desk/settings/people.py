@@ -96,8 +96,7 @@ def withdraw(db: Db, person: PersonPrincipal, invite_id: str) -> str:
 @action("/inbox/people/<user_id>", "admin", section="people", again=people)
 def change_person(db: Db, person: PersonPrincipal, user_id: str) -> FramedPage | str:
     """Change a role, sign a person out, give a new link, confirm or deactivate the person."""
-    member = Member.find(db, user_id, lock=True)
-    check_role(person, member.role)
+    check_role(person, Member.find(db, user_id).role)
     match request.form.get("do"):
         case "role":
             role = validated(UserUpdate, {"workspace_role": request.form.get("role")}).workspace_role
@@ -105,6 +104,7 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> FramedPage |
             check_role(person, role)
             Member.change_role(db, user_id, role, by=person)
         case "sign_out":
+            Member.find(db, user_id, lock=True)
             SignIn.end_all(db, user_id, by=person)
         case "link":
             _row, secret = Invitation.renew(db, user_id, by=person)

@@ -54,9 +54,9 @@ def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> respon
 def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> responses.User:
     """Change a person's role.
 
-    The new role applies from the person's next request on.
+    The new role applies from the person's next request on. The last admin stays one: a 409.
     """
-    member = Member.find(db, user_id, lock=True)
+    member = Member.find(db, user_id)
     role = body.workspace_role or _workspace_role(body, member)
     check_role(principal, role)
     check_role(principal, member.role)
@@ -68,7 +68,8 @@ def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> resp
 def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> responses.UserDeleted:
     """Deactivate a person in the workspace.
 
-    The person's sign-ins, passkeys, password, Slack users and delegations end at once. The person's decisions stay.
+    The person's sign-ins, passkeys, password, Slack users and delegations end at once. The person's decisions stay. The last admin
+    cannot be deactivated: a 409.
     """
     Member.deactivate(db, user_id, by=principal)
     return responses.UserDeleted(id=user_id, type="user_deleted")

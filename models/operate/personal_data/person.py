@@ -12,7 +12,7 @@ from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
-from models.errors import Conflict, Invalid, NotFound
+from models.errors import Invalid, NotFound
 from models.outbox import removal
 from models.people.group import Membership
 from models.people.member import Member
@@ -33,13 +33,11 @@ def erase(db: Db, person_id: str, reason: str, *, by: Principal) -> datetime:
     # In the order of who makes or accepts an invitation: the address, the invitation, the member.
     lock_address(db, person.email)
     invitation_ids = [one for (one,) in db.rows(_INVITATIONS, email=person.email)]
-    admin_ids = [one for (one, is_admin) in db.rows(_MEMBERS, person=person_id) if is_admin]
+    Member.refuse_last_admin(db, person_id)
     # A change of the address waits for everybody who inserts a row of the person. So wait before the workspace is locked.
     [person] = db.find(Person, "WHERE id = %(id)s FOR UPDATE", id=person_id)
     if person.erased_at is not None:
         return person.erased_at
-    if admin_ids == [person_id]:
-        raise Conflict(f"user:{person_id} is the last admin of the workspace: make somebody else an admin first.")
     facts = {"texts_erased": _forget(db, person, invitation_ids, by), "reason": Text(reason)}
     acts.record(db, by, "person.erased", person_id, facts)
     legal_hold.refuse(db)
@@ -92,11 +90,6 @@ def delete_rows(db: Db, person_id: str) -> None:
 
 
 _INVITATIONS = "SELECT id FROM invitation WHERE email = %(email)s ORDER BY id FOR UPDATE"
-_MEMBERS = """
-    SELECT person_id, role = 'admin' AND deactivated_at IS NULL FROM member
-    WHERE role = 'admin' AND deactivated_at IS NULL OR person_id = %(person)s ORDER BY person_id FOR NO KEY UPDATE
-"""
-"""The admins, and the person's own row."""
 _OF_CHANNELS = "DELETE FROM notification WHERE channel_id IN (SELECT id FROM channel WHERE {})"
 _MAIL_TO = _OF_CHANNELS.format("kind = 'mail' AND address = %(email)s")
 _OF_PERSON = (
