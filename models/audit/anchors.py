@@ -47,6 +47,7 @@ class AuditAnchor(Base):
     """The last act of the workspace's own chain that goes behind this anchor; None if it names only sessions' chains."""
     cut_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """When the sweep deleted the acts."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True), server_default=sa.text("assent_now()"))
 
     __table_args__ = (
         sa.Index("audit_anchor_due", "workspace_id", "seq", postgresql_where=sa.text("cut_at IS NULL")),

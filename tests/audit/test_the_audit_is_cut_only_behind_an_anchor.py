@@ -17,6 +17,9 @@ from models.audit.seal_sweep import SealSweep
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.begin import sessions
+from models.operate.doctor import work
+
+HOUR = 3600
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -359,3 +362,25 @@ def test_erased_texts_of_acts_that_stay_are_explained_by_the_anchor(stage: Stage
     report = verified(stage)
     assert report.intact, named(report)
     assert any(f"erased by {stage.principal}" in note for note in report.notes)
+
+
+def test_the_doctor_names_an_anchor_that_stays_pending_with_the_reason(
+    stage: Stage, session_id: str, file: Path, clock: Clock
+) -> None:
+    anchor(stage, export_to(stage, file))
+
+    def pending() -> dict[str, str]:
+        return {finding.check: finding.subjects[0] for finding in work.findings() if finding.check.startswith("anchors")}
+
+    assert pending() == {}, "the sweep has an hour"
+    clock.advance(HOUR)
+    first = pending()["anchors"]
+    assert first.startswith(f"{stage.workspace_id}/")
+    with transaction(stage.workspace_id) as db:
+        hold = LegalHold.set_on(db, stage.principal, session_id, "A lawsuit.")
+    assert pending() == {"anchors_on_hold": first}
+    with transaction(stage.workspace_id) as db:
+        LegalHold.of_id(db, hold.id).release(db, stage.principal)
+    sealed(stage)
+    assert delete(stage)
+    assert pending() == {}

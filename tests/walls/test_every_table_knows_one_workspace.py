@@ -32,7 +32,7 @@ NOT_CONTENT = {
     "audit": {"chain", "seq", "at"},
     "failure": {"task", "subject_id", "failures", "since", "not_before", "error"},
     "legal_hold": {"released_at"},
-    "audit_anchor": {"seq", "cut_to", "cut_at"},
+    "audit_anchor": {"seq", "cut_to", "cut_at", "created_at"},
     "removal": {"subject_id", "created_at", "emptied_at"},
     "metric": {"name", "labels", "value"},
     "turn_usage": {"provider", "model", "at", "estimated", "cost"}

@@ -96,7 +96,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
             "subject_id",
             "details",
         },  # texts are digests in them
-        "audit_anchor": {"workspace_id", "seq", "cut_to", "cut_at"},
+        "audit_anchor": {"workspace_id", "seq", "cut_to", "cut_at", "created_at"},
         "audit_text": {"chain", "seq", "workspace_id"},
         "daily_asks": SUMS | {"asks"},
         "delivery": {"endpoint_id", "status", "due_at"},

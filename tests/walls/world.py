@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 
 from models.audit import sealing, signer
 from models.audit.anchors import AuditAnchor
-from models.database import failure, ids
+from models.database import clock, failure, ids
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.flow.spend import limits
@@ -89,7 +89,7 @@ class World:
         with signer.signer() as by:
             assert sealing.seal(self.workspace_id, {self.session_id: 1}, by)
         with transaction(self.workspace_id) as db:
-            db.insert(AuditAnchor(workspace_id=self.workspace_id, seq=1))
+            db.insert(AuditAnchor(workspace_id=self.workspace_id, seq=1, created_at=clock.now(db)))
         failure.step_back("rescue", self.session_id, self.workspace_id, "ValueError")
         with transaction(self.workspace_id) as db:
             removal.begin(db, "endpoint", ids.new("whep"))

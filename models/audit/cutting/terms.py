@@ -91,7 +91,7 @@ class Terms:
         }
         act = seals.write(db, self.principal, ANCHORED, self.key, details)
         own = next((cut.last for cut in cuts if cut.chain == self.workspace_id), None)
-        db.insert(AuditAnchor(workspace_id=self.workspace_id, seq=act["seq"], cut_to=own))
+        db.insert(AuditAnchor(workspace_id=self.workspace_id, seq=act["seq"], cut_to=own, created_at=self._signer.since))
         self.anchors, self.acts = self.anchors + 1, self.acts + sum(cut.count for cut in cuts)
         return act
 

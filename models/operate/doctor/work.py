@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from models.audit.cutting import sweep as cutting
 from models.database.clock import STARTED
 from models.database.transactions import transaction
 from models.operate.doctor import sessions
@@ -80,6 +81,18 @@ def _undone(name: str, title: str, sweep: str, sql: str) -> Check:
     return Check(Advice(name, "critical", title, why, f"nothing, until the sweep `{sweep}` runs again", _NO_SWEEP), sql)
 
 
+def _pending_anchors(negation: str) -> str:
+    """Return the statement of a check: anchors that have been pending for an hour, of workspaces with or without a legal hold.
+
+    `negation`: `NOT` or empty. Anchors at which the sweep fails are left out: `failing` has these.
+    """
+    on_hold = "EXISTS (SELECT FROM legal_hold WHERE legal_hold.workspace_id = audit_anchor.workspace_id AND released_at IS NULL)"
+    counted = f"EXISTS (SELECT FROM failure WHERE task = '{cutting.TASK}' AND subject_id = {_ANCHOR} AND failures > 0)"
+    condition = f"cut_at IS NULL AND created_at <= {STARTED} - interval '1 hour' AND NOT {counted} AND {negation} {on_hold}"
+    return _rows("audit_anchor", condition, "created_at", ids=f"{_ANCHOR}, workspace_id")
+
+
+_ANCHOR = "(audit_anchor.workspace_id || '/' || audit_anchor.seq)"
 _SUBJECT = "subject_id, workspace_id"
 _ALARM = "coalesce(seal_alarm, seal_stopped)"
 _NEXT_APPROVALS = """(
@@ -131,6 +144,28 @@ CHECKS = (
             _NO_SWEEP,
         ),
         _rows("removal", f"emptied_at IS NULL AND created_at <= {STARTED} - interval '1 hour'", "created_at", ids=_SUBJECT),
+    ),
+    Check(
+        Advice(
+            "anchors",
+            "warning",
+            "anchors of the audit whose acts are still there",
+            "no seal covers the anchor yet, or the sweep `cut_audit` does not run",
+            "the sweep deletes the acts once a seal of the sealer follows the anchor",
+            "look at `audit_alarm` and at the log of `sweeps`; `assent audit verify` says from which act on nothing is sealed",
+        ),
+        _pending_anchors("NOT"),
+    ),
+    Check(
+        Advice(
+            "anchors_on_hold",
+            "info",
+            "anchors of the audit whose acts may be on a legal hold",
+            "a legal hold of the workspace is open: `assent holds` says which",
+            "the sweep deletes the acts once no hold covers any of them",
+            "nothing, until the hold is released",
+        ),
+        _pending_anchors(""),
     ),
     Check(
         Advice(
