@@ -1,4 +1,4 @@
-"""`assent policy`: for authors of policies. `judge` needs no server; `try` and `simulate` ask the API."""
+"""`assent policy`: for authors of policies. `judge` needs no server; `try`, `simulate` and `suggest` ask the API."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ EFFECTS = ("allow", "ask", "deny")
 
 @click.group()
 def policy() -> None:
-    """Policies: judge calls, try one by an agent's policies, simulate a rule on past calls."""
+    """Policies: judge calls, try one by an agent's policies, simulate a rule on past calls, find rules that save questions."""
 
 
 @policy.command("judge")
@@ -97,6 +97,33 @@ def policy_simulate(inbox: Inbox, effect: str | None, match: str | None, file: T
         click.echo(json.dumps(simulation, indent=1))
         return
     _show_simulation(simulation)
+
+
+@policy.command("suggest")
+@click.option("--agent", help="Only rules of this agent, by name or id.")
+@as_json
+@with_inbox
+def policy_suggest(inbox: Inbox, agent: str | None, as_json: bool) -> None:
+    """Show rules that would have answered questions as people did, by the newest calls that they decided. Nothing is changed."""
+    query = {"agent_id": find_id(inbox, "agent", agent)} if agent else {}
+    suggestions = inbox.call("GET", "/v1/policy/suggestions", params=query)
+    if as_json:
+        click.echo(json.dumps(suggestions, indent=1))
+        return
+    for suggestion in suggestions["data"]:
+        suggestion["rule"]["match"] = str(suggestion["rule"]["match"])
+    columns = [
+        Column("RULE", lambda one: one["rule"]["effect"], coloured=True),
+        Column("CALLS", lambda one: one["rule"]["match"], gives_way=True),
+        Column("AGENT", lambda one: one["agent_name"], gives_way=True),
+        Column("ANSWERS", lambda one: f"{one['answers']} of {one['questions']}", to_the_right=True),
+        Column("LAST", lambda one: since(one["newest_at"])),
+    ]
+    show_table(suggestions["data"], False, columns)
+    partly = "" if suggestions["complete"] else " Not every rule was tried."
+    click.echo(f"By {number_with_noun(suggestions['looked_at'], 'decided call')}, the newest. No decision is contradicted.{partly}")
+    if suggestions["data"]:
+        click.echo('Before you save one: assent policy simulate EFFECT "CALLS" --agent AGENT')
 
 
 def _input(tool: str, text: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@
     card       one approval with the evidence to judge it, and its decisions; `verbs` has the decision of each button
     sessions   the sessions, and a session's conversation
     agents     the agents, one agent with its tools and versions, and the form that makes or changes one
-    policies   the rules in force, a call to try, a change to simulate, and grants
+    policies   the rules in force, a call to try, a change to simulate, grants, and suggested rules
     search     one search for pages, actions, approvals, sessions, agents and people
     settings   people, keys, channels, webhooks, provider keys, usage
     insights   how often agents ask, how people decide, and what it costs
@@ -35,7 +35,7 @@ def install(app: "Flask") -> None:
     from api.desk.inbox import preferences, several, together
     from api.desk.insights import insights
     from api.desk.link.link import links
-    from api.desk.policies import grants, policies
+    from api.desk.policies import grants, policies, suggestions
     from api.desk.push import push
     from api.desk.search import search
     from api.desk.sessions import session, sessions, starting
@@ -48,7 +48,7 @@ def install(app: "Flask") -> None:
         *(list_, several, together, preferences),
         *(card, deciding, edit, always),
         *(sessions, session, starting, agents, agent, editing),
-        *(policies, grants, audit, insights, system, push),
+        *(policies, grants, suggestions, audit, insights, system, push),
         *(keys, provider_keys, usage, people, groups, index, channels, webhooks),
         *(words, search, halt, home, live, files),
     )

@@ -192,3 +192,21 @@ def test_calls_of_another_workspace_do_not_count(past: str, api: str, stage: Sta
 )
 def test_an_invalid_request_is_refused_by_its_field(caller: Caller, body: dict[str, Any], field: str) -> None:
     bad(caller.post("/v1/policy/simulate", json=body), 400, f"{field}: ")
+
+
+def test_rules_are_suggested_that_answer_as_people_did(caller: Caller, stage: Stage) -> None:
+    session = caller.session(caller.agent(name="Tester", tools=[TOOLSET]))
+    caller.say(session["id"])
+    stage.reply(session["id"], *(call(command=f"npm test -- {number}") for number in range(5)), call(command="git status"))
+    for approval in stage.approvals(session["id"]):
+        stage.decide(approval, result="allow")
+    suggestions = good(caller.get("/v1/policy/suggestions"))
+    [rule] = suggestions["data"]
+    assert (suggestions["looked_at"], suggestions["complete"]) == (6, True)
+    assert rule["rule"] == {"effect": "allow", "match": "bash(npm test *)"}
+    assert (rule["agent_id"], rule["agent_name"]) == (session["agent"]["id"], "Tester")
+    assert (rule["answers"], rule["questions"], len(rule["approval_ids"])) == (5, 6, 3)
+    assert good(caller.get("/v1/policy/suggestions", params={"agent_id": rule["agent_id"]}))["data"] == [rule]
+    assert "agent_id" in bad(caller.get("/v1/policy/suggestions", params={"agent_id": "agent_none"}), 400)["message"]
+    saved = trial(caller, rule=rule["rule"], agent_id=rule["agent_id"])
+    assert counts(saved)["allow"] == {"allowed_by_person": rule["answers"]}

@@ -142,6 +142,29 @@ def test_the_whole_policy_is_simulated_and_saved_unless_it_changed_meanwhile(pla
     assert policy(stage) == {"type": "always_allow"}
 
 
+def test_a_suggestion_is_simulated_before_it_is_saved(plain: Visitor, stage: Stage, agent_id: str) -> None:
+    session = stage.session(of_agent=agent_id)
+    stage.message(session)
+    stage.reply(session, *(call(command=f"npm test -- {number}") for number in range(5)))
+    for row in stage.approvals(session):
+        stage.decide(row, result="allow")
+    plain.open("/inbox/policies")
+    plain.page.get_by_role("link", name="Suggestions").click()
+    line = plain.page.locator("tbody tr")
+    expect(line).to_have_count(1)
+    expect(line).to_contain_text("bash(npm test *)")
+    expect(line).to_contain_text("5 of 8 questions")
+    expect(line).to_contain_text("contradicts 0 denials")
+    line.get_by_role("button", name="What if?").click()
+    expect(plain.page.locator("#simulation")).to_contain_text("It would have saved 5 questions. It contradicts no denial.")
+    plain.button("Save the rule").click()
+    with transaction(stage.workspace_id) as db:
+        rules = Agent.find(db, agent_id).at(db).body["permission_policy"]["rules"]
+    assert rules == [*OF_AGENT["rules"], {"effect": "allow", "match": "bash(npm test *)"}]
+    plain.open(f"/inbox/policies/suggestions?agent={agent_id}")
+    expect(plain.page.get_by_text("No rule to suggest.")).to_be_visible()
+
+
 def test_only_who_may_change_a_policy_saves_it(api: str, stage: Stage, agent_id: str) -> None:
     rule = {"effect": "allow", "match": "bash"}
     before = policy(stage)
@@ -168,7 +191,7 @@ def test_everybody_can_use_it(visit: Callable[..., Visitor], agent_id: str) -> N
     admin.open(f"/inbox/policies?agent={agent_id}")
     admin.page.get_by_label("Input").fill("git push && make")
     admin.button("Try").click()
-    for path in ("", "/inbox/policies", "/inbox/grants"):
+    for path in ("", "/inbox/policies", "/inbox/grants", "/inbox/policies/suggestions"):
         admin.page.set_viewport_size(DESK)
         if path:
             admin.open(path)

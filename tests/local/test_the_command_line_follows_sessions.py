@@ -154,6 +154,20 @@ def test_a_call_is_tried_and_rules_and_policies_are_simulated(assent: Assent, ca
     assert "give a rule" in assent("policy", "simulate", code=2)
 
 
+def test_rules_are_suggested_with_what_they_would_have_saved(assent: Assent, caller: Caller, stage: Stage) -> None:
+    assert assent("policy", "suggest") == "None.\nBy 0 decided calls, the newest. No decision is contradicted.\n"
+    asked(caller, stage, *(call(command=f"npm test -- {number}") for number in range(5)))
+    for approval in good(caller.get("/v1/approvals"))["data"]:
+        good(caller.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"}))
+    header, row, *rest = assent("policy", "suggest").splitlines()
+    assert (header.split(), row.split("  ")[0]) == (["RULE", "CALLS", "AGENT", "ANSWERS", "LAST"], "allow")
+    assert "bash(npm test *)" in row
+    assert "5 of 5" in row
+    assert rest[0] == "By 5 decided calls, the newest. No decision is contradicted."
+    [agent_id] = {one["agent_id"] for one in json.loads(assent("policy", "suggest", "--json"))["data"]}
+    assert assent("policy", "suggest", "--agent", agent_id).splitlines()[1] == row
+
+
 def test_the_page_of_a_row_is_one_word_away(assent: Assent, caller: Caller, stage: Stage, api: str) -> None:
     [tool_call] = asked(caller, stage)
     [approval] = good(caller.get("/v1/approvals"))["data"]

@@ -33,7 +33,8 @@ from models.workspace.agent import Agent
 from models.workspace.row import Workspace
 
 _MOST_CHOICES = 200
-_DAYS = ("1", "7", "30", "90")
+DAYS = ("1", "7", "30", "90")
+"""How far a simulation may look back."""
 _PLAIN_ARGUMENTS = {"bash": "command"} | {tool: path[1:] for tool, path in FILE_PATHS.items()}
 """The argument that a text in the place of JSON means, by built-in tool."""
 _WORDS: dict[Then, str] = {
@@ -67,15 +68,13 @@ def policies(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     agent_id = text("agent") if request.form else query_value("agent") or ""
     policy = Workspace.policies(db)["policy"]
     body = Agent.find(db, agent_id).at(db).body if agent_id else None
-    agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_CHOICES)
-    names = {id_: version.body["name"] for id_, version in heads(db, agents).items()}
     return FramedPage(
         "policies/policies.html",
         rows=rows_of_agent(db, agent_id, body) if body else rows_of_workspace(policy),
         agent_id=agent_id,
         agent_name=body["name"] if body else "",
-        agents=[(row.id, names[row.id]) for row in agents],
-        days=_DAYS,
+        agents=choices_of_agents(db),
+        days=DAYS,
         policy=pretty(policy or {"type": f"always_{settings().default_permission}"}),
         policy_digest=digest(policy),
         is_policy_set=policy is not None,
@@ -98,7 +97,7 @@ def try_call(db: Db, person: PersonPrincipal) -> FramedPage | str:
 @action("/inbox/policies/simulate", "read", section="policies", again=policies)
 def simulate(db: Db, person: PersonPrincipal) -> FramedPage | str:
     """Try a rule, or the workspace's policy, on past calls, as `POST /v1/policy/simulate` does."""
-    body: dict[str, Any] = {"days": float(text("days")) if text("days") in _DAYS else 7.0}
+    body: dict[str, Any] = {"days": float(text("days")) if text("days") in DAYS else 7.0}
     if text("policy"):
         body["permission_policy"] = _policy()
     else:
@@ -127,6 +126,13 @@ def save(db: Db, person: PersonPrincipal) -> str:
     new = _policy() if text("policy") else added(_rule(), policy, settings().default_permission)
     change(db, person, parsing.validated(PolicyUpdate, {"permission_policy": new}))
     return "/inbox/policies"
+
+
+def choices_of_agents(db: Db) -> list[tuple[str, str]]:
+    """Return the ids and names of the newest agents in use."""
+    agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_CHOICES)
+    names = {id_: version.body["name"] for id_, version in heads(db, agents).items()}
+    return [(row.id, names[row.id]) for row in agents]
 
 
 def _again(db: Db, person: PersonPrincipal, **values: Any) -> FramedPage | str:

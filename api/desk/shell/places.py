@@ -165,6 +165,7 @@ SECTIONS_OF_SETTINGS = frozenset(place.section for place in SETTINGS) | {"settin
 
 ACTIONS = (
     Place("sessions", "Start a session", "/inbox/sessions/new", "plus", "sessions", words="new run agent"),
+    Place("policies", "Suggested rules", "/inbox/policies/suggestions", "rules", "read", words="suggestions save questions"),
     Place("agents", "Create an agent", "/inbox/agents/new", "plus", "agents", words="new"),
     Place("people", "Invite a person", "/inbox/people/new", "plus", "admin", words="new add member"),
     Place("groups", "Create a group", "/inbox/groups/new", "plus", "admin", words="new"),

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainVa
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from api.door.examples import IDS
-from api.door.requests import Body, Id, Sha256, Version, examples, without_defaults
+from api.door.requests import Body, Id, QueryString, Sha256, Version, examples, without_defaults
 from api.v1.model import ModelDefaults
 from api.v1.policy.approval_settings import ApprovalDefaults
 from models.pure import chat, policy
@@ -285,3 +285,9 @@ class PolicySimulate(Body):
     agent_id: Id | None = Field(None, description="Only this agent's calls.")
     tool: _Text | None = Field(None, description="Only this tool's calls.")
     days: float = Field(7, gt=0, le=366)
+
+
+class SuggestionList(QueryString):
+    """GET /v1/policy/suggestions: rules by what people decided."""
+
+    agent_id: str | None = Field(None, max_length=128, description="Only rules of this agent.")

@@ -5,15 +5,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, SerializeAsAny
 
 from api.door.requests import without_defaults
-from api.door.responses import ResponseModel, SessionId, Time
+from api.door.responses import AgentId, ResponseModel, SessionId, Time
 from models.flow.judge.explanations import Explanation
 from models.flow.judge.past_calls import Then
 from models.flow.judge.simulations import Side, SimulatedExample, SimulatedOutcome, Trial
+from models.operate.insights.suggestions import Suggestions
 from models.pure import policy
 from models.pure.offer import GrantScope, Offer, Option, Widest
 from models.pure.policy import Effect, Source, covers, rule_as_json
 from models.session.approval.grant import Grant
-from models.session.event.fields import EventId, GrantId
+from models.session.event.fields import ApprovalId, EventId, GrantId
 from models.workspace.row import Workspace
 
 
@@ -300,3 +301,40 @@ class PolicySimulation(ResponseModel):
         """Return the outcome of a simulation."""
         sides = {effect: SimulatedSide.of(side) for effect, side in outcome.sides.items()}
         return cls.from_row(outcome, since=trial.since, **sides)
+
+
+class PolicySuggestion(ResponseModel):
+    """A rule for an agent that would have answered questions as people did, and contradicts none of their decisions."""
+
+    type: Literal["policy_suggestion"]
+    agent_id: AgentId
+    agent_name: str = Field(examples=["Release captain"])
+    rule: Rule
+    covers: str = Field(examples=["every bash command that starts with `npm test`"])
+    """The calls to which the rule applies, in words."""
+    answers: int
+    """Questions that the rule would have answered."""
+    questions: int
+    """All questions of the agent among the calls, without those that its rules of now would answer."""
+    newest_at: Time
+    """When the newest of the calls was decided that the rule would have answered."""
+    approval_ids: list[ApprovalId]
+    """Some of these calls' approvals, the newest first."""
+
+
+class PolicySuggestions(ResponseModel):
+    """Suggestions by the newest decided calls of the workspace, those that answer the most questions first."""
+
+    data: list[PolicySuggestion]
+    looked_at: int
+    """Decided approvals that were read: at most 1,000."""
+    since: Time | None
+    """When the oldest of them was decided."""
+    complete: bool
+    """False if the time ended before each possible rule was tried."""
+
+    @classmethod
+    def of(cls, suggestions: Suggestions) -> Self:
+        """Return the suggestions."""
+        data = [PolicySuggestion.from_row(one) for one in suggestions.rules]
+        return cls.from_row(suggestions, data=data)

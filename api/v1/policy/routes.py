@@ -1,4 +1,4 @@
-"""Routes of the workspace's policy: get, update, explain a verdict, simulate a rule on past calls."""
+"""Routes of the workspace's policy: get, update, explain a verdict, simulate a rule on past calls, suggest rules."""
 
 import threading
 from datetime import timedelta
@@ -10,7 +10,7 @@ from api.door.requests import NoQuery
 from api.door.routes import reads, writes
 from api.v1.policy import responses
 from api.v1.policy.approvers import check_workspace_approvers
-from api.v1.policy.requests import PolicyExplain, PolicySimulate, PolicyUpdate
+from api.v1.policy.requests import PolicyExplain, PolicySimulate, PolicyUpdate, SuggestionList
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
@@ -19,6 +19,7 @@ from models.database.rows import Db
 from models.errors import Busy, Invalid
 from models.flow.judge import explanations, simulations
 from models.flow.judge.simulations import SimulatedOutcome, Trial
+from models.operate.insights.suggestions import Suggestions, suggestions
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.times import rfc3339
 from models.session.row import Session
@@ -29,7 +30,7 @@ from models.workspace.row import Workspace
 policy = Blueprint("policy", __name__, url_prefix="/v1/policy")
 
 _simulating = threading.Lock()
-"""Held during a simulation. A process runs one at a time, since it takes seconds and a database connection."""
+"""Held during a simulation. A process runs one at a time, or looks for suggestions, since either takes seconds and a connection."""
 
 
 @policy.get("")
@@ -109,6 +110,29 @@ def simulation_of(db: Db, principal: Principal, body: PolicySimulate) -> respons
     if reveal:
         acts.record(db, principal, "policy.simulated", principal.workspace_id, _audit_details(trial, outcome))
     return responses.PolicySimulation.of(trial, outcome)
+
+
+@policy.get("/suggestions")
+@reads(SuggestionList, response=responses.PolicySuggestions)
+def suggest(db: Db, _principal: Principal, query: SuggestionList) -> responses.PolicySuggestions:
+    """Suggest rules by the newest calls that people decided: what they always allowed, and what they always denied.
+
+    A rule contradicts no decision among these calls. None allows what may destroy something, or what the settings leave to certain
+    people. Inputs are judged with masked secrets. Try a rule on past calls before you save it: `POST /v1/policy/simulate`.
+    """
+    return responses.PolicySuggestions.of(suggestions_for(db, query.agent_id))
+
+
+def suggestions_for(db: Db, agent_id: str | None) -> Suggestions:
+    """Return the suggestions for all agents, or for one. Raises Invalid, Busy."""
+    if agent_id:
+        Agent.in_field(db, agent_id, None, field="agent_id")
+    if not _simulating.acquire(blocking=False):
+        raise Busy("A simulation is running; try again when it has ended.")
+    try:
+        return suggestions(db, agent_id)
+    finally:
+        _simulating.release()
 
 
 def _audit_details(trial: Trial, outcome: SimulatedOutcome) -> dict[str, Any]:

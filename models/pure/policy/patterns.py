@@ -1,0 +1,55 @@
+"""Rule texts that cover a call and calls like it: from narrow to wide."""
+
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from models.pure.policy.likeness import program
+from models.pure.policy.rules import FILE_PATHS
+from models.pure.shell import Words, read
+
+WORD = re.compile(r"[A-Za-z0-9][\w./-]{0,60}")
+"""A word that a pattern can repeat as it stands: neither quotes nor signs of the shell."""
+_MOST = 3
+_MOST_COMMANDS = 6
+
+
+def patterns(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return rule texts such as `bash(git push *)` and `edit(src/**)`. `arguments` have their secrets masked.
+
+    Of a line of several commands: one for each command. A line runs without asking once all of its commands are covered.
+    """
+    if tool == "bash" and isinstance(arguments.get("command"), str):
+        return _commands(arguments["command"], arguments.get("working_directory"))
+    if tool in FILE_PATHS and isinstance(path := arguments.get(FILE_PATHS[tool].removeprefix("/")), str):
+        return _folders(tool, path)
+    return []
+
+
+def _commands(command: str, directory: str | None) -> list[str]:
+    if directory is not None and not all(part == "." or WORD.fullmatch(part) for part in directory.split("/")):
+        return []
+    line = read(command)
+    if line.doubt:
+        return []
+    if len(line.commands) == 1:
+        texts = _patterns(line.commands[0])
+    else:
+        programs = dict.fromkeys(map(program, line.commands))
+        texts = [f"{name} *" for name in programs if all(map(WORD.fullmatch, name.split()))][:_MOST_COMMANDS]
+    return [f"bash({text})" if directory is None else f"bash:command={text}:working_directory={directory}" for text in texts]
+
+
+def _patterns(words: Words) -> list[str]:
+    """Return the patterns that fit a command, from narrow to wide: `git push origin *`, `git push *`, `git *`."""
+    plain = list(itertools.takewhile(WORD.fullmatch, words))
+    lengths = range(min(len(plain), _MOST, max(len(words) - 1, 1)), 0, -1)
+    return [f"{' '.join(plain[:length])} *" for length in lengths]
+
+
+def _folders(tool: str, path: str) -> list[str]:
+    folder, slash, _ = path.rpartition("/")
+    if not slash or not folder or not all(WORD.fullmatch(part) for part in folder.split("/") if part):
+        return []
+    return [f"{tool}({folder}/**)"]
