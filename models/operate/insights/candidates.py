@@ -32,7 +32,7 @@ class Candidate:
 
     def may_concern(self, commands: tuple[Words, ...]) -> bool:
         """True unless none of these commands begins with its words."""
-        return not self.words or any(_named(words)[: len(self.words)] == self.words for words in commands)
+        return not self.words or any(_by_program(words)[: len(self.words)] == self.words for words in commands)
 
     @property
     def width(self) -> tuple[int, int]:
@@ -40,7 +40,7 @@ class Candidate:
         return (0 if self.words and not self.is_open else 1, -len(self.words) or -self.text.count("/"))
 
 
-def _named(words: Words) -> Words:
+def _by_program(words: Words) -> Words:
     return (words[0].rpartition("/")[2], *words[1:]) if words else ()
 
 
