@@ -64,7 +64,7 @@ BOUNDS = {
     "api.desk": (16, 28, 0, 5),
     "api.desk.card": (7, 8, 0, 5),
     "api.desk.shell": (9, 11, 0, 5),
-    "api.desk.settings": (8, 1, 0, 2),
+    "api.desk.settings": (9, 1, 0, 2),
 }
 """The maximum of rooms, arrows, backward arrows and floors per folder. Lower them when the code allows."""
 

@@ -28,6 +28,8 @@ def briefing_lines(briefing: dict[str, Any]) -> Iterator[str]:
     if request := briefing.get("request"):
         yield f"  request   {_spoken_line(request)}"
     yield from _precedent(briefing.get("precedent"))
+    if panel := briefing.get("panel"):
+        yield f"  people    {'; '.join(_votes(panel))}"
 
 
 def came_of(briefing: dict[str, Any]) -> Iterator[str]:
@@ -50,6 +52,16 @@ def _stakes(briefing: dict[str, Any]) -> Iterator[str]:
         yield "first time for this agent"
     if stakes["at_client"]:
         yield "runs at the client"
+
+
+def _votes(panel: dict[str, Any]) -> Iterator[str]:
+    words = {"allow": "allowed", "deny": "denied", "edit": "edited the input"}
+    for seat in panel["seats"]:
+        giver = f" for {visible(seat['on_behalf_of'])}" if seat["on_behalf_of"] else ""
+        yield f"{visible(seat['name'])}{giver} {words[seat['result']]}"
+    if panel["awaits"]:
+        names = [visible(person["name"]) for person in panel["people"]] + ([f"{panel['more']} more"] if panel["more"] else [])
+        yield visible(panel["awaits"]) + (f" ({', '.join(names)})" if names else "")
 
 
 def _precedent(precedent: dict[str, Any] | None) -> Iterator[str]:

@@ -39,7 +39,7 @@ def install(app: "Flask") -> None:
     from api.desk.push import push
     from api.desk.search import search
     from api.desk.sessions import session, sessions, starting
-    from api.desk.settings import channels, groups, index, keys, people, provider_keys, usage, webhooks
+    from api.desk.settings import approvers, channels, groups, index, keys, people, provider_keys, usage, webhooks
     from api.desk.shell import files, halt, home, live, template_language
     from api.desk.shell.blueprint import desk
     from api.desk.system import system
@@ -49,7 +49,7 @@ def install(app: "Flask") -> None:
         *(card, deciding, edit, always),
         *(sessions, session, starting, agents, agent, editing),
         *(policies, grants, suggestions, audit, insights, system, push),
-        *(keys, provider_keys, usage, people, groups, index, channels, webhooks),
+        *(keys, provider_keys, usage, people, groups, approvers, index, channels, webhooks),
         *(words, search, halt, home, live, files),
     )
     for module in modules:

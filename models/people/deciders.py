@@ -10,6 +10,8 @@ NOBODY_NAMED = (
     "Nobody is named as the person who started the run, so this call can only be denied. Send the message again, and name the "
     "person with on_behalf_of."
 )
+MOST = 500
+"""The most people that `of` returns."""
 _DECIDING = "m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL AND m.role = ANY(%(roles)s)"
 _IN_SET = """
     (('user:' || m.person_id) = ANY(%({set})s) OR EXISTS (
@@ -38,6 +40,16 @@ def count(db: Db, quorum: Quorum, started_by: Collection[str] = ()) -> int:
     values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES, "but": list(started_by) if quorum.four_eyes else []}
     people: int = db.value(f"SELECT count(*) FROM member m WHERE {conditions}", **values, **sets)  # noqa: S608
     return people
+
+
+def of(db: Db, quorum: Quorum, started_by: Collection[str] = (), *, but: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return the people that `count` counts, without those in `but`: id and name, by name. At most `MOST`."""
+    sets = {f"set_{number}": list(one) for number, one in enumerate(quorum.approvers)}
+    conditions = " AND ".join([_DECIDING, "m.person_id <> ALL(%(but)s)", *(_IN_SET.format(set=name) for name in sets)])
+    excluded = [*but, *(started_by if quorum.four_eyes else ())]
+    people = f"SELECT p.id, p.name FROM member m JOIN person p ON p.id = m.person_id WHERE {conditions}"  # noqa: S608
+    values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES, "but": excluded, "most": MOST}
+    return [(id_, name) for id_, name in db.rows(f"{people} ORDER BY p.name, p.id LIMIT %(most)s", **values, **sets)]
 
 
 def shortage(db: Db, quorum: Quorum, started_by: Collection[str]) -> str | None:

@@ -6,6 +6,17 @@ from models.database.rows import Db
 from models.people.person import Person
 from models.workspace.api_key import ApiKey
 
+_OF_APPROVERS = """
+    SELECT 'user:' || id, name FROM person WHERE 'user:' || id = ANY(%(names)s)
+    UNION ALL SELECT 'group:' || id, name FROM person_group WHERE 'group:' || id = ANY(%(names)s)
+"""
+
+
+def approver_names(db: Db, approvers: Iterable[str]) -> dict[str, str]:
+    """Return the names of people and groups by the names that settings have for them: `user:ID` and `group:ID`."""
+    names = sorted(set(approvers))
+    return dict(db.rows(_OF_APPROVERS, names=names)) if names else {}
+
 
 class Names:
     """Names by principal, such as `user:user_...`."""

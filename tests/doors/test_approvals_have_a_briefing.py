@@ -45,3 +45,23 @@ def test_a_person_gets_only_briefings_of_their_own_approvals(caller: Caller, sta
         assert own.get(path).status_code == 200
         assert other.get(path).status_code == 404
     bad(caller.get("/v1/approvals/appr_none/briefing"), 404)
+
+
+def test_a_briefing_has_the_votes_the_missing_ones_and_who_may_still_vote(caller: Caller, stage: Stage, api: str) -> None:
+    finance = people.group(stage)
+    anna, ben = (people.member(stage, email=f"{name}@example.com", groups=[finance]) for name in ("anna", "ben"))
+    session_id = stage.session(approval={"approvers": [f"group:{finance}"], "required_approvals": 2})
+    stage.propose(session_id)
+    [approval] = stage.approvals(session_id)
+    with ben.client(api) as client:
+        good(client.post(f"/v1/approvals/{approval.id}/decision", json={"result": "allow"}))
+    assert good(caller.get(f"/v1/approvals/{approval.id}/briefing"))["panel"] == {
+        "seats": [{"user_id": ben.person_id, "name": "ben", "on_behalf_of": "", "result": "allow"}],
+        "missing": 1,
+        "awaits": "one more of finance",
+        "people": [{"id": anna.person_id, "name": "anna"}],
+        "more": 0,
+    }
+    stage.propose(free := stage.session())
+    [alone] = stage.approvals(free)
+    assert good(caller.get(f"/v1/approvals/{alone.id}/briefing"))["panel"] is None

@@ -74,6 +74,7 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
             "/provider-keys/new",
             "/people/new",
             "/groups",
+            "/approvers",
             "/groups/new",
         ),
         *("/usage/new", "/webhooks/new", "/channels/new", "/workspace/channels/new?kind=slack"),

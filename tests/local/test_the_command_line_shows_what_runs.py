@@ -152,13 +152,22 @@ def test_what_a_card_shows_beside_the_call_is_shown_too() -> None:
     denial = {"by": "Ben", "message": "Never on \u202eFriday.", "at": "2026-01-01T00:00:00Z", "approval_id": "appr_2"}
     precedent = {"kind": "git push", "is_first": False, "allows": 14, "edits": 0, "answers": 0, "denials": 1, "last_denial": denial}
     briefing = {"stakes": stakes, "last_words": "It is\ngreen.", "request": {"by": "Ben", "text": "Push."}, "since": None}
-    briefing |= {"changes": ["The file has changed."], "precedent": precedent, "outcome": None}
+    seat = {"user_id": "user_1", "name": "Ben", "on_behalf_of": "Dora", "result": "allow"}
+    panel = {
+        "seats": [seat],
+        "missing": 1,
+        "awaits": "one more of finance",
+        "people": [{"id": "user_2", "name": "Anna"}],
+        "more": 3,
+    }
+    briefing |= {"changes": ["The file has changed."], "precedent": precedent, "panel": panel, "outcome": None}
     assert [click.unstyle(line) for line in briefing_lines(briefing)] == [
         "  stakes    may write, at most once",
         "  changed   The file has changed.",
         "  it says   It is green.",
         "  request   Ben: Push.",
         "  before    git push: allowed 14, denied 1; last denied by Ben: “Never on <U+202E>Friday.”",
+        "  people    Ben for Dora allowed; one more of finance (Anna, 3 more)",
     ]
     assert list(briefing_lines({})) == []
 

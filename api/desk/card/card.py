@@ -1,7 +1,6 @@
 """A card: one approval with its evidence and every possible decision."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from api.desk.shell.blueprint import action, page
 from api.desk.shell.forms import Misfilled
 from api.door.framed import FramedPage, query_value
 from api.v1.approvals.visible import find, lock_approval, sees_all
+from models.briefing.panel import Panel
 from models.briefing.precedent import Precedent
 from models.database import clock
 from models.database.rows import Db
@@ -21,7 +21,6 @@ from models.errors import Refusal
 from models.flow.judge.approvers import who_may_decide
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
-from models.pure.quorum import Quorum
 from models.session.approval import sentences
 from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
@@ -90,7 +89,9 @@ def drawn(
         story=so_far(db, session, approval),
         before=decided_before(db, precedent.newest[:_SHOWN_DECISIONS], now) if precedent else [],
         notice=waiting_list.decision_notice(db, person, now),
-        votes=_votes(db, approval, cast) if waits else None,
+        panel=Panel.of_approval(db, approval, cast),
+        votes=sentences.votes(approval, cast),
+        who_may=who_may_decide(db, approval, with_ids=False) if waits else "",
         why_not=waiting_list.why_not(db, person, approval, cast) if waits else None,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
         place=waiting_list.position(db, person, approval) if waits else None,
@@ -101,25 +102,6 @@ def drawn(
         form=request.form,
         opened=query_value("open"),
     )
-
-
-def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] | None:
-    """Return the votes so far, how many are missing, and who may vote; None if anybody with the role decides alone."""
-    quorum = Quorum.of(approval.quorum)
-    if not quorum.needs_people:
-        return None
-    names = Names.of(db, [f"user:{id_}" for vote in cast for id_ in (vote.person_id, vote.for_person_id)])
-    lines = []
-    for vote in cast:
-        by, right = names[f"user:{vote.person_id}"], names[f"user:{vote.for_person_id}"]
-        lines.append((f"{by}{f' for {right}' if right != by else ''}", vote.result))
-    missing = max(quorum.required_people - sum(vote.result == "allow" for vote in cast), 0)
-    return {
-        "summary": sentences.votes(approval, cast),
-        "who": who_may_decide(db, approval, with_ids=False),
-        "cast": lines,
-        "missing": missing,
-    }
 
 
 def questions(approval: Approval) -> list[CardQuestion]:

@@ -114,6 +114,15 @@ SETTINGS = (
         purpose="Whom approvals name",
     ),
     Place(
+        "approvers",
+        "Approvers",
+        "/inbox/approvers",
+        "check",
+        "admin",
+        words="quorum four eyes who must approve",
+        purpose="Who must approve every call that asks",
+    ),
+    Place(
         "workspace_channels",
         "Workspace channels",
         "/inbox/workspace/channels",

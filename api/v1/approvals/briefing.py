@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.door.responses import ResponseModel, Time
+from api.door.responses import ResponseModel, Time, UserId
 from api.v1.approvals.visible import sees_all
 from models.audit.principal import Principal
-from models.briefing import precedent, reasons
+from models.briefing import panel, precedent, reasons
 from models.briefing.changes import changes_since
 from models.briefing.outcome import outcomes_of
 from models.briefing.stakes import Stakes
@@ -16,6 +16,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
+from models.session.approval.vote import Vote
 from models.session.event.fields import ApprovalId
 
 
@@ -80,6 +81,39 @@ class Outcome(ResponseModel):
     """The line of the result that tells most."""
 
 
+class Seat(ResponseModel):
+    """A vote that stands."""
+
+    user_id: UserId
+    name: str = Field(examples=["Ben"])
+    on_behalf_of: str = Field(examples=[""])
+    """The name of the person who delegated the vote; empty if it is the voter's own."""
+    result: Literal["allow", "deny", "edit"]
+    """`edit`: the person edited the input, and somebody else must allow it."""
+
+
+class PersonName(ResponseModel):
+    """A person who may vote."""
+
+    id: UserId
+    name: str = Field(examples=["Anna"])
+
+
+class Panel(ResponseModel):
+    """The people who decide an approval together."""
+
+    seats: list[Seat]
+    """The votes so far."""
+    missing: int = Field(examples=[1])
+    """The number of people who must still allow the call."""
+    awaits: str = Field(examples=["one more of finance"])
+    """Whose votes are missing, in words; empty if none is."""
+    people: list[PersonName]
+    """Those who may still vote, by name, at most 12."""
+    more: int = Field(examples=[0])
+    """The number of others who may still vote."""
+
+
 class Briefing(ResponseModel):
     """What people are told beside an approval. Its texts have secrets masked."""
 
@@ -96,6 +130,8 @@ class Briefing(ResponseModel):
     """What differs since people were asked, a sentence each."""
     precedent: Precedent | None
     """Null if no call waits to run."""
+    panel: Panel | None
+    """Null if one person with the role, or one API key, decides."""
     outcome: Outcome | None
     """Null without a call."""
 
@@ -109,6 +145,7 @@ class Briefing(ResponseModel):
         stakes, why = Stakes.of(db, approval), reasons.Reasons.of(db, approval)
         changes = changes_since(db, approval)
         before = precedent.Precedent.of(db, approval, decider)
+        people = panel.Panel.of_approval(db, approval, Vote.of_approval(db, approval.id))
         outcome = outcomes_of(db, [approval.tool_call_id]).get(approval.tool_call_id or "")
         return lambda: cls(
             type="approval_briefing",
@@ -118,12 +155,24 @@ class Briefing(ResponseModel):
             since=_message(why.since),
             changes=changes,
             precedent=_precedent(before),
+            panel=_panel(people),
             outcome=Outcome.from_row(outcome) if outcome else None,
         )
 
 
 def _message(message: reasons.Message | None) -> Message | None:
     return Message.from_row(message) if message else None
+
+
+def _panel(people: panel.Panel | None) -> Panel | None:
+    if people is None:
+        return None
+    return Panel.from_row(
+        people,
+        awaits=people.awaits,
+        seats=[Seat.from_row(seat, user_id=seat.person_id) for seat in people.seats],
+        people=[PersonName.from_row(person) for person in people.people],
+    )
 
 
 def _precedent(before: precedent.Precedent | None) -> Precedent | None:

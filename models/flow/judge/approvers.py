@@ -6,22 +6,18 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.people.deciders import shortage
 from models.people.delegation import DECIDING_ROLES
-from models.people.names import Names
+from models.people.names import Names, approver_names
 from models.pure.quorum import Quorum
 from models.pure.text.visible import visible
 from models.session.approval.row import Approval
 
-_CALLED = """
-    SELECT 'user:' || id, name FROM person WHERE 'user:' || id = ANY(%(names)s)
-    UNION ALL SELECT 'group:' || id, name FROM person_group WHERE 'group:' || id = ANY(%(names)s)
-"""
 CONFIRM = "Confirm your way to sign in first: the page /inbox/account says how."
 
 
 def who_may_decide(db: Db, approval: Approval, *, with_ids: bool = True) -> str:
     """Return a sentence that says who may decide an approval. `with_ids`: groups and people have their ids beside their names."""
     quorum = Quorum.of(approval.quorum)
-    called: dict[str, str] = dict(db.rows(_CALLED, names=[name for one in quorum.approvers for name in one]))
+    called = approver_names(db, (name for one in quorum.approvers for name in one))
     names = {name: f"{name} ({title})" if with_ids else title for name, title in called.items()}
     sets = [" or ".join(names.get(name, name) for name in one) for one in quorum.approvers]
     people = "1 person must approve" if quorum.required_people == 1 else f"{quorum.required_people} people must approve"
@@ -34,8 +30,7 @@ def who_may_decide(db: Db, approval: Approval, *, with_ids: bool = True) -> str:
 def awaited_names(db: Db, approvals: Sequence[Approval]) -> dict[str, str]:
     """Return for whom each approval waits, by its id, in few words: `finance`, `Anna or Ben, and legal`, or `a person`."""
     quorums = {approval.id: Quorum.of(approval.quorum) for approval in approvals}
-    names = sorted({name for quorum in quorums.values() for one in quorum.approvers for name in one})
-    called: dict[str, str] = dict(db.rows(_CALLED, names=names)) if names else {}
+    called = approver_names(db, (name for quorum in quorums.values() for one in quorum.approvers for name in one))
     words = {}
     for approval_id, quorum in quorums.items():
         sets = [" or ".join(visible(called.get(name, name)) for name in one) for one in quorum.approvers]
