@@ -6,7 +6,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
-from api.cli.showing import until
+from api.cli.showing import since, until
 from api.cli.states import names_of
 from api.cli.tables import Column, Row, id_column, short_id, show_table
 
@@ -40,6 +40,7 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
         Column("COVERS", lambda grant: grant["covers"], gives_way=True),
         Column("WHERE", where, gives_way=True),
         Column("USES", _uses, to_the_right=True),
+        Column("LAST USED", _last_use),
         Column("ENDS", lambda grant: until(grant["expires_at"]) if grant["expires_at"] else None),
         Column("NOTE", _note, gives_way=True, is_spare=True),
     ]
@@ -62,6 +63,12 @@ def _state(grant: Row) -> str:
 
 def _uses(grant: Row) -> str:
     return f"{grant['uses']} of {grant['max_uses']}" if grant["max_uses"] else str(grant["uses"])
+
+
+def _last_use(grant: Row) -> str | None:
+    if not grant["uses"]:
+        return "never"
+    return since(grant["last_used_at"]) if grant["last_used_at"] else None
 
 
 def _note(grant: Row) -> str | None:

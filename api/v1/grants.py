@@ -78,6 +78,10 @@ class Grant(ResponseModel):
     max_uses: int | None
     uses: int
     """The number of calls that the grant has allowed."""
+    uses_per_day: float
+    """The mean number of uses in a day, while the grant was in force."""
+    last_used_at: Time | None
+    """When the grant last allowed a call. Null if it never did, or only under an earlier release."""
     revoked_at: Time | None
     revoked_by: str | None
     """The principal that revoked the grant. `session` if the grant ended with its session."""
@@ -90,9 +94,9 @@ class Grant(ResponseModel):
     def of(cls, row: GrantRow, now: datetime, offer: Offer) -> Self:
         """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
         live = row.is_live(now)
-        return cls.from_row(
-            row, session_thread_id=row.thread_id, live=live, not_offered=(row.why_not_offered(offer) or None) if live else None
-        )
+        why_not = (row.why_not_offered(offer) or None) if live else None
+        uses_per_day = round(row.uses_per_day(now), 2)
+        return cls.from_row(row, session_thread_id=row.thread_id, live=live, not_offered=why_not, uses_per_day=uses_per_day)
 
 
 class GrantRevoked(ResponseModel):

@@ -136,7 +136,10 @@ def test_a_call_that_a_grant_released_names_the_grant(caller: Caller, stage: Sta
     approval = approval_of(caller, waiting[1])
     assert (approval["status"], approval["decided_by"]) == ("allowed", f"grant:{grant['id']}")
     assert (approval["decision"]["grant_id"], approval["grant"]) == (grant["id"], None)
-    assert good(caller.get(f"/v1/grants/{grant['id']}"))["uses"] == 1
+    used = good(caller.get(f"/v1/grants/{grant['id']}"))
+    assert (used["uses"], used["uses_per_day"]) == (1, 1)
+    assert (grant["last_used_at"], grant["uses_per_day"]) == (None, 0)
+    assert used["last_used_at"] >= grant["created_at"]
     assert approval_of(caller, waiting[2])["status"] == "pending"
     [given] = [e for e in caller.events(waiting[0].session_id, include="approvals") if e["type"] == "grant.given"]
     assert (given["grant_id"], given["covers"]) == (grant["id"], grant["covers"])

@@ -165,6 +165,26 @@ def test_a_suggestion_is_simulated_before_it_is_saved(plain: Visitor, stage: Sta
     expect(plain.page.get_by_text("No rule to suggest.")).to_be_visible()
 
 
+def test_a_grant_that_nobody_uses_is_found_and_revoked(plain: Visitor, stage: Stage) -> None:
+    for commands in (["ls", "ls -l", "ls -a"], ["make"]):
+        session = stage.session()
+        stage.message(session)
+        stage.reply(session, call(command=commands[0]))
+        stage.decide(stage.approvals(session)[0], result="allow", scope="always", match=f"bash({commands[0]} *)")
+        other = stage.session(of_agent=stage.read(session).agent_id)
+        stage.message(other)
+        stage.reply(other, *(call(command=one) for one in commands[1:]))
+    plain.open("/inbox/grants")
+    of_ls, of_make = (plain.page.locator("ul.rows li", has=plain.page.locator("code", has_text=name)) for name in ("ls", "make"))
+    expect(of_ls).to_contain_text("Used 2 times, 2 a day · last just now")
+    expect(of_make).to_contain_text("Never used")
+    plain.page.get_by_role("link", name="Never used").click()
+    expect(of_ls).to_have_count(0)
+    of_make.get_by_role("button", name="Revoke").click()
+    plain.open("/inbox/grants?show=unused")
+    expect(plain.page.get_by_text("No unused grant.")).to_be_visible()
+
+
 def test_only_who_may_change_a_policy_saves_it(api: str, stage: Stage, agent_id: str) -> None:
     rule = {"effect": "allow", "match": "bash"}
     before = policy(stage)

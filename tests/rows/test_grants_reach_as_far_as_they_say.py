@@ -1,5 +1,6 @@
 """A grant covers the calls that its text describes, for its time and uses, until it is revoked."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -119,6 +120,21 @@ def test_a_grant_ends_after_its_uses(stage: Stage) -> None:
     give(stage, session, max_uses=2)
     assert propose(stage, session, "a", "b", "c") == ["queued", "queued", "asked"]
     assert grants(stage)[0].uses == 2
+
+
+def test_a_grant_says_when_it_was_last_used_and_how_often_in_a_day(stage: Stage) -> None:
+    session = stage.session()
+    unused = give(stage, session)
+    assert (unused.last_used_at, unused.uses_per_day(unused.created_at)) == (None, 0)
+    assert propose(stage, session, "ls", "pwd", "id") == ["queued"] * 3
+    [grant] = grants(stage)
+    assert grant.last_used_at
+    assert grant.uses_per_day(grant.created_at) == 3  # of its first day
+    assert grant.uses_per_day(grant.created_at + timedelta(days=6)) == 0.5
+    with transaction(stage.workspace_id) as db:
+        Grant.find(db, grant.id).revoke(db, stage.principal)
+    [over] = grants(stage)
+    assert over.uses_per_day(over.created_at + timedelta(days=90)) == 3
 
 
 def test_a_grant_ends_when_it_expires(stage: Stage, clock: Any) -> None:

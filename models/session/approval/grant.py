@@ -94,6 +94,8 @@ class Grant(Base):
     max_uses: Mapped[int | None]
     uses: Mapped[int] = mapped_column(default=0)
     """Calls that the grant allowed, counted in the transactions that allowed them."""
+    last_used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When the last of these was allowed. None also for a grant that no call has used since a release without this column."""
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     revoked_by: Mapped[str | None]
     swept_to: Mapped[str | None]
@@ -182,7 +184,7 @@ class Grant(Base):
         live = {grant_id for (grant_id,) in locked.db.rows(_LIVE_AMONG, ids=ids)}
         if ended_ids := [grant_id for grant_id in ids if grant_id not in live]:
             return ended_ids[0]
-        locked.db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
+        locked.db.write(_COUNT_USE, ids=ids, now=locked.now)
         with locked.acting_as(system("policy", locked.session.workspace_id)):
             for grant_id in ids:
                 locked.note("grant.used", grant_id)
@@ -221,6 +223,11 @@ class Grant(Base):
     def is_live(self, now: datetime) -> bool:
         """True if the grant may still allow calls at `now`, since it stands and has uses left: `live_sql`."""
         return self.stands(now) and (self.max_uses is None or self.uses < self.max_uses)
+
+    def uses_per_day(self, now: datetime) -> float:
+        """Return the mean number of uses in a day: up to `now`, or until the grant ended. Within the first day: all uses."""
+        ends = [moment for moment in (self.revoked_at, self.expires_at) if moment is not None]
+        return self.uses / max(1.0, (min([now, *ends]) - self.created_at) / timedelta(days=1))
 
     @property
     def threads(self) -> Reach:
@@ -299,6 +306,10 @@ _OF_THREAD = f"""
 """  # noqa: S608 - conditions of our own
 """Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""
 _LIVE_AMONG = f"SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND {live_sql('assent_now()')} ORDER BY id FOR UPDATE"  # noqa: S608
+_COUNT_USE = """
+    UPDATE approval_grant SET uses = uses + 1, last_used_at = greatest(last_used_at, %(now)s) WHERE id = ANY(%(ids)s)
+"""
+"""The time costs no further write: the row is written for its count."""
 _STANDING_AMONG = f"WHERE id = ANY(%(ids)s) AND {stands_sql('%(now)s')} ORDER BY id FOR SHARE"
 
 
