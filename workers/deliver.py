@@ -23,8 +23,8 @@ from models.outbox.delivery import Delivery
 from models.outbox.endpoint import AT_ONCE, Endpoint
 from models.people.organization import Organization
 from models.settings import settings
+from workers import guarded_http
 from workers.celery import app
-from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
 from workers.outcome import FAILED, FAILURES, LOST, SENT, TRIES_AGAIN, Ends, conclude, of_several, task
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def _send(delivery_id: str, workspace_id: str) -> Ends:
         while work is not None:
             delivery, request = work
             start_time = time.monotonic()
-            status, error = asyncio.run(_post(request))
+            status, error = _post(request)
             end_time = time.monotonic()
             slot.close()
             try:
@@ -157,20 +157,16 @@ def signed_request(
     return DeliveryRequest(endpoint.url, payload, headers, is_probe)
 
 
-async def _post(request: DeliveryRequest) -> tuple[int | None, str | None]:
+def _post(request: DeliveryRequest) -> tuple[int | None, str | None]:
     """Send the request. Returns the response's status, and the error unless the status is a 2xx. Reads nothing of the body."""
-    transport = GuardedTransport(private=False, max_bytes=0)
+    seconds = settings().webhook_seconds
     try:
-        async with (
-            asyncio.timeout(settings().webhook_seconds),
-            httpx2.AsyncClient(transport=transport, timeout=settings().webhook_seconds, **OPEN_NOTHING_ELSE) as client,
-            client.stream("POST", request.url, content=request.payload, headers=request.headers) as response,
-        ):
-            status = response.status_code
+        response = asyncio.run(guarded_http.post(request.url, request.payload, request.headers, seconds))
     except TimeoutError:
-        return None, f"No response within {settings().webhook_seconds:g} s."
+        return None, f"No response within {seconds:g} s."
     except httpx2.HTTPError as error:
         return None, f"{type(error).__name__}: {error}"[:300]
+    status = response.status_code
     if response.is_success:
         return status, None
     return status, "Redirects are not followed." if response.is_redirect else f"The response was {status}."

@@ -147,6 +147,19 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+async def post(url: str, content: str | bytes, headers: dict[str, str], seconds: float) -> httpx2.Response:
+    """Send a POST to a public address within `seconds`, and return the response, of whose body nothing is read.
+
+    Raises TimeoutError; UrlRefused and every other httpx2.HTTPError.
+    """
+    async with (
+        asyncio.timeout(seconds),
+        httpx2.AsyncClient(transport=GuardedTransport(max_bytes=0), timeout=seconds, **OPEN_NOTHING_ELSE) as client,
+        client.stream("POST", url, content=content, headers=headers) as response,
+    ):
+        return response
+
+
 @lru_cache(maxsize=4)
 def _ssl_context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     """Return a context with the certificates that the environment trusts. Reading them takes 50 ms."""

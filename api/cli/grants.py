@@ -7,7 +7,7 @@ import click
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.showing import since, until
-from api.cli.states import names_of
+from api.cli.states import names_of_agents
 from api.cli.tables import Column, Row, id_column, short_id, show_table
 
 
@@ -27,7 +27,7 @@ def grants() -> None:
 def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str | None) -> None:
     """List grants."""
     rows = inbox.listed("/v1/grants", most=limit, live=None if over else True, **only)
-    agents = {} if as_json else names_of(inbox, "agent")
+    agents = {} if as_json else names_of_agents(inbox, (row["agent_id"] for row in rows))
 
     def where(grant: Row) -> str:
         if grant["scope"] == "session":

@@ -7,7 +7,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
-from api.cli.states import names_of
+from api.cli.states import names_of_agents
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.pure.pricing.prices import cents_in
 
@@ -33,7 +33,7 @@ def limits_create(inbox: Inbox, dollars: str, period: str, as_json: bool, **subj
     if len(scopes) != 1:
         raise click.UsageError("name one of --agent, --person and --workspace.")
     row = inbox.call("POST", PATH, json={"amount": _cents(dollars), "scope": scopes[0], "period": period})
-    show_row(row, as_json, [] if as_json else _columns(names_of(inbox, "agent")))
+    show_row(row, as_json, [] if as_json else _columns(inbox, [row]))
 
 
 @limits.command("list")
@@ -41,7 +41,8 @@ def limits_create(inbox: Inbox, dollars: str, period: str, as_json: bool, **subj
 @with_inbox
 def limits_list(inbox: Inbox, as_json: bool) -> None:
     """List the spend limits, newest first."""
-    show_table(inbox.listed(PATH), as_json, [] if as_json else _columns(names_of(inbox, "agent")))
+    rows = inbox.listed(PATH)
+    show_table(rows, as_json, [] if as_json else _columns(inbox, rows))
 
 
 @limits.command("delete")
@@ -61,7 +62,9 @@ def _cents(dollars: str) -> str:
         raise click.UsageError(f"DOLLARS: {error}") from None
 
 
-def _columns(agents: dict[str, str]) -> list[Column]:
+def _columns(inbox: Inbox, rows: list[Row]) -> list[Column]:
+    agents = names_of_agents(inbox, (row["scope"].get("agent_id") for row in rows))
+
     def subject_of(row: Row) -> str:
         kind = row["scope"]["type"]
         row_id = row["scope"][f"{kind}_id"]

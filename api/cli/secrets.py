@@ -2,11 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from api.cli.database import database_errors, use
 from api.cli.main import data_dir
+
+if TYPE_CHECKING:
+    from models.database.encryption import Reader
 
 
 @click.group()
@@ -36,24 +40,28 @@ def secrets_push() -> None:
 
 
 @secrets.command("rotate")
-@click.argument("reader", type=click.Choice(["deliver", "turns"]))
+@click.argument("reader", type=click.Choice(["deliver", "turns", "archive"]))
 @data_dir
 def secrets_rotate(reader: str, data_dir: Path) -> None:
-    """Encrypt all secrets of READER anew, with the present public key. Safe to interrupt and to repeat.
+    """Encrypt all secrets of READER anew, or all parts of the archive, with the present public key.
 
-    Needs the public and the private keys of READER, the former ones too, DATABASE_URL and DATABASE_SYSTEM_URL. Of an `assent up`,
-    the keys are in its folder.
+    Safe to interrupt and to repeat.
+
+    Needs the public and the private keys of READER, the former ones too, DATABASE_URL and DATABASE_SYSTEM_URL; for the archive also
+    where its files are. Of an `assent up`, the keys are in its folder.
     """
     use(data_dir)
     use_keys(data_dir, reader)
     from models.operate.rotation import rotate
 
     with database_errors():
-        rotated, failed = rotate("deliver" if reader == "deliver" else "turns")
-    click.echo(f"{rotated} secrets were encrypted anew.")
+        rotated, failed = rotate(cast("Reader", reader))
+    noun = "parts of the archive" if reader == "archive" else "secrets"
+    click.echo(f"{rotated} {noun} were encrypted anew.")
     if failed:
+        keys = f"ASSENT_{reader.upper()}_PRIVATE_KEYS"
         raise click.ClickException(
-            f"{failed} secrets cannot be decrypted: ASSENT_{reader.upper()}_PRIVATE_KEYS lacks their key, or the rows were changed."
+            f"{failed} {noun} cannot be decrypted: {keys} lacks their key, or they were changed or are missing."
         )
 
 

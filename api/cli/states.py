@@ -1,5 +1,6 @@
 """The state of a session in a word, and names in the place of ids."""
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,8 @@ from models.pure.text.visible import visible
 FAILED = {"failed", "refused", "out of budget"}
 SEARCHED = 200
 """The newest rows among which a name, or the end of an id, is searched."""
+MOST_SINGLY = 20
+"""Most agents whose names are read one by one."""
 NOUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "agent": ("/v1/agents", "agent_", {}),
     "session": ("/v1/sessions", "sesn_", {"include_archived": True}),
@@ -27,10 +30,14 @@ def state_of(session: dict[str, Any]) -> str:
     return session_state(session["status"], session["stop_reason"], waits=waits, archived=bool(session["archived_at"])).word
 
 
-def names_of(inbox: Inbox, noun: str) -> dict[str, str]:
-    """Return the name of each row by its id."""
-    path, _, query = NOUNS[noun]
-    return {row["id"]: row["name"] for row in inbox.listed(path, **{"include_archived": True, **query})}
+def names_of_agents(inbox: Inbox, ids: Iterable[str | None]) -> dict[str, str]:
+    """Return the name of each of these agents by its id. Reads them one by one, or the whole list if it is many of them."""
+    path, unique = NOUNS["agent"][0], sorted({one for one in ids if one})
+    if len(unique) > MOST_SINGLY:
+        rows = inbox.listed(path, include_archived=True)
+    else:
+        rows = [inbox.call("GET", f"{path}/{quote(one, safe='')}") for one in unique]
+    return {row["id"]: row["name"] for row in rows}
 
 
 def find_id(inbox: Inbox, noun: str, text: str) -> str:

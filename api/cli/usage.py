@@ -9,7 +9,7 @@ import click
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from api.cli.showing import dollars
-from api.cli.states import names_of
+from api.cli.states import names_of_agents
 from api.cli.tables import Column, show_table
 
 GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
@@ -40,7 +40,7 @@ def usage(
 
 def _columns(inbox: Inbox, rows: list[dict[str, Any]], by: tuple[str, ...], *, daily: bool) -> list[Column]:
     """Return the columns: the groups, then the sums."""
-    names = names_of(inbox, "agent") if "agent" in by else {}
+    names = names_of_agents(inbox, (row["agent_id"] for row in rows)) if "agent" in by else {}
 
     def name_of(row: dict[str, Any], group: str) -> Any:
         value = row[group if group in {"person", "provider", "model"} else f"{group}_id"]

@@ -96,9 +96,10 @@ def can_encrypt(reader: Reader) -> bool:
     return bool(_public_key(reader))
 
 
-def is_current(reader: Reader, ciphertext: str) -> bool:
+def is_current(reader: Reader, ciphertext: str | bytes) -> bool:
     """True if the ciphertext was made with the present public key."""
-    return ciphertext.startswith(f"{_key_id(_public_key(reader))}.")
+    beginning = f"{_key_id(_public_key(reader))}."
+    return ciphertext.startswith(beginning.encode()) if isinstance(ciphertext, bytes) else ciphertext.startswith(beginning)
 
 
 def _public_key(reader: Reader) -> bytes:

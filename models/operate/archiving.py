@@ -18,7 +18,7 @@ from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.outbox import removal
 from models.session.archive import contents
-from models.session.archive.part import ArchivePart
+from models.session.archive.part import WRITING, ArchivePart
 from models.session.event.last_lines import first_and_last_lines
 from models.session.locked import Locked, try_lock
 from models.settings import settings
@@ -30,8 +30,6 @@ MOST_EVENTS = 2_000
 """Most events of a part."""
 BATCH = 200
 """Most sessions, and most parts, that a sweep takes."""
-WRITING = timedelta(hours=1)
-"""Time after which nobody stores the content of a part any more."""
 CHECKED_PARTS = 20
 """Parts whose contents one sweep checks."""
 TASK = "sweep.archive"

@@ -47,7 +47,7 @@ def test_names_are_no_markup_on_any_page(api: str, stage: Stage) -> None:
         ApiKey.create(db, NewKey(NASTY, scopes=frozenset({"read"})), by=anna.principal)
         Passkey.add(db, anna.person_id, Credential(id=b"1", public_key=b"1", sign_count=0), name=NASTY, by=anna.principal)
         Halt.start(db, anna.principal, NASTY)
-    form = {"do": "session", "sha256": approval.input_sha256, "card": approval.id}
+    form = {"do": "session", "sha256": approval.input_sha256}
     link = people.invited(stage, email="ben@example.com")
     with anna.client(api) as client:
         assert client.post(f"/inbox/approvals/{approval.id}/decision", data=form).status_code == 303

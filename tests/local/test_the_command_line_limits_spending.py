@@ -3,9 +3,13 @@
 import json
 
 import pytest
+from doors.served import Caller
 from local.conftest import Assent
 from rows.spending import QUOTE, begin, spent
 from rows.stage import Stage
+
+from api.cli.client import Inbox
+from api.cli.states import MOST_SINGLY, names_of_agents
 
 
 def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> None:
@@ -30,6 +34,16 @@ def test_usage_is_a_table_with_the_names_of_agents(assent: Assent, stage: Stage)
     assert "$" in row
     assert agent not in row
     assert json.loads(assent("usage", "--by", "agent", "--json"))[0]["agent_id"] == agent
+
+
+def test_only_the_agents_that_a_table_names_are_read(caller: Caller) -> None:
+    agents = [caller.agent(name=f"Agent {number}")["id"] for number in range(3)]
+    paths: list[str] = []
+    caller.event_hooks["request"].append(lambda request: paths.append(request.url.path))
+    assert names_of_agents(Inbox(caller), [agents[1], None, agents[1]]) == {agents[1]: "Agent 1"}
+    assert paths == [f"/v1/agents/{agents[1]}"]
+    assert len(names_of_agents(Inbox(caller), [*agents, *(f"agent_{number}" for number in range(MOST_SINGLY))])) == 3
+    assert paths[1:] == ["/v1/agents"]
 
 
 @pytest.mark.parametrize("cap", ["budget", "limit"])

@@ -2,6 +2,8 @@
 
 import pytest
 from outbox.conftest import secret_of
+from own_database import Clock
+from rows.archived import MONTH, archive, conversation, parts, read_back
 from rows.stage import Stage
 
 from models.database import encryption
@@ -11,8 +13,11 @@ from models.notices.channel import Channel, NewChannel
 from models.operate import rotation
 from models.outbox.endpoint import Endpoint, NewEndpoint
 from models.schema import TABLES
+from models.session.archive import contents
+from models.session.archive.part import erase_parts
 from models.settings import Settings, settings
 from models.workspace.provider_key import ProviderKey
+from workers.sweeps import archiving
 
 TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
 
@@ -126,6 +131,39 @@ def test_the_keys_of_providers_are_rotated(stage: Stage, monkeypatch: pytest.Mon
     monkeypatch.setenv("ASSENT_TURNS_PRIVATE_KEYS", new)
     settings.cache_clear()
     assert stage.get(ProviderKey, row.id).decrypted() == "sk-ant-0123456789abcdef"
+
+
+def test_the_parts_of_the_archive_are_rotated(stage: Stage, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    session_id, erased = conversation(stage), conversation(stage)
+    clock.advance(MONTH)
+    assert archive(stage, session_id)
+    assert archive(stage, erased)
+    before = read_back(stage, session_id)
+    old = settings().archive_private_keys
+    assert old is not None
+    new, public = encryption.new_keys()
+
+    def use_archive(*private: str) -> None:
+        monkeypatch.setenv("ASSENT_ARCHIVE_PUBLIC_KEY", public)
+        monkeypatch.setenv("ASSENT_ARCHIVE_PRIVATE_KEYS", " ".join(private))
+        settings.cache_clear()
+        contents.forget()
+
+    use_archive(new)
+    assert rotation.rotate("archive") == (0, 2), "the former key is missing"
+    use_archive(new, old.get_secret_value())
+    with transaction(stage.workspace_id) as db:
+        erase_parts(db, erased)
+    assert rotation.rotate("archive") == (1, 0)
+    assert rotation.rotate("archive") == (0, 0)
+    assert [part.status for part in parts(stage, session_id)] == ["gone", "kept"], "who reads the old one now, still finds it"
+    assert [part.status for part in parts(stage, erased)] == ["gone"]
+    use_archive(new)
+    assert read_back(stage, session_id) == before
+    clock.advance(3601)
+    archiving.remove_parts()
+    assert [part.status for part in parts(stage, session_id)] == ["kept"]
+    assert read_back(stage, session_id) == before
 
 
 def test_the_rotation_covers_every_column_with_a_secret() -> None:

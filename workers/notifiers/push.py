@@ -19,7 +19,7 @@ from models.notices.notice import ALONE, Notice
 from models.notices.notification import Receipt
 from models.settings import settings
 from models.settings.key_text import raw_key
-from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
+from workers import guarded_http
 from workers.notifiers import Address, Gone, Retry
 from workers.notifiers.texts import deadline
 
@@ -49,7 +49,7 @@ class Push:
         message = _signer().get(payload(notice, is_silent=is_silent), subscription, ttl=life)
         topic = notice.approval_id.rpartition("_")[2][-32:]
         headers = {**message.headers, "ttl": str(life), "topic": topic, "urgency": "low" if is_silent else "high"}
-        status = asyncio.run(_post(endpoint, message.encrypted, headers))
+        status = _post(endpoint, message.encrypted, headers)
         if status in _NOT_THERE:
             raise Gone("This browser takes no more notifications: turn them on again in that browser.")
         if not 200 <= status < 300:
@@ -91,15 +91,10 @@ def _life(notice: Notice) -> int:
     return max(60, min(int(seconds), LONGEST_LIFE))
 
 
-async def _post(url: str, content: bytes, headers: dict[str, str]) -> int:
+def _post(url: str, content: bytes, headers: dict[str, str]) -> int:
     """Send the message, and return the response's status. Raises Retry."""
     try:
-        async with (
-            asyncio.timeout(SECONDS),
-            httpx2.AsyncClient(transport=GuardedTransport(max_bytes=0), timeout=SECONDS, **OPEN_NOTHING_ELSE) as client,
-            client.stream("POST", url, content=content, headers=headers) as response,
-        ):
-            return response.status_code
+        return asyncio.run(guarded_http.post(url, content, headers, SECONDS)).status_code
     except TimeoutError:
         raise Retry(f"The browser's push service did not respond within {SECONDS} s.") from None
     except httpx2.HTTPError as error:

@@ -21,21 +21,17 @@ from models.errors import Conflict, Invalid
 from models.flow.decide import decisions
 from models.people.principal import PersonPrincipal
 from models.session.approval import deadline as approval_deadline
-from models.session.approval.face import ROW, require_whole
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 
 
 @action("/inbox/approvals/<approval_id>/decision", "approvals", again=card.card)
 def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
-    """Decide the approval of a card or of a row, by the form's button. Only a card's form has the field `card`."""
+    """Decide the approval of a card, by the form's button."""
     locked, approval = lock_approval(db, person, approval_id)
     verb = request.form.get("do") or ("deny" if request.form.get("reason") else "")
-    verbs = list(VERBS) if request.form.get("card") else ["allow", "deny"]
-    if verb not in verbs:
-        raise Invalid("do", f"must be one of {', '.join(verbs)}.")
-    if verb == "allow" and not request.form.get("card"):
-        require_whole(approval, ROW)
+    if verb not in VERBS:
+        raise Invalid("do", f"must be one of {', '.join(VERBS)}.")
     decide_by_form(locked, approval, VERBS[verb](approval))
     return onwards(db, person, approval)
 

@@ -95,6 +95,23 @@ def read(part: ArchivePart) -> Contents | Fault:
     return Contents(rows)
 
 
+def with_present_key(part: ArchivePart, copy: ArchivePart) -> bytes | Fault | None:
+    """Return the content of a kept part, encrypted anew for its copy; None if it has the present key.
+
+    Raises ArchiveAway; Conflict without a public key.
+    """
+    content = _bytes_of(part)
+    if content and encryption.is_current("archive", content):
+        return None
+    if fault := _fault_of(part, content):
+        return fault
+    try:
+        plain = encryption.decrypt_bytes("archive", content or b"", part.id)
+    except Undecryptable as error:
+        return Fault(f"{part.words} cannot be decrypted: {error}")
+    return encryption.encrypt_bytes("archive", plain, copy.id)
+
+
 def forget() -> None:
     """Have this process forget all contents that it has read."""
     _cache.clear()

@@ -1,7 +1,7 @@
 """Parts: each is a range of one session's events, with the replies, inputs and results of that time, in one content."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
@@ -9,6 +9,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.database.transactions import Hint, outbox
+
+WRITING = timedelta(hours=1)
+"""Time after which nobody stores the content of a part any more."""
 
 
 class ArchivePart(Base):
