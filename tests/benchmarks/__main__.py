@@ -12,6 +12,7 @@ from pathlib import Path
 SHORT = {
     "gated_cycle": ["--seconds", "5", "--repeat", "2"],
     "user_cycle": ["--seconds", "5", "--repeat", "1"],
+    "shell": ["--calls", "50", "--rounds", "3"],
     "growth": ["--turns", "10"],
     "long_sessions": [],
     "parked": ["2000", "--idle", "20"],

@@ -28,14 +28,14 @@ def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
     return value
 
 
-def keepers_parents() -> list[int]:
-    """Return the process id of the parent of this process's own keepers, if it runs."""
+def keepers() -> list[int]:
+    """Return the process ids of this process's own keepers. They wait for the next command when one has ended."""
     return alive("import keeper;", psutil.Process().children())
 
 
-def keepers() -> list[int]:
-    """Return the process ids of this process's own keepers, which are children of their parent."""
-    return [pid for parent in keepers_parents() for pid in alive("import keeper;", psutil.Process(parent).children())]
+def below_keepers() -> list[psutil.Process]:
+    """Return all processes below this process's own keepers, zombies too."""
+    return [process for pid in keepers() for process in psutil.Process(pid).children(recursive=True)]
 
 
 def alive(mark: str, among: Iterable[psutil.Process] | None = None) -> list[int]:

@@ -122,12 +122,9 @@ def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_w
 
 def sentinel_of(worker: int) -> psutil.Process:
     """The sentinel of a process that has started a keeper."""
-    parent = next(child for child in psutil.Process(worker).children() if "import keeper;" in " ".join(child.cmdline()))
-    [pid] = [
-        one
-        for one in alive(parent.cmdline()[-1].removesuffix("-keepers"))
-        if "import sentinel;" in " ".join(psutil.Process(one).cmdline())
-    ]
+    keeper = next(child for child in psutil.Process(worker).children() if "import keeper;" in " ".join(child.cmdline()))
+    marked = alive(keeper.cmdline()[-1])
+    [pid] = [one for one in marked if "import sentinel;" in " ".join(psutil.Process(one).cmdline())]
     return psutil.Process(pid)
 
 

@@ -1,5 +1,6 @@
 """Whatever a command starts is dead when its call is over: by its end, its time limit, a cancel, or the worker's death."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forked import start_worker
-from looking import alive, keepers, keepers_parents, text, until
+from looking import alive, below_keepers, keepers, text, until
 
 from workers.tools.output import OutcomeUnknown
 
@@ -113,7 +114,7 @@ def test_without_the_keepers_report_the_outcome_is_unknown(call, mark, number, m
     with pytest.raises(OutcomeUnknown):
         call("bash", seconds=1, command=f"kill -{number} $PPID; sleep {mark}")
     until(lambda: not alive(mark))
-    assert keepers() == []
+    assert below_keepers() == []
 
 
 def test_a_command_cannot_forge_the_keepers_report(call, files):
@@ -124,37 +125,55 @@ def test_a_command_cannot_forge_the_keepers_report(call, files):
 
 
 def test_a_shell_that_cannot_start_is_an_error_not_an_unknown(call, monkeypatch):
-    kill_keepers_parents()
-    monkeypatch.setattr("workers.leash.running.program", lambda *_words: [sys.executable, "/nonexistent.py"])
+    kill_keepers()
+    monkeypatch.setattr("workers.leash.keepers.program", lambda *_words: [sys.executable, "/nonexistent.py"])
     assert text(call("bash", command="true")) == "bash: could not be started: its keeper failed"
 
 
-def test_a_killed_parent_of_keepers_is_replaced(call):
+def test_a_killed_keeper_is_replaced(call):
     call("bash", command="true")
-    kill_keepers_parents()
+    kill_keepers()
     assert "exit code: 0" in text(call("bash", command="true"))
 
 
-def kill_keepers_parents():
-    """Kill the parent of this process's keepers."""
-    for pid in keepers_parents():
+def kill_keepers():
+    """Kill this process's keepers, which wait for commands."""
+    for pid in keepers():
         os.kill(pid, signal.SIGKILL)
-    until(lambda: not keepers_parents())
+    until(lambda: not keepers())
+
+
+def test_a_keeper_keeps_one_command_after_the_other(call):
+    kill_keepers()
+    call("bash", command="true")
+    first = keepers()
+    assert "exit code: 3" in text(call("bash", command="exit 3"))
+    assert keepers() == first
+
+
+@pytest.mark.parametrize("command", ["kill -KILL $PPID", "sleep 60"])
+def test_a_keeper_whose_command_did_not_exit_by_itself_keeps_no_other(call, command):
+    kill_keepers()
+    with contextlib.suppress(OutcomeUnknown):
+        call("bash", seconds=0.2, command=command)
+    assert keepers() == []
 
 
 def test_a_command_whose_keeper_came_too_late_never_starts(call, files, monkeypatch):
-    """The worker says that nothing happened, so nothing may happen when the keepers' parent goes on."""
+    """The worker says that nothing happened, so nothing may happen when the keeper goes on."""
     call("bash", command="true")
     monkeypatch.setattr("workers.leash.running.SLACK_SECONDS", -4.0)
     monkeypatch.setattr("workers.leash.running.END_SECONDS", 4.0)
-    [parent] = keepers_parents()
-    os.kill(parent, signal.SIGSTOP)
+    stopped = keepers()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
     try:
         assert "could not be started" in text(call("bash", seconds=0.5, command="touch effect"))
     finally:
-        os.kill(parent, signal.SIGCONT)
-    call("bash", command="true")  # its keeper is forked after the late one
-    until(lambda: not keepers())
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    until(lambda: not set(stopped) & set(keepers()))
     assert not (files / "effect").exists()
 
 
@@ -164,7 +183,7 @@ def test_no_process_and_no_descriptor_is_left_behind(call):
     for _ in range(5):
         call("bash", command="sleep 60 & true")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    assert keepers() == []
+    assert below_keepers() == []
 
 
 def test_a_command_that_makes_hundreds_of_orphans_leaves_no_zombies(call):

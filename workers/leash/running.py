@@ -1,26 +1,23 @@
 """The worker's side of the programs: starts a keeper with a command, ends it, and reads how the command ended."""
 
 import contextlib
-import io
 import marshal
 import math
 import os
+import select
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 
-from workers.leash import lease
+from workers.leash import keepers, lease
 from workers.leash.lease import LAPSED
-from workers.leash.programs import processes
 from workers.leash.programs.keeper import DIRECTORY_FD, END_SECONDS
-from workers.leash.programs.sentinel import keepers_mark
 from workers.leash.start import environment, program
 
 __all__ = ["DIRECTORY_FD", "Command", "CommandEnd", "Leash", "MayBeAlive", "NotStarted", "Walls", "launcher", "run"]
@@ -33,7 +30,8 @@ _LOOK_SECONDS = 0.05
 SLACK_SECONDS = 5.0
 """How late a keeper may report."""
 _READ = 1 << 16
-_KEEPER_AT, _PID_AT = slice(10), slice(10, 20)
+_PID_BYTES, _HEADER_BYTES = 10, 18
+"""Of a keeper's report: the length of the pid, and of all that precedes the end."""
 
 
 class NotStarted(Exception):
@@ -107,114 +105,45 @@ class CommandEnd:
         return reasons.get(self.how)
 
 
-class _Keepers:
-    """The parent of this process's keepers."""
-
-    def __init__(self) -> None:
-        self._parent: subprocess.Popen[bytes] | None = None
-        self._requests: socket.socket | None = None
-        self._lock = threading.Lock()
-
-    def fork(self, fds: list[int]) -> None:
-        """Have a keeper forked with these descriptors: those of `keeper.keep`. Starts another parent if somebody killed it.
-
-        Raises OSError.
-        """
-        mark = lease.mark()
-        with self._lock:
-            if not self._send(fds):
-                self._start(mark)
-                self._send(fds)
-
-    def kill(self, keeper: int) -> None:
-        """Kill a keeper that does not end. No-op if it has ended."""
-        if self._parent:
-            with contextlib.suppress(AttributeError, OSError):  # AttributeError: macOS
-                processes.send(keeper, self._parent.pid, signal.SIGKILL)
-
-    def forget(self) -> None:
-        """Leave the keepers to the process that started their parent."""
-        if self._requests and self._parent:
-            self._requests.close()
-            self._parent.returncode = 0
-
-    def _send(self, fds: list[int]) -> bool:
-        """Send the descriptors; False if no parent runs."""
-        if self._requests is None or self._parent is None:
-            return False
-        try:
-            socket.send_fds(self._requests, [b"k"], fds)
-        except (BrokenPipeError, ConnectionResetError):
-            self._requests.close()
-            self._parent.wait()
-            self._requests = None
-        return self._requests is not None
-
-    def _start(self, mark: str) -> None:
-        ours, theirs = socket.socketpair()
-        try:
-            self._parent = subprocess.Popen(  # noqa: S603 - Assent's own program
-                program("keeper", keepers_mark(mark)),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment(),
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        self._requests = ours
-
-
-_keepers = _Keepers()
-
-
-def _forget() -> None:
-    global _keepers  # noqa: PLW0603 - one per process: in a fork, the keepers belong to the parent
-    _keepers.forget()
-    _keepers = _Keepers()
-
-
-os.register_at_fork(after_in_child=_forget)
-
-
 class Leash:
-    """One command under a keeper, which kills all its processes when `close` or the end of this process closes the pipe."""
+    """One command under a keeper, which kills all its processes when `close` or the end of this process closes the socket."""
 
     def __init__(self, command: Command, seconds: float = math.inf, until: float = math.inf) -> None:
         """Start the command with its time limit, unless the clock of the leases has reached `until` by then. Raises OSError."""
         assert all(fd > DIRECTORY_FD for fd in command.fds)
-        (stdin, ours), (our_stdout, stdout), (our_stderr, stderr) = os.pipe(), os.pipe(), os.pipe()
-        self._report, report = socket.socketpair()
-        self._stdin = os.fdopen(ours, "wb", buffering=0)
-        self._open: dict[str, io.RawIOBase] = {
-            "stdout": os.fdopen(our_stdout, "rb", buffering=0),
-            "stderr": os.fdopen(our_stderr, "rb", buffering=0),
-            "report": self._report.makefile("rb", buffering=0),
-        }
-        """The pipes to read, without those that were read to their end."""
+        self._keeper = keepers.take()
+        self._open = {"report": self._keeper.socket.fileno()}
+        """The descriptors to read, without those that were read to their end."""
         self._reported = bytearray()
+        self._reusable = True
+        """True if the keeper may keep another command after this one exits by itself."""
+        self._is_closed = False
         self.over = False
-        """True if the keeper has ended, after all processes that it could kill."""
-        try:
-            _keepers.fork([stdin, stdout, stderr, report.fileno(), *command.fds])
-        except OSError:
-            self.forget()
-            raise
-        finally:
-            report.close()
-            for fd in (stdin, stdout, stderr):
-                os.close(fd)
+        """True if the keeper has reported the end or has ended, after all processes that it could kill."""
         walls = vars(command.walls) if command.walls else None
         order = vars(command) | {"cwd": str(command.cwd), "walls": walls, "seconds": seconds, "until": until}
         if sys.platform != "linux":  # macOS refuses some limits that it names
             order |= {"limits": {}, "walls": None}
-        data = marshal.dumps(order)
-        self._send(len(data).to_bytes(8, "big") + data)
+        try:
+            self._send(marshal.dumps(order), command.fds)
+        except OSError:
+            keepers.end(self._keeper, 0)
+            self._close_pipes()
+            raise
+
+    def _send(self, order: bytes, fds: tuple[int, ...]) -> None:
+        """Send the order with the command's descriptors: new pipes, and `fds`."""
+        theirs: list[int] = []
+        try:
+            for name in ("stdout", "stderr"):
+                self._open[name], end = os.pipe()
+                theirs.append(end)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the report tells that the keeper has ended
+                socket.send_fds(self._keeper.socket, [len(order).to_bytes(8, "big")], [*theirs, *fds])
+                self._keeper.socket.sendall(order)
+        finally:
+            for end in theirs:
+                os.close(end)
 
     @property
     def is_open(self) -> bool:
@@ -223,29 +152,43 @@ class Leash:
 
     def cancel(self) -> None:
         """Kill all, after the command's grace."""
-        self._send(b"c")
-
-    def _send(self, data: bytes) -> None:
-        view = memoryview(data)
-        with contextlib.suppress(BrokenPipeError):  # the report tells that the keeper has ended
-            while view:
-                view = view[self._stdin.write(view) or 0 :]
+        self._reusable = False  # the keeper may read this after the end of the command
+        if "report" in self._open:
+            with contextlib.suppress(OSError):  # the report tells that the keeper has ended
+                self._keeper.socket.sendall(b"c")
 
     def listen(self, seconds: float, output: Output | None, *others: Connection) -> None:
         """Wait up to `seconds` for output, the report or `others`, and read both. Drops output if `output` is None."""
-        ready = wait([*(pipe.fileno() for pipe in self._open.values()), *others], seconds)
-        for name, pipe in list(self._open.items()):
-            if pipe.fileno() not in ready:
+        poll = select.poll()
+        for fd in (*self._open.values(), *(other.fileno() for other in others)):
+            poll.register(fd, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(1000 * seconds)}
+        for name, fd in list(self._open.items()):
+            if fd not in ready:
                 continue
-            data = pipe.read(_READ) or b""
-            if not data:
-                pipe.close()
-                del self._open[name]
-                self.over = self.over or name == "report"
-            elif name == "report":
-                self._reported += data
-            elif output:
-                output(name, data)
+            if name == "report":
+                self._read_report()
+            elif data := os.read(fd, _READ):
+                if output:
+                    output(name, data)
+            else:
+                os.close(self._open.pop(name))
+
+    def _read_report(self) -> None:
+        try:
+            data = self._keeper.socket.recv(_READ)
+        except ConnectionResetError:  # a keeper that died did not read its order
+            data = b""
+        self._reported += data
+        if not data or self._has_end:
+            del self._open["report"]
+            self.over = True
+
+    @property
+    def _has_end(self) -> bool:
+        """True if the report is whole."""
+        end = self._reported[_PID_BYTES:_HEADER_BYTES]
+        return len(end) == 8 and len(self._reported) == _HEADER_BYTES + int.from_bytes(end, "big")
 
     def kill(self, output: Output | None = None) -> None:
         """Kill the command with all its descendants, and wait until the keeper reports the end."""
@@ -254,7 +197,7 @@ class Leash:
         self.over = True
 
     def _await_end(self, seconds: float, output: Output | None = None) -> None:
-        """Wait up to `seconds` until the keeper has ended."""
+        """Wait up to `seconds` until the keeper has reported the end or has ended."""
         deadline = time.monotonic() + seconds
         while "report" in self._open and (remaining := deadline - time.monotonic()) > 0:
             self.listen(remaining, output)
@@ -265,10 +208,9 @@ class Leash:
             self._refuse()
         if not self._reported:
             raise NotStarted("not begun: " + LAPSED if lease.lapsed() else "could not be started: its keeper failed")
-        try:
-            how, status, survivors, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from a child of this process
-        except (EOFError, ValueError, TypeError):
-            raise MayBeAlive("its keeper died; its processes may be alive") from None
+        if not self._has_end:
+            raise MayBeAlive("its keeper died; its processes may be alive")
+        how, status, survivors, directory = marshal.loads(self._reported[_HEADER_BYTES:])  # noqa: S302 - from a child of this process
         if survivors:
             raise MayBeAlive(f"{survivors} of its processes could not be killed")
         code = os.waitstatus_to_exitcode(status)
@@ -278,31 +220,37 @@ class Leash:
         return CommandEnd(how, code, os.fsdecode(directory), problem)
 
     def _refuse(self) -> None:
-        """Have a keeper that has reported nothing yet never begin: its first report fails, and it ends."""
-        with contextlib.suppress(OSError):  # it has ended
-            self._report.shutdown(socket.SHUT_RD)
-            self._reported += self._report.recv(_READ)
+        """Have a command that has reported nothing yet never begin: its report fails."""
+        self._reusable = False
+        with contextlib.suppress(OSError):  # the keeper has ended
+            self._keeper.socket.shutdown(socket.SHUT_RD)
+            self._reported += self._keeper.socket.recv(_READ)
 
     def close(self) -> None:
-        """End the keeper, and if it died too early, the command's own process group."""
-        self._stdin.close()
+        """Free the keeper, or end it with its command; if the keeper died too early, kill the command's own process group."""
+        if self._is_closed:
+            return
         if not self._reported:
             self._refuse()
-        if self._reported:
-            self._await_end(END_SECONDS + 1)
-            if "report" in self._open:
-                _keepers.kill(int(self._reported[_KEEPER_AT]))
-                self._await_end(1)
-        self.forget()
-        if len(self._reported) == _PID_AT.stop:
+        if self._reusable and self._has_end and self.end().how == "exited":
+            keepers.give_back(self._keeper)
+        else:
+            keepers.end(self._keeper, END_SECONDS + 1 if self._reported else 0)
+        self._close_pipes()
+        if self._reported and not self._has_end:
             with contextlib.suppress(OSError):
-                os.killpg(int(self._reported[_PID_AT]), signal.SIGKILL)
+                os.killpg(int(self._reported[:_PID_BYTES]), signal.SIGKILL)
 
     def forget(self) -> None:
-        """Close the pipes alone: in a fork, the keeper belongs to the parent."""
-        self._report.close()
-        for pipe in (self._stdin, *self._open.values()):
-            pipe.close()
+        """Close the descriptors alone: in a fork, the keeper belongs to the parent."""
+        self._keeper.socket.close()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        self._is_closed = True
+        self._open.pop("report", None)
+        while self._open:
+            os.close(self._open.popitem()[1])
 
 
 def run(command: Command, seconds: float, cancelled: threading.Event, output: Output) -> CommandEnd:

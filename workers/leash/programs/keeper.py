@@ -1,19 +1,16 @@
-"""Keeps commands: a program of its own, run by `start.program("keeper", MARK)`. It forks a keeper for each command.
+"""Keeps commands, one after the other: a program of its own, run by `start.program("keeper", MARK)`.
 
 It keeps the promise that nothing of a call outlives the call: the keeper kills every descendant of its command, however deep or
 detached, when the command exits, its time is over, it exceeds a limit, the worker cancels it, or the worker dies. bubblewrap's PID
 namespace alone would not do: it counts no disk space or memory, and holds neither toolsets nor `ASSENT_SHELL=bare`. Control groups
 could count, but most containers may not make any. The sentinel (`sentinel.py`) finds keepers by MARK and enforces the lease.
 
-A fork takes a tenth of the processor time of a start. So one process of a worker, the keepers' parent, starts and imports once.
-Its standard input is a socket: each message of the worker brings the descriptors of one keeper, in the order of `keep`. End of file
-means that the worker is dead. The keepers then end by themselves.
-
-A keeper's standard input comes from the worker: the order (8 bytes of length, then marshal: both ends are the same Python), then
-one byte to cancel. End of file means that the worker is dead. Standard output and error belong to the command. The report gets
-the keeper's pid in 10 digits before the start of the command, the command's pid in 10 digits after it, and at the end, when no
-descendant is alive, marshal of `(ended, wait status, left alive, directory)`. Without this end the outcome is unknown. A worker
-that waits no longer refuses the report, and the command then never starts.
+Standard input is a socket, whose end of file means that the worker is dead. The worker sends an order: 8 bytes of length, with the
+descriptors for the command's standard output, its standard error, and the order's `fds`; then marshal (both ends are the same
+Python). One more byte cancels. The keeper sends the command's pid in 10 digits before the command begins, and at the end, when no
+descendant is alive, 8 bytes of length and marshal of `(ended, wait status, left alive, directory)`. Without this end the outcome is
+unknown. A worker that waits no longer refuses the pid, and the command then never begins. A command that exits by itself leaves the
+keeper as it was, so the keeper waits for the next order: the start of a Python takes longer than a short command.
 """
 
 from __future__ import annotations
@@ -43,79 +40,75 @@ END_SECONDS = 5.0
 DIRECTORY_FD = 250
 """The command writes its last directory here, behind a NUL; the last one counts."""
 MOST_FDS = 250  # of one message; Linux sends no more than 253
-SCANS_AFTER_SECONDS = 0.004  # how long killed children may take before all processes of the machine are searched for descendants
+SCANS_AFTER_SECONDS = 0.03  # how long killed children may take before all processes of the machine are searched for descendants
+
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+if LIBC:
+    LIBC.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 statuses: dict[int, int] = {}  # wait status of the command by its pid, after its collection
 
 
 def main() -> None:
-    """Fork a keeper for each message, until the worker is dead."""
-    prctl(SET_DUMPABLE, 0)  # a command has the same user, and must not change the keepers to come through /proc
-    os.umask(0o022)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker ends a keeper
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, collect_keepers)
-    requests = socket.socket(fileno=0)
-    while True:
-        data, fds, _, _ = socket.recv_fds(requests, 1, MOST_FDS)
-        if not data:
-            return
-        try:
-            pid = os.fork()
-        except OSError:  # too many processes: the worker reads the end of the report
-            pid = -1
-        if pid == 0:
-            requests.detach()
-            keep(*fds)
-            return
-        for fd in fds:
-            os.close(fd)
-
-
-def collect_keepers(*_: object) -> None:
-    """Collect dead keepers, in their parent."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
-
-
-def keep(stdin: int, stdout: int, stderr: int, report: int, *fds: int) -> None:
-    """Keep one command, in a fork. `fds` are the descriptors that the command inherits, in the order of the order's `fds`."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()
-    for number, fd in enumerate((stdin, stdout, stderr)):
-        os.dup2(fd, number)
-        os.close(fd)
-    os.set_inheritable(report, False)
-    order = read_order()
+    """Keep one command after the other, until the worker is dead or a command did not exit by itself."""
+    prctl(SET_DUMPABLE, 0)  # a command has the same user, and must not change the keeper through /proc
     # Orphaned descendants become children of this process, so that the keeper reaches each of them.
-    if order is None or not prctl(SET_SUBREAPER, 1) or clock.now() >= order["until"]:
+    if not prctl(SET_SUBREAPER, 1):
         return
-    for number, fd in zip(order["fds"], fds, strict=True):
-        os.dup2(fd, number, inheritable=False)
-        os.close(fd)
-    if order.get("walls"):
+    os.umask(0o022)
+    hold_signals()
+    with socket.socket(fileno=0) as worker:
+        while (received := receive(worker)) and keep(worker, *received):
+            pass
+
+
+def hold_signals() -> None:
+    """Do nothing at these signals: only the worker ends a keeper. A command has the default actions, as exec ends handlers."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, lambda *_: None)
+
+
+def receive(worker: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Return the next order and its descriptors; None if the worker died before its end."""
+    header, fds, _, _ = socket.recv_fds(worker, 8, MOST_FDS)
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    size, data = int.from_bytes(header, "big"), b""
+    while len(data) < size:
+        piece = worker.recv(size - len(data))
+        if not piece:
+            return None
+        data += piece
+    return (marshal.loads(data), fds) if size else None  # noqa: S302 - from the worker, the parent
+
+
+def keep(worker: socket.socket, order: dict[str, Any], fds: list[int]) -> bool:
+    """Keep one command to its end, and close the descriptors. Returns True if the keeper may keep another one."""
+    if clock.now() >= order["until"]:
+        return False
+    if order["walls"]:
         quietly(prioritize, 0)
-    directory_end, command_end = os.pipe()
-    os.write(report, b"%10d" % os.getpid())
-    command = start(order, command_end)
+    directory, command_end = os.pipe()
+    files = {number: nameless_file(data) for number, data in order["files"].items()}
+    descriptors = {0: empty_pipe(), DIRECTORY_FD: command_end, **files, **dict(zip((1, 2, *order["fds"]), fds, strict=True))}
+    command = start(order, descriptors)
     how = "orphaned"
     try:
-        nothing = os.open("/dev/null", os.O_WRONLY)
-        for fd in (1, 2, command_end):  # only the command holds them: end of file means that all of it has ended
-            os.dup2(nothing, fd)
-        os.write(report, b"%10d" % command)
-        walls = watch.Watch(order["walls"]) if order.get("walls") else None
+        for fd in descriptors.values():  # only the command holds them: end of file means that all of it has ended
+            os.close(fd)
+        walls = watch.Watch(order["walls"]) if order["walls"] else None
         how = wait_for_end(command, time.monotonic() + order["seconds"], walls)
-        if how in ("timeout", "cancelled") and (grace := order.get("grace")):
+        if how in ("timeout", "cancelled") and order["grace"]:
             terminate(command, itself=not order["sandboxed"])
-            how = "orphaned" if wait_for_end(command, time.monotonic() + grace, walls) == "orphaned" else how
+            how = "orphaned" if wait_for_end(command, time.monotonic() + order["grace"], walls) == "orphaned" else how
     finally:
         status, survivors = end_all(command)
-    if how != "orphaned":
-        os.write(report, marshal.dumps((how, status, survivors, read_directory(directory_end))))
+    if how == "orphaned":
+        return False
+    end = marshal.dumps((how, status, survivors, read_directory(directory)))
+    os.close(directory)
+    worker.sendall(len(end).to_bytes(8, "big") + end)
+    return how == "exited" and not survivors
 
 
 def prioritize(pid: int) -> None:
@@ -129,56 +122,69 @@ def prioritize(pid: int) -> None:
 def prctl(option: int, value: int) -> bool:
     """Call Linux's prctl. Returns True if it worked. Does nothing on other systems, where a keeper ends the command's process group
     alone."""
-    numbers = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
-    return sys.platform != "linux" or bool(ctypes.CDLL(None).prctl(option, *numbers) == 0)
+    return LIBC is None or LIBC.prctl(option, value, 0, 0, 0) == 0
 
 
-def read_order() -> dict[str, Any] | None:
-    """Return the worker's order; None if the worker died before its end."""
-    size, data = int.from_bytes(os.read(0, 8), "big"), b""
-    while len(data) < size:
-        piece = os.read(0, size - len(data))
-        if not piece:
-            return None
-        data += piece
-    return dict(marshal.loads(data)) if size else None  # noqa: S302 - from the worker, the parent
+def nameless_file(data: bytes) -> int:
+    """Return the descriptor of a nameless file with this content, at its beginning."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("input")
+    else:
+        import tempfile  # slow to import, and not needed on Linux
+
+        file, path = tempfile.mkstemp()
+        os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
-def start(order: dict[str, Any], directory: int | None = None) -> int:
-    """Fork and execute the command; its pid. A command that cannot be started exits with 127 and the reason on stderr."""
+def empty_pipe() -> int:
+    """Return the descriptor of a pipe at its end. The owner of /dev/null could change its mode through a descriptor."""
+    pipe, other_end = os.pipe()
+    os.close(other_end)
+    return pipe
+
+
+def start(order: dict[str, Any], descriptors: dict[int, int]) -> int:
+    """Fork and execute the command; its pid. A command that cannot be started exits with 127 and the reason on stderr.
+
+    The command gets `descriptors`, by number. With any, it first sends its pid to the worker, by standard input. The child does as
+    little as possible: each page that it touches is copied.
+    """
+    limits = [(getattr(resource, name), limit) for name, limit in order["limits"].items()]
+    limits = [(kind, lowest(limit, resource.getrlimit(kind)[1])) for kind, limit in limits]
     pid = os.fork()
     if pid == 0:
         try:
-            become(order, directory)
+            become(order, descriptors, limits)
         except BaseException as error:  # noqa: BLE001 - the child must never return
-            os.write(2, f"cannot start {order['argv'][0]}: {error}\n".encode())
+            quietly(os.write, 2, f"cannot start {order['argv'][0]}: {error}\n".encode())
         os._exit(127)
     return pid
 
 
-def become(order: dict[str, Any], directory: int | None) -> NoReturn:
+def lowest(limit: int, hard: int) -> tuple[int, int]:
+    """Return a soft and a hard limit: `limit`, or the present hard limit if it is lower."""
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    return limit, limit
+
+
+def become(order: dict[str, Any], descriptors: dict[int, int], limits: list[tuple[int, tuple[int, int]]]) -> NoReturn:
     """Undo the keeper's settings and become the command, in the child."""
     prctl(SET_DUMPABLE, 1)
     prctl(SET_PDEATHSIG, signal.SIGKILL)
     if not order["sandboxed"]:
         prctl(SET_NO_NEW_PRIVS, 1)  # no descendant can become another user, whom the keeper could not kill
     os.setsid()
-    give_files(order["files"])  # before a limit can refuse them
-    for name, limit in order["limits"].items():
-        hard = resource.getrlimit(getattr(resource, name))[1]
-        lowest = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(getattr(resource, name), (lowest, lowest))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    if directory is not None:
-        os.dup2(directory, DIRECTORY_FD)
-    if 0 not in order["fds"]:
-        # An empty pipe, not /dev/null: the owner of /dev/null could change its mode through the descriptor.
-        nothing, other_end = os.pipe()
-        os.close(other_end)
-        os.dup2(nothing, 0)
-    for fd in order["fds"]:
-        os.set_inheritable(fd, True)
+    if descriptors:
+        os.write(0, b"%10d" % os.getpid())
+    for number, fd in descriptors.items():
+        os.dup2(fd, number)
+    for kind, limit in limits:
+        resource.setrlimit(kind, limit)
     # If the machine runs out of memory, the kernel kills the command before the worker.
     quietly(lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000"))
     os.chdir(order["cwd"])
@@ -187,39 +193,27 @@ def become(order: dict[str, Any], directory: int | None) -> NoReturn:
     os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - without a shell on purpose
 
 
-def give_files(files: dict[int, bytes]) -> None:
-    """Open each text as a nameless file at the descriptor of its number."""
-    for fd, data in files.items():
-        if hasattr(os, "memfd_create"):
-            file = os.memfd_create("input")
-        else:
-            import tempfile  # slow to import, and not needed on Linux
-
-            file, path = tempfile.mkstemp()
-            os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
-        with open(file, "wb", closefd=False) as stream:
-            stream.write(data)
-        os.lseek(file, 0, os.SEEK_SET)
-        os.dup2(file, fd)
-
-
 def wait_for_end(command: int, deadline: float, walls: watch.Watch | None) -> str:
     """Wait until the command has to end. Returns exited, timeout, cancelled, orphaned, or `over:` and a sentence."""
     try:
-        sources, pause = [0, os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
+        end, pause = [os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
     except (AttributeError, OSError):  # macOS, an old kernel
-        sources, pause = [0], 0.01
-    while True:
-        seconds = deadline - time.monotonic()
-        ready = select.select(sources, [], [], max(min(seconds, pause), 0))[0]
-        if has_exited(command):
-            return "exited"
-        if 0 in ready:
-            return "cancelled" if os.read(0, 1) else "orphaned"
-        if seconds <= 0:
-            return "timeout"
-        if walls and (problem := walls.problem()):
-            return f"over:{problem}"
+        end, pause = [], 0.01
+    try:
+        while True:
+            seconds = deadline - time.monotonic()
+            ready = select.select([0, *end], [], [], max(min(seconds, pause), 0))[0]
+            if has_exited(command):
+                return "exited"
+            if 0 in ready:
+                return "cancelled" if os.read(0, 1) else "orphaned"
+            if seconds <= 0:
+                return "timeout"
+            if walls and (problem := walls.problem()):
+                return f"over:{problem}"
+    finally:
+        for pidfd in end:
+            os.close(pidfd)
 
 
 def terminate(command: int, *, itself: bool) -> None:
@@ -258,7 +252,7 @@ def end_all(command: int) -> tuple[int | None, int]:
                 if collected[0] == command:
                     statuses[command] = collected[1]
         except ChildProcessError:
-            return statuses.get(command), 0
+            return statuses.pop(command, None), 0
         scans = pause >= SCANS_AFTER_SECONDS
         alive = processes.descendants(own) if scans else [(pid, own) for pid in processes.children(own)]
         if time.monotonic() > deadline:

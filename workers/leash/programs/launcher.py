@@ -24,8 +24,9 @@ def main() -> None:
     # Orphans below become children of this process, so that none is out of reach.
     if not keeper.prctl(keeper.SET_SUBREAPER, 1):
         return
-    order = {"argv": words, "env": dict(os.environ), "cwd": ".", "fds": (0,), "files": {}, "limits": {}}
-    command = keeper.start({**order, "sandboxed": True, "until": math.inf})  # may raise its privileges, as the operator says
+    order = {"argv": words, "env": dict(os.environ), "cwd": ".", "limits": {}}
+    keeper.hold_signals()
+    command = keeper.start({**order, "sandboxed": True, "until": math.inf}, {})  # may raise its privileges, as the operator says
     for number in (signal.SIGINT, signal.SIGHUP):  # the worker decides when the command ends
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())

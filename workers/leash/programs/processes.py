@@ -37,13 +37,8 @@ def is_dead(pid: int) -> bool:
 
 
 def with_argument(word: bytes) -> list[int]:
-    """Return the other processes with this word as an argument."""
-    return [pid for pid in _pids() if pid != os.getpid() and has_argument(pid, word)]
-
-
-def has_argument(pid: int, word: bytes) -> bool:
-    """True if this word is an argument of a process. Zombies have no command line."""
-    return word in read_or_empty(f"/proc/{pid}/cmdline").split(b"\0")
+    """Return the other processes with this word as an argument. Zombies have no command line."""
+    return [pid for pid in _pids() if pid != os.getpid() and word in read_or_empty(f"/proc/{pid}/cmdline").split(b"\0")]
 
 
 def descendants(*tops: int) -> list[tuple[int, int]]:

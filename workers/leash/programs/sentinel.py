@@ -5,8 +5,8 @@ together with the worker (SIGSTOP), and a command may be continued before that p
 child of init, in a session of its own. SIGKILL ends stopped processes, so none goes on. There is a sentinel only on Linux.
 
 Standard input comes from the worker: each `clock.MESSAGE` is a new end of the lease. End of file means that the worker is
-dead. The sentinel then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's launchers,
-and `keepers_mark(MARK)` of the keepers and their parent; all descendants of launchers and keepers belong to tools.
+dead. The sentinel then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers
+and launchers, and all their descendants belong to tools.
 """
 
 from __future__ import annotations
@@ -55,38 +55,23 @@ def watch(mark: str) -> None:
             pause = RETRY_SECONDS
 
 
-def keepers_mark(mark: str) -> str:
-    """Return the argument by which keepers and their parent are found."""
-    return f"{mark}-keepers"
-
-
-def with_mark(mark: str) -> tuple[list[int], list[int]]:
-    """Return the keepers with their parent, and the launchers. A command has the mark of its keeper until it is executed."""
-    return processes.with_argument(os.fsencode(keepers_mark(mark))), processes.with_argument(os.fsencode(mark))
-
-
 def kill_below(mark: str) -> bool:
-    """Kill all descendants of the keepers and launchers. False if none was alive.
+    """Kill all descendants of the keepers and launchers, which stay. False if none was alive.
 
-    The marked processes stay: they report to the worker how their commands ended. Meanwhile the parent may fork more keepers.
+    A command has the mark of its keeper or launcher until it is executed.
     """
-    forks, launchers = with_mark(mark)
-    parents = {pid for pid in forks if processes.parent_of(pid) not in forks}
-    word = os.fsencode(keepers_mark(mark))
-    below = [
-        (pid, parent)
-        for pid, parent in processes.descendants(*parents, *launchers)
-        if not (parent in parents and processes.has_argument(pid, word)) and not processes.is_dead(pid)
-    ]
+    pids = processes.with_argument(os.fsencode(mark))
+    tops = [pid for pid in pids if processes.parent_of(pid) not in pids]
+    below = [(pid, parent) for pid, parent in processes.descendants(*tops) if not processes.is_dead(pid)]
     for pid, parent in below:
         kill(pid, parent)
     return bool(below)
 
 
 def end_all(mark: str) -> None:
-    """Kill all descendants of the marked processes, and then the marked processes."""
+    """Kill all descendants of the keepers and launchers, and then these themselves."""
     retry = RETRY_SECONDS
-    while pids := [pid for some in with_mark(mark) for pid in some]:
+    while pids := processes.with_argument(os.fsencode(mark)):
         if not kill_below(mark):
             for pid in pids:
                 kill(pid, processes.parent_of(pid))
