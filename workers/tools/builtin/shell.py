@@ -39,7 +39,7 @@ _NO_GROWTH = "ulimit -f 0; "
 _WRITE_DIRECTORY = f'printf "\\0" >&{leash.DIRECTORY_FD}; builtin pwd -P >&{leash.DIRECTORY_FD}'
 # Another call may replace the directory by a link after the worker has checked it.
 _REQUIRE_DIRECTORY = (
-    '[ "$(builtin pwd -P; printf x)" = "$1"$\'\\nx\' ] || { '
+    'builtin cd -P . && [ "$PWD" = "$1" ] && unset OLDPWD && export OLDPWD || { '
     'echo "the directory was moved or replaced before the command began; nothing was done" >&2; exit 126; }; shift; '
 )
 _SCRIPT = (

@@ -112,7 +112,7 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     replacements = ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE))
     for fd, place in (*replacements, (_CURLRC, f"{CURL_HOME}/.curlrc")):
-        words += ["--ro-bind-data", str(fd), place]
+        words += ["--file", str(fd), place]  # on a root that becomes read-only below; a bind would cost another mount
     # Inside, root still owns all of /proc, and bubblewrap leaves much of /proc writable. The folders that bubblewrap
     # makes are in memory, where no quota counts: only folders with a size may be written.
     words += ["--remount-ro", "/proc", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *size, "--tmpfs", "/tmp"]  # noqa: S108
