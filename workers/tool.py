@@ -34,6 +34,7 @@ from workers.leases import Lease
 from workers.outcome import BUSY, FAILURES, LONGEST, LOST, NOT_CLAIMED, Sweep, did, task
 from workers.tools import execution, sources
 from workers.tools.builtin import git_look, paths
+from workers.tools.builtin.preview import shell_start
 from workers.tools.kinds import Answers, Tool, ToolContext
 from workers.tools.output import OutcomeUnknown
 from workers.tools.sandbox import workdir
@@ -212,8 +213,9 @@ def _execute(ready: _Ready, call_input: dict[str, Any]) -> Outcome:
         span.attributes |= contents.of_result(result.content, call_input, schema)
         span.error = "tool_error" if result.is_error else ""
         watch.labels = (name, "error" if result.is_error else "question" if result.question else "done")
+    start = shell_start(ready.context.root) if ready.tool.workdir else None
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
-    return Outcome(result.content, result.is_error, result.structured, question, result.whole)
+    return Outcome(result.content, result.is_error, result.structured, question, result.whole, start)
 
 
 def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> str:

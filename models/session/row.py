@@ -84,6 +84,9 @@ class Session(Progress, Base):
     command counts as a read."""
     storage_id: Mapped[str | None]
     """The workdir root that holds the session's files. Set by the first tools worker that creates them."""
+    shell_start: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """Where the next shell command starts, as the worker saw it that ended the last call with files: the evidence of `bash`.
+    None while such a call runs, and after one whose end nobody saw."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(Hex, default=acts.GENESIS)
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

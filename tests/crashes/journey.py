@@ -184,9 +184,9 @@ def sweep_here() -> None:
     dispatching.dispatch()
 
 
-def bash(command: str) -> str:
+def bash(command: str, **more: str) -> str:
     """The line of a stand-in's script that makes this call."""
-    return f"call bash {json.dumps({'command': command})}"
+    return f"call bash {json.dumps({'command': command, **more})}"
 
 
 EFFECT = bash("echo effect >> effects")

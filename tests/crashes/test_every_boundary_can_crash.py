@@ -188,7 +188,8 @@ def test_a_call_without_proof_of_its_end_is_put_to_a_person(journey: Journey, bo
 def test_a_crash_of_a_look_at_the_files_costs_only_the_evidence(journey: Journey, boundary: str) -> None:
     """People see less, and the call that they allow runs."""
     journey.armed.at(boundary)
-    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
+    effect = bash("echo effect >> effects", working_directory=".")  # only a worker knows this directory
+    journey.begin(bash="always_ask").say(effect, "then", "say Done.")
     journey.until_crashed()
     journey.decide(result="allow")
     journey.until_idle()

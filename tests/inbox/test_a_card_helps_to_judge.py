@@ -23,7 +23,7 @@ QUESTIONS = {"who": {"message": "For whom?", "schema": {"type": "object", "prope
 
 
 def test_the_facts_stand_in_the_order_in_which_people_judge(plain: Visitor, stage: Stage) -> None:
-    [approval] = asked(stage, say("It is green, so I push."), call(command="git push"), text="Release it.")
+    [approval] = asked(stage, say("It is green, so I push."), call(command="git push", working_directory="src"), text="Release it.")
     for branch in ("main", "release"):
         with transaction(stage.workspace_id) as db:
             Evidence.keep(db, approval.id, approval.session_id, {"directory": "src", "branch": branch})

@@ -102,6 +102,8 @@ def test_masked_secrets_are_counted_and_a_tool_has_a_name_for_people(stage: Stag
 
 
 BASH = {"directory": "src", "branch": "main", "commit": "a" * 40}
+UNSEEN = call(command="ls", working_directory="src")
+"""A worker has to look where this command starts."""
 HUNK = [{"old": 1, "new": 1, "lines": ["-a", "+b"]}]
 
 
@@ -118,7 +120,7 @@ HUNK = [{"old": 1, "new": 1, "lines": ["-a", "+b"]}]
     ],
 )
 def test_what_has_changed_since_it_was_asked_is_told(stage: Stage, first: dict[str, Any], last: dict[str, Any], words: str) -> None:
-    [approval] = asked(stage)
+    [approval] = asked(stage, UNSEEN)
     for body in (first, first, last, last):
         with transaction(stage.workspace_id) as db:
             Evidence.keep(db, approval.id, approval.session_id, body)
@@ -129,7 +131,7 @@ def test_what_has_changed_since_it_was_asked_is_told(stage: Stage, first: dict[s
 
 
 def test_a_change_that_was_taken_back_is_not_told(stage: Stage) -> None:
-    [approval] = asked(stage)
+    [approval] = asked(stage, UNSEEN)
     for body in (BASH, BASH | {"branch": "release"}, BASH):
         with transaction(stage.workspace_id) as db:
             Evidence.keep(db, approval.id, approval.session_id, body)

@@ -30,7 +30,7 @@ def test_each_step_of_a_run_is_hinted_by_the_commit_that_makes_it_ready(stage: S
     session = stage.session(bash="always_ask", read="always_allow")
     stage.message(session)
     first = turn_of(stage, session)
-    asked, free = stage.reply(session, call(), call("read", file_path="x"))
+    asked, free = stage.reply(session, call(command="ls", working_directory="src"), call("read", file_path="x"))
     stage.run_call(free)
     stage.confirm(session, asked.id)
     stage.run_call(asked)

@@ -131,6 +131,8 @@ class QueuedCall:
         if not self._may_begin(rules, entry, permission, judged) or self._is_cached():
             carry_on(locked)
             return None
+        if call.workdir:
+            locked.session.shell_start = None  # the call may change the files
         idempotent = call.idempotent and (entry is None or bool(entry["idempotent"]))
         call.claim(locked, worker.name, idempotent=idempotent, task=worker.task)
         address = {"address": call.address} if call.address else {}

@@ -35,11 +35,15 @@ class Outcome:
     """Set if the tool asks people a question before it goes on."""
     whole: bytes | None = None
     """The whole text, if `content` holds only its beginning and end."""
+    shell_start: dict[str, Any] | None = None
+    """`Session.shell_start`, of a call with the session's files."""
 
 
 def finish_call(locked: Locked, call: ToolCall, outcome: Outcome) -> None:
     """Store a tool's outcome, and take the next step."""
     locked = locked.at(call)
+    if call.workdir:
+        locked.session.shell_start = outcome.shell_start
     if outcome.question and call.cancel_requested_at is None:
         _ask_back(locked, call, outcome.question)
         carry_on(locked)

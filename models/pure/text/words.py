@@ -8,6 +8,8 @@ from models.pure.text.visible import visible
 _ELSE = "Do not repeat it; take another way, or ask the user what they want."
 _LEADS = " (a symbolic link leads to: "
 _MAYBE = "it may or may not have taken effect. Do not repeat it."
+SESSION_DIRECTORY = "the session's directory"
+"""The directory of a session's files, in which its first shell command starts."""
 
 
 def denied_by_person(message: str | None) -> str:

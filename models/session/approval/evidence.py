@@ -1,6 +1,7 @@
 """Evidence: what a tools worker saw in a session's files, for people who decide about a call on these files.
 
-Only tools workers have the files. A worker looks when an approval is inserted, and again when its card is opened.
+Only tools workers have the files. A worker looks when an approval is inserted, and again when its card is opened. Where a shell
+command would start is known without a look: the worker that ended the last call has stored it with the result.
 
     bash     {"directory": "src"}                       where the command would start; in a repository also its
                                                         `branch`, and the `commit` of the branch
@@ -9,7 +10,7 @@ Only tools workers have the files. A worker looks when an approval is inserted, 
     any      {"problem": "..."}                         why the call would fail now
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -23,11 +24,15 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.json.canonical import canonical
 from models.pure.text.line_diff import ChangeSize
+from models.pure.text.words import SESSION_DIRECTORY
+from models.session.row import Session
 
 SHOWN_WITH_FILES = frozenset({"bash", "edit", "write"})
 """The built-in tools whose cards show evidence."""
 CHANGES_A_FILE = frozenset({"edit", "write"})
 """Those of them whose evidence is a change of a file."""
+BEFORE_FILES = {"directory": SESSION_DIRECTORY}
+"""The evidence for `bash` while no call has had the session's files."""
 FRESH_SECONDS = 10
 """Opening a card does not repeat a look that is younger than this."""
 
@@ -66,6 +71,13 @@ class Evidence(Base):
         """Return the sizes of the changes that workers saw for these approvals, by id. Reads no line of them."""
         ids = list(approval_ids)
         return {row[0]: ChangeSize(*row[1:]) for row in db.rows(_SIZES, ids=ids)} if ids else {}
+
+
+def known(session: Session, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the evidence for a call of a built-in tool, as the last call left the files; None if a worker must look."""
+    if tool != "bash" or arguments.get("working_directory") is not None or arguments.get("restart"):
+        return None
+    return session.shell_start if session.storage_id else BEFORE_FILES
 
 
 def look_hint(approval_id: str, session_id: str, workspace_id: str, tool: str) -> Hint:

@@ -23,7 +23,7 @@ from models.session.approval import events as approval_events
 from models.session.approval.approver_set import ApproverSet
 from models.session.approval.columns import ApprovalColumns
 from models.session.approval.decision import WRITTEN, Decision
-from models.session.approval.evidence import SHOWN_WITH_FILES, look_hint
+from models.session.approval.evidence import SHOWN_WITH_FILES, Evidence, known, look_hint
 from models.session.approval.kinds import KINDS, budget, tool_call
 from models.session.locked import Locked
 from models.session.thread.row import Thread
@@ -222,13 +222,24 @@ class Approval(ApprovalColumns, Base):
         texts = {"questions": self.questions, "leads_to": self.leads_to, "attempt_told": self.attempt_told}
         self._show(masking.Echoes(self._secrets(db)), **texts)
         db.insert(self)
-        if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES:
-            outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id, self.tool))
+        if self.traits.asks_to_run and self.tool in SHOWN_WITH_FILES and self.call(db).kind == "builtin":
+            self._look(locked, CallInput.of(db, self.call(db)))
         if self.tool_call_id and locked.thread.parent_id and self.call(db).announced:
             locked.cross_post(self.tool_call_id)
         locked.emit(approval_events.requested(db, self))
         facts = {"tool_call": self.tool_call_id, "tool": self.tool, "input_sha256": self.input_sha256}
         locked.note("approval.requested", self.id, rule=Text(self.rule), **facts)
+
+    def _look(self, locked: Locked, call_input: CallInput) -> None:
+        """Store the evidence if it is known, else have a tools worker look at the files."""
+        session = locked.session
+        body = known(session, self.tool, call_input.input)
+        if body is None:
+            outbox(locked.db).hints.append(look_hint(self.id, session.id, session.workspace_id, self.tool))
+            return
+        body = masking.Echoes(call_input.secrets or ()).value(body)
+        columns = {"approval_id": self.id, "workspace_id": session.workspace_id, "session_id": session.id}
+        locked.db.insert(Evidence(**columns, body=body, looked_at=locked.now))
 
     def close(self, locked: Locked, status: str, decision: Decision, *, goes_on: bool = True) -> str:
         """Close the approval, and emit the confirmation that runners wait for. Returns the id of the confirmation's event.

@@ -8,6 +8,7 @@ from typing import Any
 
 from assent import ToolError
 from models.pure.text.line_diff import hunks
+from models.pure.text.words import SESSION_DIRECTORY
 from workers.tools.builtin import edit, paths
 from workers.tools.builtin.shell import shown_directory, starting_directory
 
@@ -21,18 +22,25 @@ def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what `models.session.approval.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
     try:
         if tool == "bash":
-            start = starting_directory(root, fields)
-            return {"directory": _shown(root, start), **_repository(root, start)}
+            return _start(root, starting_directory(root, fields))
         with paths.located(root / "files", fields["file_path"]) as place:
             return _edit(place, fields) if tool == "edit" else _write(place, fields)
     except ToolError as error:
         return {"problem": str(error)}
 
 
-def _shown(root: Path, start: Path) -> str:
-    """Return where the command starts, relative to the session's files."""
+def shell_start(root: Path) -> dict[str, Any] | None:
+    """Return where the next shell command starts: `Session.shell_start`. None if that cannot be read."""
+    try:
+        return preview("bash", root, {})
+    except (OSError, ValueError):
+        return None
+
+
+def _start(root: Path, start: Path) -> dict[str, Any]:
+    """Return where the command starts, relative to the session's files, and its repository."""
     directory = shown_directory(root, start)
-    return "the session's directory" if directory == "." else directory
+    return {"directory": SESSION_DIRECTORY if directory == "." else directory, **_repository(root, start)}
 
 
 def _repository(root: Path, start: Path) -> dict[str, str]:
