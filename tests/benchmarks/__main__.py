@@ -13,6 +13,7 @@ SHORT = {
     "gated_cycle": ["--seconds", "5", "--repeat", "2"],
     "user_cycle": ["--seconds", "5", "--repeat", "1"],
     "shell": ["--calls", "50", "--rounds", "3"],
+    "beside_peers": ["--seconds", "3", "--repeat", "1"],
     "growth": ["--turns", "10"],
     "long_sessions": [],
     "parked": ["2000", "--idle", "20"],

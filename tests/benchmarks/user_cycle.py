@@ -46,11 +46,10 @@ def standing(checkout: Path, **settings: str) -> Iterator[dict[str, Any]]:
 
 
 class Client:
-    """The client, a process of its own."""
+    """The client, a process of its own: a program with its arguments."""
 
-    def __init__(self, at: dict[str, Any], tool: str, in_flight: int) -> None:
-        words = [sys.executable, str(HERE / "user_client.py"), at["url"], at["key"], tool, str(in_flight)]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, words: list[str]) -> None:
+        self.process = subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._read()
 
     def cycles(self, count: int) -> float:
@@ -75,7 +74,7 @@ class Client:
 def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: str, sampled_seconds: int = 0) -> Cost:
     """Run one house and its client. Returns the cost of a cycle."""
     with standing(checkout, ASSENT_SHELL=shell) as at:
-        client = Client(at, tool, in_flight)
+        client = Client([str(HERE / "user_client.py"), at["url"], at["key"], tool, str(in_flight)])
         client.cycles(in_flight * 3)
         rate = in_flight * 4 / client.cycles(in_flight * 4)
         count = max(40, int(rate * seconds))
