@@ -24,6 +24,7 @@ SHORT = {
     "backlog": ["--turns", "500", "--rows", "100000"],
     "queries": ["--rows", "100000", "--rounds", "10"],
     "decisions": ["--cycles", "20"],
+    "hot_rows": ["--cycles", "20", "--rounds", "1"],
     "parallel": ["--nap", "0.2"],
     "sub_agents": ["--rounds", "3", "--calls", "3"],
     "large_results": ["--calls", "40"],

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import psycopg
 import pytest
 from crashes.invariants import check_invariants
 from races.races_together import of_kind, together
@@ -78,6 +79,28 @@ def test_turns_that_use_two_grants_in_opposite_order_do_not_block_each_other(sta
         )
         assert not of_kind(outcomes, Exception)
         assert {c.status for calls in outcomes for c in calls} == {"queued"}
+
+
+def test_sessions_that_use_a_standing_grant_do_not_wait_for_each_other(stage: Stage) -> None:
+    grant = standing(stage)
+    first, second = ready(stage, grant, 2)
+    with transaction(stage.workspace_id) as db:
+        assert Grant.to_use(db, stage.thread(first), {"bash"}), "one transaction holds the grant"
+        [tool_call] = stage.reply(second, call())
+        assert stage.begin_call(tool_call), "another one uses it, and claims the call"
+    assert stage.get(Grant, grant.id).uses == 1
+
+
+def test_a_grant_is_not_revoked_in_the_midst_of_its_use(stage: Stage) -> None:
+    grant = standing(stage)
+    [session] = ready(stage, grant, 1)
+    with transaction(stage.workspace_id) as db:
+        assert Grant.to_use(db, stage.thread(session), {"bash"})
+        with transaction(stage.workspace_id) as other:
+            other.write("SET LOCAL lock_timeout = '50ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                Grant.find(other, grant.id).revoke(other, stage.principal)
+            other.roll_back()
 
 
 @pytest.mark.parametrize("_round", range(6))

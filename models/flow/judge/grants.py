@@ -220,13 +220,13 @@ def _given_by_enough(db: Db, askers: Collection[str], quorum: Quorum, grant: Gra
 def _granted(locked: Locked, rules: SessionPolicies, grants: list[Grant], tool: str, source: Proposal | CallInput) -> Verdict:
     """Return the verdict with grants on the input of `source`, and count their uses.
 
-    A grant that was used up or revoked meanwhile leaves the list.
+    A grant that is used up leaves the list.
     """
     while True:
         about = tuple(grant.rule for grant in grants if grant.tool == tool)
         verdict = rules.judge(tool, source.input, Granted(about, source.shown))
-        used = [rule.id for rule in verdict.rules if rule.source == "grant"]
-        over = Grant.spend(locked, used) if verdict.effect == "allow" else None
+        used = {rule.id for rule in verdict.rules if rule.source == "grant"}
+        over = Grant.spend(locked, [grant for grant in grants if grant.id in used]) if verdict.effect == "allow" else None
         if over is None:
             return verdict
         grants[:] = [grant for grant in grants if grant.id != over]

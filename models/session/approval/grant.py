@@ -1,6 +1,6 @@
 """Grants: rules that a decision creates, for the rest of a session or for all sessions of an agent, until they end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,8 @@ from models.audit import acts
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.exchange import Statement
+from models.database.query import select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
@@ -168,27 +170,37 @@ class Grant(Base):
     @classmethod
     def live(cls, db: Db, thread: Thread, tools: Iterable[str]) -> list["Grant"]:
         """Return the live grants that cover the thread's calls of these tools."""
-        return db.find(cls, _OF_THREAD, **values_of(thread), tools=sorted(set(tools)))
+        return db.find(cls, f"{_OF_THREAD} ORDER BY id", **values_of(thread), tools=sorted(set(tools)))
 
     @classmethod
     def to_use(cls, db: Db, thread: Thread, tools: Iterable[str]) -> list["Grant"]:
-        """Return the grants of `live`, locked in the order of their ids. For callers that will count uses."""
-        return db.find(cls, f"{_OF_THREAD} FOR NO KEY UPDATE", **values_of(thread), tools=sorted(set(tools)))
+        """Return the grants of `live`, for callers that count uses: locked in the order of their ids, shared without a maximum."""
+        values = {**values_of(thread), "tools": sorted(set(tools))}
+        limited, unlimited = db.read(
+            select(cls, f"{_OF_THREAD} AND max_uses IS NOT NULL ORDER BY id FOR NO KEY UPDATE", **values),
+            select(cls, f"{_OF_THREAD} AND max_uses IS NULL ORDER BY id FOR KEY SHARE", **values),
+        )
+        return sorted([*limited, *unlimited], key=lambda grant: grant.id)
 
     @classmethod
-    def spend(cls, locked: Locked, grant_ids: Iterable[str]) -> str | None:
-        """Count one use of each grant and return None. If a grant is not live any more, count nothing and return its id."""
-        ids = sorted(set(grant_ids))
-        if not ids:
-            return None
-        live = {grant_id for (grant_id,) in locked.db.rows(_LIVE_AMONG, ids=ids)}
-        if ended_ids := [grant_id for grant_id in ids if grant_id not in live]:
-            return ended_ids[0]
-        locked.db.write(_COUNT_USE, ids=ids, now=locked.now)
+    def spend(cls, locked: Locked, grants: Sequence["Grant"]) -> str | None:
+        """Count one use of each of these grants of `to_use`, and return None. If one has ended, return its id and count nothing."""
+        if over := next((grant.id for grant in grants if not grant.is_live(locked.now)), None):
+            return over
         with locked.acting_as(system("policy", locked.session.workspace_id)):
-            for grant_id in ids:
-                locked.note("grant.used", grant_id)
+            for grant in grants:
+                grant.count_use(locked.db, locked.now)
+                locked.note("grant.used", grant.id)
         return None
+
+    def count_use(self, db: Db, now: datetime) -> None:
+        """Count one use: without a maximum at the commit, so that others who count wait for no more than that."""
+        if self.max_uses is not None:
+            self.uses += 1
+            self.last_used_at = max(self.last_used_at or now, now)
+            return
+        first = Statement(_COUNT_USES, {"id": self.id, "uses": 0, "now": now})
+        db.closing.setdefault(("sums", "approval_grant", self.id), first).values["uses"] += 1
 
     @classmethod
     def standing(cls, locked: Locked, grant_ids: Iterable[str]) -> list["Grant"]:
@@ -210,7 +222,7 @@ class Grant(Base):
 
         A call that a client already has stays with the client.
         """
-        db.get_one(Grant, self.id, lock=True)
+        db.find(Grant, "WHERE id = %(id)s FOR UPDATE", id=self.id)  # waits for every transaction that uses the grant
         if self.revoked_at is not None:
             return
         self.revoked_at, self.revoked_by = clock.now(db), str(principal)
@@ -302,15 +314,15 @@ _OF_THREAD = f"""
         SELECT id FROM approval_grant WHERE {COVERS_SESSION} AND {_OF_TOOLS}
         UNION ALL SELECT id FROM approval_grant
         WHERE {COVERS_AGENT} AND revoked_at IS NULL AND expires_at > {clock.STARTED} AND {_OF_TOOLS}
-    )) AND {live_sql("assent_now()")} ORDER BY id
+    )) AND {live_sql("assent_now()")}
 """  # noqa: S608 - conditions of our own
 """Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""
-_LIVE_AMONG = f"SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND {live_sql('assent_now()')} ORDER BY id FOR UPDATE"  # noqa: S608
-_COUNT_USE = """
-    UPDATE approval_grant SET uses = uses + 1, last_used_at = greatest(last_used_at, %(now)s) WHERE id = ANY(%(ids)s)
+_COUNT_USES = """
+    UPDATE approval_grant SET uses = uses + %(uses)s, last_used_at = greatest(last_used_at, %(now)s) WHERE id = %(id)s
 """
 """The time costs no further write: the row is written for its count."""
-_STANDING_AMONG = f"WHERE id = ANY(%(ids)s) AND {stands_sql('%(now)s')} ORDER BY id FOR SHARE"
+_STANDING_AMONG = f"WHERE id = ANY(%(ids)s) AND {stands_sql('%(now)s')} ORDER BY id FOR KEY SHARE"
+"""Users share the grant by FOR KEY SHARE, which lets others count its uses meanwhile, but not revoke it."""
 
 
 def is_exact(rule: Rule) -> bool:
