@@ -20,7 +20,7 @@ class DailyAsks(Base):
 
     workspace_id: Mapped[str] = mapped_column(primary_key=True)
     about: Mapped[str] = mapped_column(primary_key=True)
-    """What `name` is: one of `models.operate.insights.adding.ABOUT`."""
+    """What `name` is: one of `models.operate.insights.adding.ABOUT`, or for the sums of one agent `of_agent` of it."""
     day: Mapped[date] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
     """The hour of the question (UTC, `00` to `23`), the tool, the agent's id, the way of the decision, or the id of who decided."""

@@ -83,6 +83,31 @@ def test_a_line_has_a_title_for_people(caller: Caller, closed: list[Approval], a
     assert (channel["name"], channel["title"]) == ("inbox", "Inbox")
 
 
+@pytest.mark.parametrize("group", GROUPS)
+def test_each_group_can_be_of_one_agent(caller: Caller, closed: list[Approval], clock: Any, stage: Stage, group: str) -> None:
+    other = stage.session(bash="always_ask")
+    stage.propose(other, call(command="ls"))
+    stage.decide(stage.approvals(other)[0], result="deny")
+    clock.advance(61)
+    add_up(60)
+    everything, one, two = (
+        report(caller, group, **({"agent_id": agent_id} if agent_id else {}))
+        for agent_id in (None, closed[0].agent_id, stage.read(other).agent_id)
+    )
+    reports = [list(lines.values()) for lines in (everything, one, two)]
+    sums = [[sum(line[name] for line in lines) for name in ("allows", "denials", "waiting")] for lines in reports]
+    waiting = 0 if group in {"channel", "person"} else 1
+    denials = 0 if group == "person" else 1  # an API key is no person
+    assert sums == [[3, 1 + denials, waiting], [3, 1, waiting], [0, denials, 0]]
+    query = {"group_by": group, "agent_id": closed[0].agent_id}
+    rows = csv.DictReader(io.StringIO(caller.get("/v1/insights/csv", params=query).text))
+    assert {row["name"] for row in rows if row["asks"] != "0"} == set(one)
+
+
+def test_an_unknown_agent_is_refused(caller: Caller) -> None:
+    assert "agent_id" in bad(caller.get("/v1/insights", params={"agent_id": "agent_none"}), 400)["message"]
+
+
 def test_what_a_deadline_decides_is_nobody_s_time(caller: Caller, closed: list[Approval], clock: Any, stage: Stage) -> None:
     clock.advance(2 * 86_400)
     stage.expire(closed[3].session_id)

@@ -9,6 +9,7 @@ from inbox.accessibility import check, check_width
 from inbox.visitor import Visitor
 from own_database import Clock
 from people import Somebody, member
+from playwright.sync_api import expect
 from rows.spending import PRICED, limit
 from rows.stage import Stage, call, say
 from rows.voting import vote
@@ -17,6 +18,7 @@ from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.notices.flood import Flood
 from models.operate.metrics.adding_up import add_up
+from models.workspace.agent import Agent
 
 TABS = ("asks", "people", "cost")
 
@@ -88,8 +90,43 @@ def test_it_says_what_it_costs_beside_the_limit(admin: Visitor, history: None, s
     admin.open("/inbox/insights?show=cost")
     cost = f"${2 * Decimal(PRICED.cost or 0):.2f}"
     assert admin.page.locator(".tile").first.inner_text().split() == ["Cost", cost, "at", "list", "prices"]
-    admin.page.get_by_text("limit of $30.00 a day").wait_for()
+    admin.page.locator(".legend").get_by_text("limit of $30.00 a day").wait_for()
     assert cells(admin, "Cost by model", PRICED.model)[1] == cost
+
+
+def test_each_limit_is_a_line_of_the_chart(plain: Visitor, history: None, stage: Stage) -> None:
+    for period, amount in (("monthly", "365"), ("daily", "30"), ("weekly", "140")):
+        limit(stage, amount, period=period)
+    plain.open("/inbox/insights?show=cost")
+    chart = plain.page.get_by_role("img", name="Cost by day; the table below says the same")
+    words = [
+        "limit of $30.00 a day",
+        "limit of $140.00 a week, $20.00 for each day",
+        "limit of $365.00 a month, $12.00 for each day",
+    ]
+    assert chart.locator("path.limit title").all_text_contents() == words
+    assert plain.page.locator(".legend li").all_inner_texts() == words
+    heights = [str(line.get_attribute("d")) for line in chart.locator("path.limit").all()]
+    assert heights == ["M0 0.00H1000", "M0 33.33H1000", "M0 60.00H1000"]
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_it_can_be_about_one_agent(plain: Visitor, history: None, stage: Stage, tab: str) -> None:
+    session = stage.session(bash="always_ask")
+    agent = stage.read(session).agent_id
+    with transaction(stage.workspace_id) as db:
+        Agent.find(db, agent).update(db, stage.principal, {"name": "Archivist"})
+    stage.message(session)
+    stage.reply(session, call(command="ls"))
+    plain.open(f"/inbox/insights?show={tab}&days=7")
+    plain.page.get_by_label("Agent", exact=True).select_option(label="Archivist")
+    plain.page.locator(".of-agent").get_by_role("button", name="Show").click()
+    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Insights of Archivist")
+    assert plain.page.get_by_role("link", name="7 days").get_attribute("aria-current") == "true"
+    shown = {"asks": "Asks\n1", "people": "Decisions of people\n0", "cost": "Requests\n1"}[tab]
+    assert shown in plain.page.locator(".tile").all_inner_texts()
+    for link in plain.page.locator("a.csv").all():
+        assert f"agent_id={agent}" in str(link.get_attribute("href"))
 
 
 def test_the_days_are_chosen_and_kept(admin: Visitor, history: None) -> None:

@@ -23,17 +23,18 @@ _TONES = {
 """What became of asks, from the bottom of a bar: its words and its tone."""
 
 
-def values(db: Db, person: PersonPrincipal, span: Span) -> dict[str, Any]:
+def values(db: Db, person: PersonPrincipal, span: Span, agent_id: str = "") -> dict[str, Any]:
     """Return the values of the template."""
-    days = lines(db, span, "day")
-    recent = newest(db)
+    days = lines(db, span, "day", agent_id)
+    recent = newest(db, agent_id)
+    groups = ("tool",) if agent_id else ("tool", "agent")
     return {
         "days": days,
         "sums": total(days),
         "chart": stacked([f"{day:%b} {day.day}" for day in span.days], [*_series(days), _waiting(days)], numbers.whole),
-        "hours": (hours := lines(db, span, "hour")),
+        "hours": (hours := lines(db, span, "hour", agent_id)),
         "hour_chart": stacked([line.name for line in hours], [*_series(hours), _waiting(hours)], numbers.whole),
-        "groups": {group: _with_titles(db, group, lines(db, span, group)[:MOST]) for group in ("tool", "agent")},
+        "groups": {group: _with_titles(db, group, lines(db, span, group, agent_id)[:MOST]) for group in groups},
         "frequent": most_frequent(recent, MOST),
         "recent": len(recent),
         "may_decide": "approvals" in person.scopes,

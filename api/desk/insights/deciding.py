@@ -31,12 +31,12 @@ class Judge:
     is_flooded: bool
 
 
-def values(db: Db, _person: PersonPrincipal, span: Span) -> dict[str, Any]:
-    """Return the values of the template."""
-    by_person = {line.name: line for line in lines(db, span, "person")}
-    counts = waiting(db, deciding_people(db, MOST_PEOPLE), clock.now(db), MOST_COUNTED)
+def values(db: Db, _person: PersonPrincipal, span: Span, agent_id: str = "") -> dict[str, Any]:
+    """Return the values of the template. Of one agent: only who decided about its calls."""
+    by_person = {line.name: line for line in lines(db, span, "person", agent_id)}
+    counts = {} if agent_id else waiting(db, deciding_people(db, MOST_PEOPLE), clock.now(db), MOST_COUNTED)
     people = list(dict.fromkeys([*counts, *list(by_person)[:MOST_PEOPLE]]))
-    title_of, in_a_row = titles(db, "person", people), allows_in_a_row(newest(db))
+    title_of, in_a_row = titles(db, "person", people), allows_in_a_row(newest(db, agent_id))
     floods = {row.person_id: row for row in Flood.each(db)}
     judges = [
         Judge(
@@ -48,7 +48,7 @@ def values(db: Db, _person: PersonPrincipal, span: Span) -> dict[str, Any]:
         )
         for person_id in people
     ]
-    channels = lines(db, span, "channel")
+    channels = lines(db, span, "channel", agent_id)
     channel_titles = titles(db, "channel", [line.name for line in channels])
     return {
         "judges": sorted(judges, key=lambda judge: (-judge.waiting, -judge.line.asks, judge.name)),

@@ -14,9 +14,11 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid
 from models.operate.insights.report import Span
+from models.operate.insights.titles import agents_in_use
 from models.people.principal import PersonPrincipal
+from models.workspace.agent import Agent
 
-TABS: dict[str, tuple[str, Callable[[Db, PersonPrincipal, Span], dict[str, Any]]]] = {
+TABS: dict[str, tuple[str, Callable[[Db, PersonPrincipal, Span, str], dict[str, Any]]]] = {
     "asks": ("Asks", asking.values),
     "people": ("People", deciding.values),
     "cost": ("Cost", cost.values),
@@ -26,23 +28,31 @@ _RANGES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "A year"}
 
 @page("/inbox/insights", "insights", "read")
 def insights(db: Db, person: PersonPrincipal) -> FramedPage:
-    """Show one tab, over the days that the address names. Without any, the last 30."""
+    """Show one tab, over the days that the address names, by default the last 30, and for one agent or all."""
     tab = query_value("show") or ""
     tab = tab if tab in TABS else "asks"
     span, chosen_range, fault = _span(clock.now(db))
     days = {"days": chosen_range} if chosen_range else {"first": str(span.first), "last": str(span.end - timedelta(days=1))}
+    agent_id = query_value("agent") or ""
+    agent_name = str(Agent.find(db, agent_id).at(db).body["name"]) if agent_id else ""
+    of_agent = {"agent": agent_id} if agent_id else {}
+    agents = agents_in_use(db)
     return FramedPage(
         f"insights/{tab}.html",
         tab=tab,
-        tabs=[(label, _address(show=name, **days), name == tab) for name, (label, _) in TABS.items()],
-        ranges=[(label, _address(show=tab, days=value), value == chosen_range) for value, label in _RANGES.items()],
+        tabs=[(label, _address(show=name, **days, **of_agent), name == tab) for name, (label, _) in TABS.items()],
+        ranges=[(label, _address(show=tab, days=value, **of_agent), value == chosen_range) for value, label in _RANGES.items()],
         chosen_range=chosen_range,
         span=span,
         last=span.end - timedelta(days=1),
         fault=fault,
-        csv=lambda path, **query: _csv(span, path, **query),
+        csv=lambda path, **query: _csv(span, path, **query, **({"agent_id": agent_id} if agent_id else {})),
+        same_days=days,
+        agent_id=agent_id,
+        agent_name=agent_name,
+        all_agents=agents if not agent_id or agent_id in dict(agents) else [(agent_id, agent_name), *agents],
         numbers=numbers,
-        **TABS[tab][1](db, person, span),
+        **TABS[tab][1](db, person, span, agent_id),
     )
 
 

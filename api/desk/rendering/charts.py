@@ -56,8 +56,8 @@ class Chart:
     ticks: Sequence[str]
     """Words below the chart, each at the beginning of an equal part of its width."""
     series: Sequence[Series]
-    limit_y: float | None = None
-    limit: Limit | None = None
+    limits: Sequence[tuple[float, Limit]] = ()
+    """Each line, with its place from the top."""
 
     @property
     def is_empty(self) -> bool:
@@ -65,10 +65,10 @@ class Chart:
         return not self.bars
 
 
-def stacked(slots: Sequence[str], series: Sequence[Series], words: Callable[[float], str], limit: Limit | None = None) -> Chart:
+def stacked(slots: Sequence[str], series: Sequence[Series], words: Callable[[float], str], limits: Sequence[Limit] = ()) -> Chart:
     """Return a chart with a stack of bars for each slot, the first series at the bottom. `words` says a value."""
     sums = [sum(values) for values in zip(*(each.values for each in series), strict=True)]
-    top = _nice(max([*sums, limit.value if limit else 0], default=0))
+    top = _nice(max([*sums, *(limit.value for limit in limits)], default=0))
     bars = []
     width = WIDTH / max(len(slots), 1)
     for number, slot in enumerate(slots):
@@ -79,9 +79,9 @@ def stacked(slots: Sequence[str], series: Sequence[Series], words: Callable[[flo
                 base -= height
                 title = f"{slot}: {words(each.values[number])}" + (f" {each.name}" if len(series) > 1 else "")
                 bars.append(Bar(number * width + width * _GAP / 2, base, width * (1 - _GAP), height, each.tone, title))
-    limit_y = HEIGHT - limit.value / top * HEIGHT if limit and top else None
+    lines = [(HEIGHT - limit.value / top * HEIGHT, limit) for limit in limits] if top else []
     drawn = [each for each in series if any(each.values)]
-    return Chart(bars, words(top), _ticks(slots), drawn, limit_y, limit)
+    return Chart(bars, words(top), _ticks(slots), drawn, lines)
 
 
 def _nice(value: float) -> float:

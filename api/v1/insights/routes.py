@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Literal
 
 from flask import Blueprint, Response
+from pydantic import Field
 
 from api.door import auth, parsing, spreadsheet
 from api.door.requests import Moment, QueryString
@@ -15,6 +16,7 @@ from models.database.rows import Db
 from models.database.transactions import transact
 from models.operate.insights.report import Span, lines
 from models.operate.insights.titles import titles
+from models.workspace.agent import Agent
 
 insights = Blueprint("insights", __name__, url_prefix="/v1/insights")
 
@@ -26,6 +28,7 @@ class InsightQuery(QueryString):
     """The first day is the one of this time. Left out: 30 days before the end."""
     ending_at: Moment | None = None
     """The last day is the one before or of this time. Left out: today."""
+    agent_id: str | None = Field(None, max_length=128, description="Only approvals of this agent.")
     group_by: Literal["day", "hour", "tool", "agent", "channel", "person"] = "day"
 
 
@@ -52,9 +55,11 @@ def table() -> Response:
 
 
 def report(db: Db, query: InsightQuery) -> Insights:
-    """Return the report of a query. Raises Invalid for too long a span."""
+    """Return the report of a query. Raises Invalid for too long a span, or an unknown agent."""
     span = Span.of(clock.now(db), query.starting_at, query.ending_at)
-    rows = lines(db, span, query.group_by)
+    if query.agent_id:
+        Agent.in_field(db, query.agent_id, None, field="agent_id")
+    rows = lines(db, span, query.group_by, query.agent_id or "")
     title_of = titles(db, query.group_by, [line.name for line in rows])
     last = span.end - timedelta(days=1)
     return Insights(data=[Insight.of(line, title_of) for line in rows], first_day=str(span.first), last_day=str(last))

@@ -8,7 +8,7 @@ from models.database.rows import Db
 from models.operate.insights.waits import BY_ITSELF, CLASSES, wait_of
 
 ABOUT = ("hour", "tool", "agent", "channel", "person")
-"""By what approvals are summed up. Each approval has exactly one hour, tool and channel."""
+"""By what approvals are summed up. Each approval has exactly one hour, tool and channel. `of_agent` has the sums of one agent."""
 OF_NOBODY = frozenset({"grant", "system"})
 """Ways by which an approval is closed without anybody who looks at it."""
 
@@ -32,13 +32,16 @@ class ClosedAsk:
     def names(self) -> dict[str, str | None]:
         """The names under which the approval counts, by what they are."""
         hour = f"{self.created_at.astimezone(UTC).hour:02}" if self.created_at else None
-        return {
-            "hour": hour,
-            "tool": self.tool,
-            "agent": self.agent_id,
-            "channel": self.channel,
-            "person": self.person_id if self.channel not in OF_NOBODY else None,
-        }
+        person = self.person_id if self.channel not in OF_NOBODY else None
+        names = {"hour": hour, "tool": self.tool, "channel": self.channel, "person": person}
+        if self.agent_id is None:
+            return names
+        return {**names, "agent": self.agent_id, **{of_agent(about, self.agent_id): name for about, name in names.items()}}
+
+
+def of_agent(about: str, agent_id: str) -> str:
+    """Return what stands in the place of `about` in the sums of one agent. So they lie together in the table's key."""
+    return f"{about} of {agent_id}"
 
 
 def add(db: Db, asks: Iterable[ClosedAsk]) -> None:

@@ -17,6 +17,7 @@ class RecentAsk:
 
     id: str
     tool: str
+    agent_id: str | None
     likeness: str | None
     """Which calls are alike. None if no call waits to run."""
     status: str
@@ -38,9 +39,10 @@ class AlikeAsks:
     """The newest of them that waits; None if none does."""
 
 
-def newest(db: Db) -> list[RecentAsk]:
-    """Return the newest approvals, the newest first."""
-    return [RecentAsk(*row) for row in db.rows(_NEWEST_ASKS, most=NEWEST)]
+def newest(db: Db, agent_id: str = "") -> list[RecentAsk]:
+    """Return the newest approvals, the newest first. `agent_id`: those among them that are of this agent."""
+    asks = [RecentAsk(*row) for row in db.rows(_NEWEST_ASKS, most=NEWEST)]
+    return [ask for ask in asks if agent_id in {"", ask.agent_id}]
 
 
 def most_frequent(asks: Sequence[RecentAsk], most: int) -> list[AlikeAsks]:
@@ -82,6 +84,6 @@ def allows_in_a_row(asks: Sequence[RecentAsk]) -> dict[str, int]:
 
 
 _NEWEST_ASKS = """
-    SELECT id, tool, likeness, status, decided_by, decided_at FROM approval
+    SELECT id, tool, agent_id, likeness, status, decided_by, decided_at FROM approval
     WHERE workspace_id = current_setting('assent.workspace') ORDER BY created_at DESC LIMIT %(most)s
 """

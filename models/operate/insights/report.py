@@ -8,7 +8,7 @@ from typing import Any
 
 from models.database.rows import Db
 from models.errors import Invalid
-from models.operate.insights.adding import ABOUT
+from models.operate.insights.adding import ABOUT, of_agent
 from models.operate.insights.waits import BY_ITSELF, CLASSES, QUICK, quantile
 
 MOST_DAYS = 366
@@ -101,18 +101,19 @@ class AskLine:
         self.quick_allows += other.quick_allows
 
 
-def lines(db: Db, span: Span, group: str) -> list[AskLine]:
-    """Return the lines of a group of `GROUPS`: all days and hours in their order, else the name with the most approvals first."""
-    about, name = ("channel", "day::text") if group == "day" else (group, "name")  # of all names, channels are the fewest
-    statement = _SUMS.format(name=name)
+def lines(db: Db, span: Span, group: str, agent_id: str = "") -> list[AskLine]:
+    """Return the lines of a group of `GROUPS`: all days and hours in their order, else the name with the most approvals first.
+
+    `agent_id`: only the approvals of this agent.
+    """
     rows = [
         (name, outcome, wait, asks)
-        for name, outcome, *counts in db.rows(statement, about=about, first=span.first, end=span.end)
+        for name, outcome, *counts in _sums(db, span, group, agent_id)
         for wait, asks in zip(CLASSES, counts, strict=True)
         if asks
     ]
     if group in _WAITING:
-        rows = [*rows, *((name, None, 0, asks) for name, asks in _waiting(db, span, group))]
+        rows = [*rows, *((name, None, 0, asks) for name, asks in _waiting(db, span, group, agent_id))]
     by_name = _by_name(rows)
     if group == "day":
         return [by_name.get(str(day), AskLine(str(day))) for day in span.days]
@@ -140,15 +141,27 @@ def _by_name(rows: Iterable[Sequence[Any]]) -> dict[str, AskLine]:
     return result
 
 
-def _waiting(db: Db, span: Span, group: str) -> Iterable[Sequence[Any]]:
+def _sums(db: Db, span: Span, group: str, agent_id: str) -> Iterable[Sequence[Any]]:
+    """Return the sums of the span: name, outcome, and a number for each of CLASSES."""
+    about, name = ("channel", "day::text") if group == "day" else (group, "name")  # of all names, channels are the fewest
+    only = ""
+    if agent_id and group in {"day", "agent"}:
+        about, only = "agent", "AND name = %(agent)s"
+    elif agent_id:
+        about = of_agent(group, agent_id)
+    return db.rows(_SUMS.format(name=name, only=only), about=about, agent=agent_id, first=span.first, end=span.end)
+
+
+def _waiting(db: Db, span: Span, group: str, agent_id: str) -> Iterable[Sequence[Any]]:
     """Return how many approvals of the span wait now, by name."""
-    return db.rows(_PENDING.format(name=_WAITING[group]), first=span.first, end=span.end, most=MOST_WAITING)
+    statement = _PENDING.format(name=_WAITING[group], only="AND agent_id = %(agent)s" if agent_id else "")
+    return db.rows(statement, agent=agent_id, first=span.first, end=span.end, most=MOST_WAITING)
 
 
 _COUNTS = ", ".join(f"sum(asks[{place}])" for place in range(1, len(CLASSES) + 1))
 _SUMS = f"""
     SELECT {{name}}, outcome, {_COUNTS} FROM daily_asks
-    WHERE workspace_id = current_setting('assent.workspace') AND about = %(about)s AND day >= %(first)s AND day < %(end)s
+    WHERE workspace_id = current_setting('assent.workspace') AND about = %(about)s AND day >= %(first)s AND day < %(end)s {{only}}
     GROUP BY 1, 2
 """  # noqa: S608 - places of our own
 _WAITING = {
@@ -161,7 +174,8 @@ _WAITING = {
 _PENDING = """
     SELECT {name}, count(*) FROM (
         SELECT created_at, tool, agent_id FROM approval
-        WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending' ORDER BY expires_at LIMIT %(most)s
+        WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending' {only}
+        ORDER BY expires_at LIMIT %(most)s
     ) waiting
     WHERE (created_at AT TIME ZONE 'UTC')::date >= %(first)s AND (created_at AT TIME ZONE 'UTC')::date < %(end)s
     GROUP BY 1 HAVING {name} IS NOT NULL

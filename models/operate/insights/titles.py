@@ -21,6 +21,12 @@ _SOURCES = {
     """,
 }
 
+_NEWEST_AGENTS = """
+    SELECT id, body->>'name' FROM agent JOIN agent_version ON agent_id = id AND agent_version.version = agent.version
+    WHERE archived_at IS NULL ORDER BY agent.created_at DESC, id DESC LIMIT %(most)s
+"""
+MOST_CHOICES = 200
+
 
 def titles(db: Db, group: str, names: Sequence[str]) -> dict[str, str]:
     """Return the title of each name of a group of `models.operate.insights.report.GROUPS`. One that is gone has its id."""
@@ -28,6 +34,11 @@ def titles(db: Db, group: str, names: Sequence[str]) -> dict[str, str]:
     if group in _SOURCES:
         result |= dict(db.rows(_SOURCES[group], ids=list(names)))
     return result
+
+
+def agents_in_use(db: Db) -> list[tuple[str, str]]:
+    """Return the ids and names of the newest agents that are not archived, for a choice."""
+    return [(agent_id, name) for agent_id, name in db.rows(_NEWEST_AGENTS, most=MOST_CHOICES)]
 
 
 def _title(group: str, name: str) -> str:
