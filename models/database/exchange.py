@@ -31,6 +31,8 @@ _WRITABLE = select.POLLIN | select.POLLOUT
 _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 _OUTDATED = ("0A000", "26000")
 """SQLSTATEs of a prepared statement whose table has changed, or that the server no longer has."""
+_LAST_WORDS = ("FATAL", "PANIC")
+"""Severities of the message after which a server closes the connection."""
 _PLACEHOLDER = re.compile(r"%\((?P<name>\w+)\)s|%%")
 
 
@@ -68,6 +70,9 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         set_json_dumps(json_codec.encode, self)
         set_json_loads(json_codec.decode, self)
         self.transformer = Transformer(self)
+        self.is_given_up = False
+        """True once the server has said that it ends the connection. Its end follows at any time."""
+        self.add_notice_handler(self._hear)
 
     def exchange(self, statements: Sequence[Statement]) -> list[Rows]:
         """Run the statements in order and return the rows of each. The first that fails skips all others.
@@ -97,13 +102,17 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         return [self._rows(result) for preparation, result in zip(preparations, results, strict=True) if preparation is None]
 
     def hung_up(self) -> bool:
-        """True if the server has closed this idle connection. Reads what has arrived; sends nothing."""
+        """True if the server has closed this idle connection, or has said that it will. Reads what has arrived; sends nothing."""
         try:
             for _ in ("the server's last message", "the end of the stream"):
                 self.pgconn.consume_input()
         except psycopg.OperationalError:
             return True
-        return self.closed
+        self.pgconn.is_busy()  # hands a message that nobody asked for to the handlers of notices
+        return self.closed or self.is_given_up
+
+    def _hear(self, notice: psycopg.errors.Diagnostic) -> None:
+        self.is_given_up |= notice.severity_nonlocalized in _LAST_WORDS
 
     @property
     def in_transaction(self) -> bool:

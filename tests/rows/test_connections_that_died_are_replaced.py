@@ -1,6 +1,9 @@
 """Connections that the server ended are replaced before use, and an idle client keeps no lock."""
 
+import contextlib
+import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -8,8 +11,9 @@ import pytest
 from crashes.processes import wait_for
 from own_database import DatabaseUrls
 from rows.stage import Stage
+from sqlalchemy import make_url
 
-from models.database.exchange import Statement
+from models.database.exchange import Connection, Statement
 from models.database.transactions import is_transient, transaction
 from models.flow.lock import lock
 from models.session.locked import try_lock
@@ -45,6 +49,46 @@ def test_no_transaction_fails_after_all_pooled_connections_were_ended(stage: Sta
         admin.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", [list(before)])
         wait_for("they have ended", lambda: gone(admin, before))
     assert len(pids_of(stage)) == POOLED
+
+
+@contextlib.contextmanager
+def unclosed(to_port: int) -> Iterator[int]:
+    """Listen on a port for one connection, and pass on all that it and the other port say, but not that the other port closes."""
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+
+    def pass_on() -> None:
+        here, _ = listener.accept()
+        with here, socket.create_connection(("127.0.0.1", to_port)) as there:
+            back = threading.Thread(target=carry, args=(there, here))
+            back.start()
+            carry(here, there)
+            with contextlib.suppress(OSError):  # it may have closed
+                there.shutdown(socket.SHUT_RDWR)
+            back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        passing = threading.Thread(target=pass_on)
+        passing.start()
+        yield listener.getsockname()[1]
+        passing.join(20)
+
+
+def test_a_connection_is_replaced_once_its_server_has_said_that_it_ends(database_urls: DatabaseUrls) -> None:
+    """It closes the connection a little later."""
+    port = make_url(database_urls.admin).port or 5432
+    with (
+        unclosed(port) as near,
+        psycopg.connect(database_urls.admin, autocommit=True) as admin,
+        Connection.connect(database_urls.app.replace(str(port), str(near)), autocommit=True) as connection,
+    ):
+        assert not connection.hung_up()
+        admin.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+        wait_for("the message is here", connection.hung_up)
+        assert not connection.closed
 
 
 def test_a_process_that_stops_in_a_transaction_does_not_keep_the_session_locked(stage: Stage, database_urls: DatabaseUrls) -> None:
