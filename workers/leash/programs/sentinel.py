@@ -49,39 +49,38 @@ def watch(mark: str) -> None:
                 return
             (until,) = clock.MESSAGE.unpack(messages[-clock.MESSAGE.size :])
         if clock.now() >= until:
-            kill_below(mark)
+            tools = below(mark)
+            # What a worker begins after it renewed its lease may be among them. Its message is here by then.
+            if not select.select([0], [], [], 0)[0]:
+                kill_all(tools)
             pause = min(2 * pause, LOOK_SECONDS)
         else:
             pause = RETRY_SECONDS
 
 
-def kill_below(mark: str) -> bool:
-    """Kill all descendants of the keepers and launchers, which stay. False if none was alive.
+def below(mark: str) -> list[tuple[int, int]]:
+    """Return the living descendants of the keepers and launchers, with their parents.
 
     A command has the mark of its keeper or launcher until it is executed.
     """
     pids = processes.with_argument(os.fsencode(mark))
     tops = [pid for pid in pids if processes.parent_of(pid) not in pids]
-    below = [(pid, parent) for pid, parent in processes.descendants(*tops) if not processes.is_dead(pid)]
-    for pid, parent in below:
-        kill(pid, parent)
-    return bool(below)
+    return [(pid, parent) for pid, parent in processes.descendants(*tops) if not processes.is_dead(pid)]
 
 
 def end_all(mark: str) -> None:
     """Kill all descendants of the keepers and launchers, and then these themselves."""
     retry = RETRY_SECONDS
     while pids := processes.with_argument(os.fsencode(mark)):
-        if not kill_below(mark):
-            for pid in pids:
-                kill(pid, processes.parent_of(pid))
+        kill_all(below(mark) or [(pid, processes.parent_of(pid)) for pid in pids])
         time.sleep(retry)
         retry = min(2 * retry, LOOK_SECONDS)
 
 
-def kill(pid: int, parent: int) -> None:
-    """Kill one process, unless it is gone or another user's."""
-    try:  # noqa: SIM105 - contextlib is slow to import
-        processes.send(pid, parent, signal.SIGKILL)
-    except OSError:
-        pass
+def kill_all(pids: list[tuple[int, int]]) -> None:
+    """Kill these processes, given with their parents, but for those that are gone or another user's."""
+    for pid, parent in pids:
+        try:  # noqa: SIM105 - contextlib is slow to import
+            processes.send(pid, parent, signal.SIGKILL)
+        except OSError:
+            pass
