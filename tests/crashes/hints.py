@@ -15,4 +15,6 @@ def use_redis(patch: pytest.MonkeyPatch, url: str) -> None:
 def forget() -> None:
     """Read the settings again, and connect again."""
     settings.cache_clear()
+    if enqueue.publisher.cache_info().currsize:
+        enqueue.publisher().close()
     enqueue.publisher.cache_clear()
