@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -110,7 +111,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
     supervisor = Supervisor(ROOT, output=(on.folder.path / "house.log").open("w"))
     try:
         for child, line in _processes(port, tools, turns, in_flight).items():
-            supervisor.start(Child(child, line, env))
+            supervisor.start(Child(child, line, env, stop_signal=signal.SIGKILL))  # a benchmark that is killed leaves nobody
         url = f"http://127.0.0.1:{port}"
         supervisor.wait_for("the API", lambda: _answers(url), 60)
         key = _key(env)

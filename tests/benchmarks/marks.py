@@ -4,12 +4,16 @@ A mark is a line of 60 bytes in a pipe, written after the commit of its change i
 but that they count their messages to Postgres.
 """
 
+import ctypes
 import os
+import signal
+import sys
 import time
 from typing import Any
 
 import benchmarks.counting  # noqa: F401 - counts from here on
 
+from deploy.tether import PR_SET_PDEATHSIG
 from models.database.transactions import on_commit, outbox
 from models.flow.run.claims import QueuedCall
 from models.flow.run.turns import QueuedTurn
@@ -18,6 +22,15 @@ from models.session.tool_call.row import ToolCall
 from workers import enqueue, turn
 
 _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel kill this process of a pool when the worker's main process has ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+os.register_at_fork(after_in_child=_end_with_parent)
 
 
 def say(mark: str, session_id: str, call_id: str = "-") -> None:
