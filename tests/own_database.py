@@ -41,10 +41,10 @@ class Cleaner:
         self.statement = ";".join(parts)
 
     def clean(self) -> None:
-        """Empty the tables. If a failed test left a transaction open, end its connection first."""
+        """Empty the tables. End the connections of a failed test, or of a worker that is still writing, if they are in the way."""
         try:
             self.db.execute(self.statement)
-        except psycopg.errors.LockNotAvailable:
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             self.db.execute(f"SELECT pg_terminate_backend(pid) {others}")
             self.db.execute(self.statement)

@@ -12,7 +12,6 @@ from rows.stage import Stage
 from api import create_app
 from api.streams.hub import hub
 from models.audit.principal import system
-from models.database import transactions as database
 from models.database.transactions import transaction
 from models.flow.lock import lock
 
@@ -38,7 +37,6 @@ def inside(clean_database: object, redis_url: str) -> Iterator[FlaskClient]:
     app = create_app()
     with app.test_client() as client:
         yield client
-    database.on_commit(database._send_nothing)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])

@@ -83,15 +83,14 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(writer.get_extra_info("socket"))
         self._links.add(link)
-        with contextlib.suppress(OSError):
+        with contextlib.closing(writer), contextlib.suppress(OSError):
             there, back = await asyncio.open_connection("127.0.0.1", self._to)
-            ways = [asyncio.ensure_future(self._pass(link, *way)) for way in ((reader, back), (there, writer))]
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in ways:
-                way.cancel()
-            back.close()
+            with contextlib.closing(back):
+                ways = [asyncio.ensure_future(self._pass(link, *way)) for way in ((reader, back), (there, writer))]
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                for way in ways:
+                    way.cancel()
         self._links.discard(link)
-        writer.close()
 
     @staticmethod
     async def _pass(link: _Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

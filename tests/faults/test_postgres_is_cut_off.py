@@ -21,7 +21,7 @@ def cut_off(plant: Plant, crowd: Crowd) -> list[str]:
     wait_for("both run", lambda: all(crowd.effects(session_id) for session_id in sessions))
     mark = plant.mark
     plant.to_postgres.cut()
-    wait_for("the cut is noticed", lambda: plant.output_since(mark, r"tools.*leases: .*OperationalError"), NOTICED_SECONDS)
+    wait_for("the cut is noticed", lambda: plant.output_since(mark, r"tools.*leases: not renewed"), NOTICED_SECONDS)
     for session_id in sessions:
         (plant.workdirs / session_id / "files" / "go").touch()
     return sessions

@@ -37,7 +37,7 @@ def test_the_pid_is_that_of_the_process_itself(supervisor: Supervisor, new_child
 def test_a_restart_ends_the_processes_that_the_dead_child_left(
     supervisor: Supervisor, new_child: NewChild, output: io.StringIO
 ) -> None:
-    supervisor.start(new_child("tools", "import os, time; os.fork(); print('here', os.getpid(), flush=True); time.sleep(600)"))
+    supervisor.start(new_child("tools", "import os, time; os.fork(); os.write(1, b'here %d\\n' % os.getpid()); time.sleep(600)"))
     wait_for("both processes print", lambda: output.getvalue().count("here") == 2)
     pids = [int(line.split()[-1]) for line in output.getvalue().splitlines() if "here" in line]
     first = supervisor.pids["tools"]
