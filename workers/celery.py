@@ -11,7 +11,7 @@ from celery.signals import (
     beat_init,
     celeryd_after_setup,
     celeryd_init,
-    worker_process_init,
+    worker_before_create_process,
     worker_process_shutdown,
     worker_ready,
 )
@@ -145,8 +145,12 @@ def takes_work(**_: Any) -> None:
     liveness.ready()
 
 
+@worker_before_create_process.connect
 @worker_ready.connect
-@worker_process_init.connect
 def freeze_imports(**_: Any) -> None:
-    """Freeze the imported objects, in the main process and in each process of the pool."""
+    """Freeze the imported objects, before the first process of a pool is forked.
+
+    Celery collects garbage before each fork. A collection writes to every object that is not frozen, so that the main process and
+    each process of the pool would have memory of their own for all of them.
+    """
     garbage_collection.freeze()

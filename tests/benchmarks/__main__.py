@@ -14,6 +14,7 @@ SHORT = {
     "user_cycle": ["--seconds", "5", "--repeat", "1"],
     "shell": ["--calls", "50", "--rounds", "3"],
     "beside_peers": ["--seconds", "3", "--repeat", "1"],
+    "start": ["--rounds", "1"],
     "growth": ["--turns", "10"],
     "long_sessions": [],
     "parked": ["2000", "--idle", "20"],

@@ -113,7 +113,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
         for child, line in _processes(port, tools, turns, in_flight).items():
             supervisor.start(Child(child, line, env, stop_signal=signal.SIGKILL))  # a benchmark that is killed leaves nobody
         url = f"http://127.0.0.1:{port}"
-        supervisor.wait_for("the API", lambda: _answers(url), 60)
+        supervisor.wait_for("the API", lambda: answers(url), 60)
         key = _key(env)
         pids = _servers_pids(on) | on.supervisor.pids | supervisor.pids
         yield House(url, key, on.postgres.url("postgres"), pipe, pids, counts)
@@ -154,14 +154,15 @@ def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, s
         ),
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",
         "sweeps": f"{gevent} {worker} --hostname sweeps@%h --pool gevent --concurrency 10 --queues sweeps",
-        "beat": "celery -A workers beat --scheduler workers.sweeps.scheduler:Scheduler --loglevel warning",
+        "beat": "celery -A workers beat --scheduler workers.sweeps:Scheduler --loglevel warning",
     }
     for n in range(turns):
         lines[f"turns{n}"] = f"{gevent} {worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight} --queues turns"
     return lines
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Return True if the API at this address is ready."""
     with contextlib.suppress(httpx2.HTTPError):
         return httpx2.get(f"{url}/readyz", trust_env=False).is_success
     return False

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from celery.signals import celeryd_init, worker_before_create_process, worker_ready
 
+import workers.celery  # noqa: F401 - connects its receivers
 from api import serving
-from workers import celery
 
 LOGGERS = ("gunicorn.error", "gunicorn.access")
 
@@ -24,16 +25,24 @@ def start_web() -> None:
 
 
 def start_worker() -> None:
-    """Run the receivers of Celery's first and last signal of a start."""
-    celery.pause_garbage_collection()
+    """Send Celery's first and last signal of a start."""
+    celeryd_init.send(sender=None)
     assert not gc.isenabled(), "tasks load now"
-    celery.freeze_imports()
+    worker_ready.send(sender=None)
 
 
-@pytest.mark.parametrize("start", [start_web, start_worker])
+def start_pool() -> None:
+    """Send the signals of a start until the first process of a pool is forked."""
+    celeryd_init.send(sender=None)
+    worker_before_create_process.send(sender=None)
+
+
+@pytest.mark.parametrize("start", [start_web, start_worker, start_pool])
 def test_the_collector_runs_again_once_a_process_has_loaded(start: Callable[[], None]) -> None:
+    objects = gc.get_freeze_count()
     try:
         start()
         assert gc.isenabled()
+        assert gc.get_freeze_count() > objects
     finally:
         gc.enable()
