@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from api.cli.main import as_json, data_dir, reason, running_up, show, sure
-from models.people.invitation import Invitee
-from models.workspace.api_key import NewKey
 
 if TYPE_CHECKING:
     from models.audit.principal import Principal
@@ -179,7 +177,7 @@ def database() -> None:
 @in_workspace
 def database_invite(db: "Db", by: "Principal", email: str, role: str) -> tuple[str, str]:
     """Invite a person. Prints a link that works once."""
-    from models.people.invitation import Invitation, link_of
+    from models.people.invitation import Invitation, Invitee, link_of
 
     row, secret = Invitation.create(db, Invitee(email, role), by=by)  # type: ignore[arg-type]
     note = f"{row.email} becomes {row.role} by this link. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:"
@@ -253,7 +251,7 @@ def database_erase(email: str, workspace: str | None, reason: str, yes: bool, da
 @in_workspace
 def database_key(db: "Db", by: "Principal", name: str, scopes: str | None) -> tuple[str, str]:
     """Create an API key. With the scope admin, `assent keys` creates further ones. The secret is shown once."""
-    from models.workspace.api_key import ApiKey
+    from models.workspace.api_key import ApiKey, NewKey
 
     names = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
     row, secret = ApiKey.create(db, NewKey(name, scopes=names), by=by)

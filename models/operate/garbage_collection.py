@@ -17,7 +17,8 @@ def pause() -> None:
 def freeze() -> None:
     """End a pause, and leave the objects that exist now out of all later collections. No-op without a pause.
 
-    Call it once a process has loaded its modules. With the defaults, collections took 7 % of a worker's CPU, and each full one stopped every turn of the process for 0.1 s.
+    Call it once a process has loaded its modules. With the defaults, collections took 7 % of a worker's CPU, and each full one
+    stopped every turn of the process for 0.1 s.
     """
     if gc.isenabled():
         return
