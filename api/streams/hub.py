@@ -50,7 +50,7 @@ class Hub:
         self._redis_up = True
 
     def register(self, reader: Reader) -> None:
-        """Add a reader to wake. Waits a moment for the subscription if Redis is up. Raises TooMany."""
+        """Add a reader to wake, also when its client leaves. Waits a moment for the subscription if Redis is up. Raises TooMany."""
         with self._lock:
             self._check_number(reader.key_id)
             self._readers.setdefault(reader.session_id, set()).add(reader)
@@ -59,11 +59,13 @@ class Hub:
                 if name not in self._threads:
                     self._threads.add(name)
                     threading.Thread(target=work, name=f"assent-hub-{name}", daemon=True).start()
+        reader.watch()
         if self._redis_up and reader.session_id not in self._confirmed and reader.ready.wait(READY_SECONDS):
             reader.look = False
 
     def unregister(self, reader: Reader) -> None:
         """Remove a reader. Idempotent."""
+        reader.unwatch()
         with self._lock:
             readers = self._readers.get(reader.session_id, set())
             readers.discard(reader)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import gevent
 from flask import request
 from gevent import monkey
 
@@ -28,6 +29,8 @@ FRAMES = 1000
 """Most deltas that wait for one reader."""
 _CLOSED = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 """The client has closed its connection, or its sending side."""
+_READABLE = 1
+"""What a watcher of gevent's loop waits for."""
 PIECE = 65_536
 """Bytes per write. A client that reads fewer within `stream_write_seconds` is disconnected."""
 
@@ -48,6 +51,8 @@ class Reader:
     """The session was deleted."""
     refused: bool = False
     """The key was revoked, the sign-in has ended, or the person's role or groups have changed."""
+    left: bool = False
+    """The client has closed its connection while the stream waited."""
     overrun: bool = False
     """Deltas were dropped, so the previews that have begun cannot be continued."""
     look: bool = False
@@ -67,6 +72,8 @@ class Reader:
     frames: deque[Frame] = field(default_factory=deque)
     wake: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
+    _watcher: Any = None
+    """gevent's watcher of the connection."""
 
     @classmethod
     def of(cls, principal: Principal, session_id: str, thread_id: str | None = None, **position: Any) -> Self:
@@ -107,6 +114,27 @@ class Reader:
     def is_page(self) -> bool:
         """True for an open page, which watches a workspace."""
         return self.session_id == self.workspace_id
+
+    def watch(self) -> None:
+        """Set `left` and wake the reader once the client closes its connection. No-op if the server does not expose the connection.
+
+        A client that sends more on the connection is not watched any further: the next write notices its end.
+        """
+        if self.connection is not None:
+            self._watcher = gevent.get_hub().loop.io(self.connection.fileno(), _READABLE)
+            self._watcher.start(self._look_at_connection)
+
+    def _look_at_connection(self) -> None:
+        self.unwatch()
+        self.left = self.hung_up()
+        if self.left:
+            self.wake.set()
+
+    def unwatch(self) -> None:
+        """Stop to watch the connection. Idempotent."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
 
     def hung_up(self) -> bool:
         """True if the client has closed its connection. False if the server does not expose the connection."""

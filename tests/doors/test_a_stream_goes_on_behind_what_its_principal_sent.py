@@ -52,7 +52,7 @@ def asked(caller: Caller, stage: Stage, session_id: str) -> ToolCall:
 
 
 def test_a_client_that_hung_up_was_not_streamed_the_end(caller: Caller, stage: Stage, session_id: str) -> None:
-    """The server notices that a client is gone only when it writes, and that write may be the run's end."""
+    """Its end may be noticed only by the write of the run's end."""
     with stream(caller, session_id) as left, stream(caller, session_id) as witness:
         for each in (left, witness):
             with suppress(OSError):
