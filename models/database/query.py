@@ -20,3 +20,9 @@ class Query(Generic[T]):
 def select(table: type[T], clauses: str = "", **values: Any) -> Query[T]:
     """Return a query for rows of a table. `clauses` is the SQL after FROM: `WHERE`, `ORDER BY`, `FOR UPDATE` and so on."""
     return Query(table, Statement(f"{table_of(table).select} {clauses}", values))
+
+
+def select_one(table: type[T], *key: Any, clauses: str = "") -> Query[T]:
+    """Return a query for the row with this primary key. `clauses` is SQL after its WHERE: `FOR UPDATE` and so on."""
+    sql = table_of(table)
+    return select(table, f"{sql.by_key} {clauses}", **dict(zip(sql.primary_key, key, strict=True)))

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar, cast
 import psycopg
 
 from models.database.exchange import Connection, Rows, Statement
-from models.database.query import Query, select
+from models.database.query import Query, select, select_one
 from models.database.tables import table_of
 from models.pure import states
 
@@ -64,6 +64,8 @@ class Db:
 
     connection: Connection
     workspace_id: str
+    only_reads: bool = False
+    """True if each message is a transaction of its own, which nothing has to end: nothing is written, and no lock is kept."""
     info: dict[str, Any] = field(default_factory=dict)
     """Values that callers attach to the transaction."""
     appends: list[Appends] = field(default_factory=list)
@@ -80,7 +82,7 @@ class Db:
         """
         statements = [query.statement if isinstance(query, Query) else query for query in queries]
         self.save()
-        before = [*self._opening(), *self._waiting]
+        before = [*self._opening(whole=self.only_reads), *self._waiting]
         results = self._exchange([*before, *statements])[len(before) :]
         return [
             [self._load(query.table, record) for record in records] if isinstance(query, Query) else list(records)
@@ -100,9 +102,8 @@ class Db:
         state = self._states.get((table, key))
         if state is not None and not lock:
             return cast("T", state.row)
-        sql = table_of(table)
-        clauses = sql.by_key + (" FOR NO KEY UPDATE" if lock else "")
-        return self.first(table, clauses, **dict(zip(sql.primary_key, key, strict=True)))
+        [rows] = self.read(select_one(table, *key, clauses="FOR NO KEY UPDATE" if lock else ""))
+        return next(iter(rows), None)
 
     def get_one(self, table: type[T], *key: Any, lock: bool = False) -> T:
         """Return the row with this primary key. Raises RowGone if there is none."""
@@ -159,6 +160,7 @@ class Db:
 
     def queue(self, statement: Statement) -> None:
         """Queue a statement, whose rows its `then` gets when it has been sent."""
+        assert not self.only_reads, "the transaction only reads"
         self._waiting.append(statement)
 
     def save(self) -> None:
@@ -177,9 +179,10 @@ class Db:
         self.save()
         if self.connection.has_failed:
             raise psycopg.errors.InFailedSqlTransaction("a statement failed, so this transaction can only be rolled back")
-        if self._waiting or self.closing or self.connection.in_transaction:
+        end = [Statement("COMMIT", {})] if self.connection.in_transaction else []
+        if self._waiting or self.closing or end:
             closing = [self.closing[key] for key in sorted(self.closing)]
-            self._exchange([*self._opening(), *self._waiting, *closing, Statement("COMMIT", {})])
+            self._exchange([*self._opening(whole=True), *self._waiting, *closing, *end])
 
     def roll_back(self) -> None:
         """Roll back. Closes a connection on which that fails."""
@@ -190,11 +193,15 @@ class Db:
         except psycopg.Error:
             self.connection.close()
 
-    def _opening(self) -> list[Statement]:
+    def _opening(self, *, whole: bool) -> list[Statement]:
+        """Return the statements that open the transaction, unless it is open. `whole`: the message has all of its statements.
+
+        Postgres takes the statements of one message for a transaction, which ends with the message.
+        """
         if self.connection.in_transaction:
             return []
         setting = Statement("SELECT set_config('assent.workspace', %(workspace)s, true)", {"workspace": self.workspace_id})
-        return [Statement("BEGIN", {}), setting]
+        return [setting] if whole else [Statement("BEGIN", {}), setting]
 
     def _exchange(self, statements: Sequence[Statement]) -> list[Rows]:
         try:

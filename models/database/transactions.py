@@ -121,10 +121,10 @@ def dispose() -> None:
 
 
 @contextmanager
-def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = False) -> Iterator[Db]:
+def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = False, only_reads: bool = False) -> Iterator[Db]:
     """Open one transaction, as `role`, that sees only `workspace_id`. Commits at the end, then publishes its outbox.
 
-    `reserved` is as for `pool`.
+    `reserved` is as for `pool`, `only_reads` as for `Db`.
 
     A connection that is lost in COMMIT may have committed. It is dropped, and the caller reads again by fence. Every verb is a
     compare-and-swap, so calling the verb again does that. A transaction that Postgres refuses was not committed.
@@ -133,7 +133,7 @@ def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = 
     try:
         pooled, connection = _take(pool(role, reserved=reserved))
         try:
-            db = Db(connection, workspace_id)
+            db = Db(connection, workspace_id, only_reads)
             try:
                 yield db
                 db.commit()
@@ -149,8 +149,8 @@ def transaction(workspace_id: str = "", *, role: Role = "app", reserved: bool = 
         _is_open.reset(before)
 
 
-def transact(workspace_id: str, act: Callable[[Db], T]) -> T:
-    """Return what `act` returns for a transaction that sees only `workspace_id`, committed.
+def transact(workspace_id: str, act: Callable[[Db], T], *, only_reads: bool = False) -> T:
+    """Return what `act` returns for a transaction that sees only `workspace_id`, committed. `only_reads` is as for `Db`.
 
     If a calculation in it costs too much (`models.pure.ahead`), the transaction is rolled back, the calculation is done, and `act`
     is called again, in a new transaction.
@@ -158,7 +158,7 @@ def transact(workspace_id: str, act: Callable[[Db], T]) -> T:
     results: dict[str, Any] = {}
     while True:
         try:
-            with ahead.use_results(results), transaction(workspace_id) as db:
+            with ahead.use_results(results), transaction(workspace_id, only_reads=only_reads) as db:
                 return act(db)
         except ahead.Needed as needed:
             results[needed.key] = needed.calculate()

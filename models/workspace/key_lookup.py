@@ -86,7 +86,7 @@ def _remembered(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
 
 def _look_up(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
     start_time = time.monotonic()
-    with transaction() as db:
+    with transaction(only_reads=True) as db:
         rows = db.rows(_FIND, digest=digest)
     if not rows:
         _cache.pop(digest, None)

@@ -50,8 +50,8 @@ def by_verb(folder: Path, without: Collection[int] = ()) -> dict[str, Count]:
 
 
 def _counted(connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
-    commits = sum(statement.sql == "COMMIT" for statement in statements)
-    os.write(_own(), f"{_verb(sys._getframe(1))} {len(statements)} {commits}\n".encode())
+    ends = statements[-1].sql == "COMMIT" or not (connection.in_transaction or statements[0].sql == "BEGIN")
+    os.write(_own(), f"{_verb(sys._getframe(1))} {len(statements)} {ends:d}\n".encode())
     return _exchange(connection, statements)
 
 
