@@ -166,13 +166,15 @@ class Hub:
                 reader.ready.set()
                 reader.wake.set()
         elif note["type"] == "message" and (message := _message(note["data"])) is not None:
-            frames, thread_id = message
+            frames, thread_id, seq = message
             for reader in self.of(session_id):
-                reader.receive(frames, thread_id or own_id(session_id))
+                reader.receive(frames, thread_id or own_id(session_id), seq)
 
 
-def _message(data: Any) -> tuple[list[Frame], str] | None:
-    """Return a note's deltas and their thread. The deltas are empty if the note only announces events. None: it is malformed.
+def _message(data: Any) -> tuple[list[Frame], str, int | None] | None:
+    """Return a note's deltas, their thread, and the number of the newest event, if the note has one. None: it is malformed.
+
+    The deltas are empty if the note only announces events.
 
     Behind the deltas may come a SO_FAR with the whole text so far. The thread is empty in a note of an earlier release, whose
     sessions have one thread.
@@ -183,7 +185,8 @@ def _message(data: Any) -> tuple[list[Frame], str] | None:
         so_far: list[Frame] = note.get("so_far", [])
         if not all(_is_delta(frame) for frame in (*frames, *so_far)) or (so_far and so_far[0]["type"] != "event_start"):
             return None
-        return [*frames, *([{"type": SO_FAR, "frames": so_far}] if so_far else [])], str(note.get("thread", ""))
+        seq = int(note["seq"]) if "seq" in note else None
+        return [*frames, *([{"type": SO_FAR, "frames": so_far}] if so_far else [])], str(note.get("thread", "")), seq
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
 
@@ -207,14 +210,14 @@ def _wake_readers(readers: list[Reader]) -> None:
     """Wake each reader with new events, and end the streams of deleted sessions, revoked keys and ended sign-ins."""
     sessions = list({reader.session_id for reader in readers if not reader.is_page})
     keys = list({reader.key_id for reader in readers if not reader.sign_in_id})
-    with transaction() as db:
+    with transaction(only_reads=True) as db:
         heads = Session.heads(db, sessions)
         valid_keys = set(key_lookup.good(db, keys))
     standings: dict[str, Standing] = {}
     marks: dict[str, str] = {}
     for workspace_id in {reader.workspace_id for reader in readers if reader.sign_in_id}:
         people = [reader for reader in readers if reader.workspace_id == workspace_id]
-        with transaction(workspace_id) as db:
+        with transaction(workspace_id, only_reads=True) as db:
             standings |= SignIn.standings(db, {reader.sign_in_id for reader in people})
             if any(reader.is_page for reader in people):
                 marks[workspace_id] = Approval.mark(db)

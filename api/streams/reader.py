@@ -96,11 +96,11 @@ class Reader:
                 yield frame[start : start + PIECE]
                 self.writing = 0
 
-    def receive(self, frames: list[Frame], thread_id: str) -> None:
-        """Take a note: with deltas of a thread, or empty if there are new events."""
+    def receive(self, frames: list[Frame], thread_id: str, seq: int | None) -> None:
+        """Take a note: with deltas of a thread, or empty if there are new events up to the number `seq`. None: nobody knows it."""
         if frames and thread_id != self.thread_id:
             return
-        if not frames or frames[0]["type"] == "event_start":
+        if frames[0]["type"] == "event_start" if frames else seq is None or seq > self.seq:
             self.look = True  # stored events come before the preview
         for frame in frames if self.deltas else ():
             if len(self.frames) >= FRAMES:

@@ -99,18 +99,20 @@ class Stream:
 
     def _stored(self) -> Iterator[bytes]:
         try:
-            events, more = transact(self.workspace_id, lambda db: following(db, self.reader))
+            events, more = transact(self.workspace_id, lambda db: following(db, self.reader), only_reads=True)
         except (*ERRORS, Busy) as error:
             # The stream stays open without the database or the archive. The hub's next tick wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
             return
+        if events:
+            self.reader.seq = events[-1].seq
         while events:
             event = events.popleft()
             thread_id = self.reader.thread_id
             is_shown = event.is_in(thread_id) and (self.approvals or not event.type.startswith(OF_ASSENT))
             if is_shown and event.type in RESTS and not self._recorded(event):
+                self.reader.seq = event.seq - 1
                 return
-            self.reader.seq = event.seq
             if is_shown:
                 yield _frame(event.type, event.shown(whole=self.whole, thread_id=thread_id), event.seq)
             self._open.discard(event.id)
@@ -170,7 +172,7 @@ class Stream:
     def _deleted(self) -> dict[str, Any]:
         """Return the event of the session's deletion. It is not stored, since the events were deleted with the session."""
         try:
-            with transaction(self.workspace_id) as db:
+            with transaction(self.workspace_id, only_reads=True) as db:
                 now = rfc3339(clock.now(db))
         except ERRORS:
             now = None
@@ -184,17 +186,19 @@ def ended_by(thread_id: str, session_id: str) -> str:
 
 _COLUMNS = tuple(table_of(Event).columns)
 _SEQ = _COLUMNS.index("seq")
-# Reads event by event, each by its key, until the page is full, so that no body beyond the page is read. (A running sum over all
-# events would read all bodies, for every page.) Nor is the body of an event that is not in the thread's stream.
+# Reads event by event until the page is full, so that no body beyond the page is read. (A running sum over all events would read
+# all bodies, for every page.) Nor is the body of an event that is not in the thread's stream.
 _PAGE = """
     WITH RECURSIVE page AS (
-        SELECT event.*, CASE WHEN {in_stream} THEN octet_length(body::text) ELSE 0 END AS bytes, 1 AS rows FROM event
-        WHERE session_id = %(session)s AND seq = (SELECT min(seq) FROM event WHERE session_id = %(session)s AND seq > %(seq)s)
+        (
+            SELECT event.*, {bytes} AS bytes, 1 AS rows
+            FROM event WHERE session_id = %(session)s AND seq > %(seq)s ORDER BY seq LIMIT 1
+        )
         UNION ALL
-        SELECT event.*, page.bytes + CASE WHEN {in_stream} THEN octet_length(event.body::text) ELSE 0 END, page.rows + 1
-        FROM page
-        CROSS JOIN LATERAL (SELECT min(seq) AS seq FROM event WHERE session_id = %(session)s AND event.seq > page.seq) following
-        JOIN event ON event.session_id = %(session)s AND event.seq = following.seq
+        SELECT event.*, page.bytes + {bytes}, page.rows + 1
+        FROM page CROSS JOIN LATERAL (
+            SELECT * FROM event WHERE session_id = %(session)s AND event.seq > page.seq ORDER BY seq LIMIT 1
+        ) event
         WHERE page.bytes < {most_bytes} AND page.rows < {most_rows}
     ) SELECT {columns}, bytes FROM page AS event ORDER BY seq
 """
@@ -208,7 +212,8 @@ def following(db: Db, reader: Reader) -> tuple[deque[Event], bool]:
     in_stream = in_stream_of(reader.thread_id, reader.session_id)
     body = f"CASE WHEN {in_stream} THEN body ELSE '{{}}' END"
     columns = ", ".join(body if column == "body" else column for column in _COLUMNS)
-    statement = _PAGE.format(in_stream=in_stream, columns=columns, most_bytes=PAGE_BYTES, most_rows=PAGE)
+    size = f"CASE WHEN {in_stream} THEN octet_length(event.body::text) ELSE 0 END"
+    statement = _PAGE.format(bytes=size, columns=columns, most_bytes=PAGE_BYTES, most_rows=PAGE)
     page = db.rows(statement, session=reader.session_id, seq=reader.seq, thread=reader.thread_id)
     has_gap = not page or page[0][_SEQ] != reader.seq + 1  # an event has the next number, unless that is in the archive
     if has_gap and (archived := archived_after(db, reader.session_id, reader.seq, reader.thread_id)):

@@ -48,15 +48,15 @@ def test_a_client_of_the_sdk_that_breaks_out_of_its_stream_can_open_the_next(
     caller: Caller, silent_api: str, stage: Stage, session_id: str
 ) -> None:
     """Nothing happens in the session after the client has left."""
-    with Anthropic(base_url=silent_api, api_key=caller.headers["x-api-key"], max_retries=0) as client:
-        with client.beta.sessions.events.stream(session_id) as events:
-            with pytest.raises(RateLimitError, match="1 open streams"):
-                client.beta.sessions.events.stream(session_id)
-            caller.say(session_id)
-            stage.reply(session_id, say("Done."))
-            for event in events:
-                if event.type == "session.status_idle":
-                    break
+    client = Anthropic(base_url=silent_api, api_key=caller.headers["x-api-key"], max_retries=0)
+    with client, client.beta.sessions.events.stream(session_id) as events:
+        with pytest.raises(RateLimitError, match="1 open streams"):
+            client.beta.sessions.events.stream(session_id)
+        caller.say(session_id)
+        stage.reply(session_id, say("Done."))
+        for event in events:
+            if event.type == "session.status_idle":
+                break
     wait_for("a free stream", lambda: opens(caller, f"/v1/sessions/{session_id}/events/stream"), SECONDS)
 
 

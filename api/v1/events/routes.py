@@ -14,6 +14,7 @@ from api.v1.approvals import visible
 from api.v1.events import responses, revealing
 from api.v1.events.requests import EventList, EventsSend, EventStream, plain
 from models.audit.principal import Principal
+from models.database.query import select_one
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.errors import Invalid
@@ -129,6 +130,8 @@ def _take_position(principal: Principal, reader: Reader) -> bool:
     """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
 
     def take(db: Db) -> bool:
+        # One round trip: the next lines take the rows from memory.
+        db.read(select_one(Session, reader.session_id), select_one(Thread, reader.session_id, reader.thread_id))
         session = visible.find_session(db, principal, reader.session_id)
         thread = db.get(Thread, session.id, reader.thread_id)
         is_over = thread is not None and thread.status == "terminated"
@@ -137,7 +140,7 @@ def _take_position(principal: Principal, reader: Reader) -> bool:
             reader.look = True
         return is_over
 
-    return transact(principal.workspace_id, take)
+    return transact(principal.workspace_id, take, only_reads=True)
 
 
 def _position(db: Db, session: Session, principal: Principal, ended_thread_id: str | None) -> int:
