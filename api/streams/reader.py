@@ -51,7 +51,7 @@ class Reader:
     """The session was deleted."""
     refused: bool = False
     """The key was revoked, the sign-in has ended, or the person's role or groups have changed."""
-    left: bool = False
+    has_no_client: bool = False
     """The client has closed its connection while the stream waited."""
     overrun: bool = False
     """Deltas were dropped, so the previews that have begun cannot be continued."""
@@ -116,7 +116,7 @@ class Reader:
         return self.session_id == self.workspace_id
 
     def watch(self) -> None:
-        """Set `left` and wake the reader once the client closes its connection. No-op if the server does not expose the connection.
+        """Set `has_no_client` and wake the reader once the client closes its connection. No-op if the server does not expose it.
 
         A client that sends more on the connection is not watched any further: the next write notices its end.
         """
@@ -126,8 +126,8 @@ class Reader:
 
     def _look_at_connection(self) -> None:
         self.unwatch()
-        self.left = self.hung_up()
-        if self.left:
+        self.has_no_client = self.hung_up()
+        if self.has_no_client:
             self.wake.set()
 
     def unwatch(self) -> None:

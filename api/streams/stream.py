@@ -85,7 +85,7 @@ class Stream:
 
     def _new_frames(self) -> Iterator[bytes]:
         """Yield the frames that can be sent now: stored events, then deltas."""
-        if self.reader.refused or self.reader.left:
+        if self.reader.refused or self.reader.has_no_client:
             self.over = True
             return
         while self.reader.look:

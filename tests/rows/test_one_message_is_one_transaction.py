@@ -22,11 +22,11 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of statements of each message, as it is sent."""
     exchange, sizes = Connection.exchange, list[int]()
 
-    def counted(connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
+    def exchange_and_note(connection: Connection, statements: Sequence[Statement]) -> list[Rows]:
         sizes.append(len(statements))
         return exchange(connection, statements)
 
-    monkeypatch.setattr(Connection, "exchange", counted)
+    monkeypatch.setattr(Connection, "exchange", exchange_and_note)
     return sizes
 
 

@@ -32,7 +32,7 @@ class ChangesOfPage:
         """Yield a comment at once, so that the headers leave, an event for each change, and comments while nothing changes."""
         yield COMMENT
         count = 0
-        while not (self.reader.refused or self.reader.gone or self.reader.left):
+        while not (self.reader.refused or self.reader.gone or self.reader.has_no_client):
             if not self.reader.wake.wait(settings().stream_comment_seconds):
                 yield COMMENT
                 continue
