@@ -4,7 +4,7 @@ from functools import partial
 from types import new_class
 from typing import Annotated, Any, NotRequired, Union
 
-from pydantic import Field, RootModel, SerializeAsAny
+from pydantic import ConfigDict, Field, RootModel, SerializeAsAny
 
 from api.door.responses import DescribedBy, ResponseModel, ThreadId
 from api.v1.agents.responses import SessionAgent
@@ -110,5 +110,9 @@ class EventPage(ResponseModel):
     next_page: str | None
 
 
-class StreamFrame(RootModel[Annotated[Json, DescribedBy(Union[_STREAMED])]]):  # noqa: UP007 - `|` takes no list
+class StreamFrame(RootModel[Json]):
     """The `data` of a server-sent event. The field `event` holds its type; the field `id`, if present, its position."""
+
+    model_config = ConfigDict(defer_build=True)  # only the document needs its schema, which takes long to make
+
+    root: Annotated[Json, DescribedBy(Union[_STREAMED])]  # noqa: UP007 - `|` takes no list
