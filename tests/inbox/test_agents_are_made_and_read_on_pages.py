@@ -109,7 +109,29 @@ def test_each_tool_has_its_effect_and_policy(plain: Visitor, agent_id: str) -> N
     bash, read, lookup = (" ".join(text.split()) for text in plain.page.locator("tbody tr").all_inner_texts())
     assert bash.startswith("bash built in writes ask the tool's own policy deny every bash command that starts with")
     assert read.startswith("read built in reads allow the tool's own policy none")
-    assert lookup.startswith("lookup run by the client lookup not declared allow")
+    assert lookup.startswith("lookup run by the client lookup Input of lookup as JSON Schema not declared allow")
+
+
+def test_a_tool_s_schema_is_folded(plain: Visitor, agent_id: str) -> None:
+    plain.open(f"/inbox/agents/{agent_id}?show=tools")
+    schema = plain.page.locator("details.schema")
+    expect(schema).to_have_count(1)
+    expect(schema.locator("pre")).to_be_hidden()
+    schema.locator("summary").click()
+    expect(schema.locator("pre")).to_contain_text('"n": {')
+
+
+def test_an_agent_is_archived_once_that_is_confirmed(plain: Visitor, stage: Stage, agent_id: str) -> None:
+    plain.open(f"/inbox/agents/{agent_id}")
+    button = plain.button("Archive for good")
+    expect(button).to_be_hidden()
+    plain.page.get_by_text("Archive…").click()
+    expect(plain.page.locator("#archive")).to_contain_text("its 1 approval still waits")
+    button.click()
+    expect(plain.page.locator(".page-head .state")).to_have_text("archived")
+    expect(plain.page.get_by_text("Archive…")).to_have_count(0)
+    with transaction(stage.workspace_id) as db:
+        assert Agent.find(db, agent_id).archived_at
 
 
 def test_a_version_says_what_it_changed(plain: Visitor, stage: Stage, agent_id: str) -> None:

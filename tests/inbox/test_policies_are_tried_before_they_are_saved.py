@@ -47,7 +47,7 @@ def rows(visitor: Visitor) -> list[str]:
     """Return the effect, the rule and the level of each row."""
     lines = []
     for row in visitor.page.locator("tbody tr").all():
-        effect, level = row.locator("td").all_inner_texts()
+        effect, level, *_next = row.locator("td").all_inner_texts()
         text = row.locator("code").last.inner_text() if row.locator("small code").count() else row.locator("th").inner_text()
         lines.append(f"{effect.strip()} {text} {level}")
     return lines
@@ -140,6 +140,26 @@ def test_the_whole_policy_is_simulated_and_saved_unless_it_changed_meanwhile(pla
     plain.button("Save the policy").click()
     expect(plain.page.locator("tbody tr")).to_have_count(1)
     assert policy(stage) == {"type": "always_allow"}
+
+
+def test_a_rule_is_removed_once_people_have_seen_what_that_changes(plain: Visitor, stage: Stage, agent_id: str) -> None:
+    plain.open("/inbox/policies")
+    remove = plain.page.get_by_role("button", name="Remove… the rule:")
+    expect(remove).to_have_count(2)
+    plain.page.get_by_role("button", name="Remove… the rule: allow bash(ls *)").click()
+    expect(plain.page.locator("#simulation")).to_contain_text("Without the rule: allow every bash command that starts with ls")
+    expect(plain.page.locator("#simulation")).to_contain_text("It contradicts no denial.")
+    assert policy(stage) == OF_WORKSPACE
+    plain.button("Remove the rule").click()
+    expect(remove).to_have_count(1)
+    assert policy(stage) == OF_WORKSPACE | {"rules": OF_WORKSPACE["rules"][1:]}
+    plain.open(f"/inbox/policies?agent={agent_id}")
+    expect(remove).to_have_count(1)  # that of the workspace is not the agent's
+    remove.click()
+    with transaction(stage.workspace_id) as db:
+        Agent.find(db, agent_id).update(db, stage.principal, {"permission_policy": None})
+    plain.button("Remove the rule").click()
+    expect(plain.page.get_by_role("alert")).to_contain_text("The policy has no such rule any more.")
 
 
 def test_a_suggestion_is_simulated_before_it_is_saved(plain: Visitor, stage: Stage, agent_id: str) -> None:

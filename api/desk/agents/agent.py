@@ -11,7 +11,7 @@ from api.desk.agents.activity import DAYS, activity_of
 from api.desk.agents.tools import EFFECT_WORDS, in_words, lines, policies_of
 from api.desk.rendering.diff import ChangedField, changed_fields
 from api.desk.sessions.starting import environments
-from api.desk.shell.blueprint import page
+from api.desk.shell.blueprint import action, page
 from api.door.framed import FramedPage, query_value
 from api.door.paging import Selection
 from api.door.paging import page as page_of
@@ -55,6 +55,13 @@ def agent(db: Db, person: PersonPrincipal, agent_id: str) -> FramedPage:
         may_start="sessions" in person.scopes and row.archived_at is None,
         **values,
     )
+
+
+@action("/inbox/agents/<agent_id>/archive", "agents", section="agents")
+def archive_agent(db: Db, person: PersonPrincipal, agent_id: str) -> str:
+    """Archive the agent, as `POST /v1/agents/{id}/archive` does."""
+    Agent.lock(db, agent_id).archive(db, person)
+    return f"/inbox/agents/{agent_id}"
 
 
 def _overview(db: Db, row: Agent, head: AgentVersion) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class ToolLine:
     """Where that effect comes from."""
     rules: Sequence[Rule]
     """The rules about this tool, of all levels."""
+    input_schema: Mapping[str, Any] | None
+    """The JSON Schema of its input; None for a built-in tool."""
 
 
 def policies_of(db: Db, bodies: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[SessionPolicies, dict[str, ToolListing]]]:
@@ -84,6 +86,7 @@ def _line(tool: EffectiveTool, ruled: RuledTool) -> ToolLine:
         default=EFFECT_WORDS[ruled.default],
         reason=reason_in_words(ruled.default_reason),
         rules=ruled.rules,
+        input_schema=tool.input_schema,
     )
 
 

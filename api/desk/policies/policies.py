@@ -7,7 +7,7 @@ from typing import Any
 from flask import request
 
 from api.desk.agents.tools import EFFECT_WORDS
-from api.desk.policies.rules import rows_of_agent, rows_of_workspace
+from api.desk.policies.rules import RuleRow, rows_of_agent, rows_of_workspace, without
 from api.desk.rendering.fields import loads, pretty
 from api.desk.shell.blueprint import action, page
 from api.desk.shell.forms import Misfilled, needed, text
@@ -70,7 +70,7 @@ def policies(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     body = Agent.find(db, agent_id).at(db).body if agent_id else None
     return FramedPage(
         "policies/policies.html",
-        rows=rows_of_agent(db, agent_id, body) if body else rows_of_workspace(policy),
+        rows=_rows(db, agent_id),
         agent_id=agent_id,
         agent_name=body["name"] if body else "",
         agents=choices_of_agents(db),
@@ -96,9 +96,14 @@ def try_call(db: Db, person: PersonPrincipal) -> FramedPage | str:
 
 @action("/inbox/policies/simulate", "read", section="policies", again=policies)
 def simulate(db: Db, person: PersonPrincipal) -> FramedPage | str:
-    """Try a rule, or the workspace's policy, on past calls, as `POST /v1/policy/simulate` does."""
+    """Try a rule, the end of a rule, or the workspace's policy on past calls, as `POST /v1/policy/simulate` does."""
     body: dict[str, Any] = {"days": float(text("days")) if text("days") in DAYS else 7.0}
-    if text("policy"):
+    old_row = None
+    if text("remove"):
+        policy = _own_policy(db, text("agent"))
+        body["permission_policy"] = without(policy, text("remove"))
+        old_row = next((row for row in _rows(db, text("agent")) if row.key == text("remove")), None)
+    elif text("policy"):
         body["permission_policy"] = _policy()
     else:
         body["rule"] = _rule()
@@ -106,26 +111,47 @@ def simulate(db: Db, person: PersonPrincipal) -> FramedPage | str:
         body["agent_id"] = text("agent")
     outcome = simulation_of(db, person, parsing.validated(PolicySimulate, body))
     sides = [(EFFECT_WORDS[name], getattr(outcome, name)) for name in ("deny", "ask", "allow")]
-    return _again(db, person, simulation=outcome, sides=sides, then_words=_WORDS, summary=_summary(outcome))
+    return _again(db, person, simulation=outcome, sides=sides, then_words=_WORDS, summary=_summary(outcome), old_row=old_row)
 
 
 @action("/inbox/policies/save", "read", section="policies", again=policies)
 def save(db: Db, person: PersonPrincipal) -> str:
-    """Add the rule to the policy of the agent or the workspace, or replace the workspace's policy. As the API's updates do."""
+    """Add a rule to the policy of the agent or the workspace, remove one, or replace the workspace's, as the API's updates do."""
     agent_id = text("agent") if not text("policy") else ""
     if not _may_save(person, agent_id):
         raise Denied(403, "Your role may not change this policy; ask an admin.")
-    policy = Workspace.policies(db)["policy"]
+    own = _own_policy(db, agent_id)
+    if text("policy") and text("digest") != digest(own):
+        raise Conflict("The policy has changed since you opened the page. Copy your text, and open the page again.")
+    new = _new_policy(db, own, agent_id)
     if agent_id:
-        own = Agent.find(db, agent_id).at(db).body.get("permission_policy")
-        new = added(_rule(), own, default_of(policy, settings().default_permission))
         change_agent(db, person, parsing.validated(AgentUpdate, {"permission_policy": new}), agent_id)
         return f"/inbox/policies?agent={agent_id}"
-    if text("policy") and text("digest") != digest(policy):
-        raise Conflict("The policy has changed since you opened the page. Copy your text, and open the page again.")
-    new = _policy() if text("policy") else added(_rule(), policy, settings().default_permission)
     change(db, person, parsing.validated(PolicyUpdate, {"permission_policy": new}))
     return "/inbox/policies"
+
+
+def _own_policy(db: Db, agent_id: str) -> dict[str, Any] | None:
+    """Return the stored policy of the agent, or of the workspace."""
+    policy: dict[str, Any] | None = Workspace.policies(db)["policy"]
+    return Agent.find(db, agent_id).at(db).body.get("permission_policy") if agent_id else policy
+
+
+def _new_policy(db: Db, own: dict[str, Any] | None, agent_id: str) -> Any:
+    """Return the policy that the form makes of the agent's or the workspace's `own`. Raises Misfilled, Conflict."""
+    if text("remove"):
+        return without(own, text("remove"))
+    if text("policy"):
+        return _policy()
+    fallback = settings().default_permission
+    return added(_rule(), own, default_of(Workspace.policies(db)["policy"], fallback) if agent_id else fallback)
+
+
+def _rows(db: Db, agent_id: str) -> list[RuleRow]:
+    """Return the rows of the rules of the workspace, or of all that count for the agent."""
+    if agent_id:
+        return rows_of_agent(db, agent_id, Agent.find(db, agent_id).at(db).body)
+    return rows_of_workspace(Workspace.policies(db)["policy"])
 
 
 def choices_of_agents(db: Db) -> list[tuple[str, str]]:

@@ -6,8 +6,10 @@ from typing import Any
 
 from api.desk.agents.tools import EFFECT_WORDS, SHOWN, policies_of, reason_in_words
 from models.database.rows import Db
+from models.errors import Conflict
 from models.policy.ruled_tool import RuledTool, read_policy
-from models.pure.policy import Policy, Rule, covers
+from models.pure.json.canonical import digest
+from models.pure.policy import Policy, Rule, covers, rule_as_json
 from models.pure.policy.rules import EFFECTS, Effect, sort_key
 from models.pure.policy.texts import text_of
 from models.pure.state_words import StateWord
@@ -26,6 +28,8 @@ class RuleRow:
     text: str = ""
     """The rule as one writes it; empty if no text expresses it."""
     reason: str = ""
+    key: str = ""
+    """What names the rule in `without`; empty for a row that is not a rule of the chosen level's own policy."""
 
 
 def rows_of_workspace(policy: Mapping[str, Any] | None) -> list[RuleRow]:
@@ -33,7 +37,7 @@ def rows_of_workspace(policy: Mapping[str, Any] | None) -> list[RuleRow]:
     read = read_policy(policy, "*", "workspace")
     fallback = settings().default_permission
     default, level = (read.default, "workspace") if read else (fallback, "server")
-    return [*_rules(read.rules if read else ()), RuleRow(EFFECT_WORDS[default], _rest(""), level)]
+    return [*_rules(read.rules if read else (), policy), RuleRow(EFFECT_WORDS[default], _rest(""), level)]
 
 
 def rows_of_agent(db: Db, agent_id: str, body: Mapping[str, Any]) -> list[RuleRow]:
@@ -45,13 +49,27 @@ def rows_of_agent(db: Db, agent_id: str, body: Mapping[str, Any]) -> list[RuleRo
         read_policy(Workspace.policies(db)["policy"], "*", "workspace"),
     ]
     rules = [*(rule for level in levels if level for rule in level.rules), *(rule for tool in tools for rule in tool.rules)]
-    return [*_rules(dict.fromkeys(rules)), *_defaults(list(tools))]
+    return [*_rules(dict.fromkeys(rules), body.get("permission_policy"), "agent"), *_defaults(list(tools))]
 
 
-def _rules(rules: Iterable[Rule]) -> list[RuleRow]:
-    """Return the rows of rules. Of one effect, the rule that is named first stands first."""
+def without(policy: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
+    """Return a stored policy without the rule of a row with this `key`. Raises Conflict if it has no such rule any more."""
+    rules = [rule for rule in (policy or {}).get("rules", ()) if digest(rule) != key]
+    if policy is None or len(rules) == len(policy.get("rules", ())):
+        raise Conflict("The policy has no such rule any more. Open the page again.")
+    return {**policy, "rules": rules}
+
+
+def _rules(rules: Iterable[Rule], own: Mapping[str, Any] | None, level: str = "workspace") -> list[RuleRow]:
+    """Return the rows of rules. Of one effect, the rule that is named first stands first. `own`: the policy of `level`."""
     in_order = sorted(rules, key=lambda rule: (-EFFECTS.index(rule.effect), *sort_key(rule)))
-    return [RuleRow(EFFECT_WORDS[r.effect], covers(r), r.source, text_of(r.match) or "", r.reason or "") for r in in_order]
+    keys = {digest(rule) for rule in (own or {}).get("rules", ())}
+    rows = []
+    for rule in in_order:
+        key = digest(rule_as_json(rule)) if rule.source == level else ""
+        text, reason = text_of(rule.match) or "", rule.reason or ""
+        rows.append(RuleRow(EFFECT_WORDS[rule.effect], covers(rule), rule.source, text, reason, key if key in keys else ""))
+    return rows
 
 
 def _defaults(tools: Sequence[RuledTool]) -> list[RuleRow]:
