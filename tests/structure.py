@@ -39,7 +39,7 @@ BOUNDS = {
     "models.pure": (18, 15, 0, 4),
     "models.pure.json": (6, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),
-    "models.pure.policy": (13, 28, 0, 6),
+    "models.pure.policy": (14, 32, 0, 6),
     "models.pure.pricing": (4, 6, 0, 4),
     "models.pure.shell": (9, 16, 0, 5),
     "models.pure.text": (5, 2, 0, 2),

@@ -14,6 +14,7 @@ from api.cli.briefing import briefing_lines
 from api.cli.client import Approval, Inbox, RefusedByApi
 from api.cli.forms import ask_all, declined
 from api.cli.showing import REACHES, describe, json_text, narrate
+from models.pure.policy.patterns import parts
 from models.pure.text.visible import visible
 
 Decision = dict[str, Any]
@@ -180,7 +181,7 @@ def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str
     """Decide the approval that was shown. Yields lines about the effect. Raises RefusedByApi if the API refuses."""
     decided_approval = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
     yield "Decided."
-    if grant := decided_approval["grant"]:
+    for grant in decided_approval["grants"]:
         yield f"This gives a grant, {grant['id']}: {visible(grant['covers'])}; {visible(grant['reach'])}."
 
 
@@ -229,7 +230,9 @@ def _editing(approval: Approval, decision: Decision) -> Decision | None:
 def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision | None:
     """Ask which calls the grant covers, and show them before the decision."""
     scope = decision["scope"]
-    grant = {"scope": scope, "match": "exact" if approval["covers"]["tool"] is None else _match(approval, scope)}
+    grant: dict[str, Any] = {"scope": scope} | (
+        {"match": "exact"} if approval["covers"]["tool"] is None else _match(approval, scope)
+    )
     if scope == "session" and len(approval["path"]) > 1 and _is_for_all_agents(approval):
         grant["include_sub_agents"] = True
     try:
@@ -237,11 +240,12 @@ def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision 
     except RefusedByApi as refused:
         click.echo(visible(refused.message))
         return None
-    click.echo(f"The grant covers {visible(preview['covers'])}, {REACHES[scope]}.")
+    for one in preview["grants"]:
+        click.echo(f"The grant covers {visible(one['covers'])}, {REACHES[scope]}.")
     click.echo(f"It is for {visible(preview['reach'])}.")
     if waiting := preview["waiting"]:
         click.echo(f"It also allows {waiting} other waiting call{'' if waiting == 1 else 's'}.")
-    return decision | grant if click.confirm("Give this grant?") else None
+    return decision | grant if click.confirm("Give this grant?" if len(preview["grants"]) == 1 else "Give these grants?") else None
 
 
 def _is_for_all_agents(approval: Approval) -> bool:
@@ -253,11 +257,18 @@ def _is_for_all_agents(approval: Approval) -> bool:
     return which == "2"
 
 
-def _match(approval: Approval, scope: str) -> str:
-    """Ask which calls the grant covers."""
+def _match(approval: Approval, scope: str) -> dict[str, Any]:
+    """Ask which calls the grant covers, or a grant for each command of a line. Returns the decision's `match` or `matches`."""
+    commands = parts(approval["tool"], approval["input"])
+    are_covered = bool(commands) and all(part.patterns and not part.destroys for part in commands)
     click.echo(f"Which calls to allow, {REACHES[scope]}?")
     click.echo(f"  1  {visible(approval['covers']['tool'])}")
     click.echo(f"  2  {visible(approval['covers']['exact'])}")
     click.echo("  3  calls that match a rule, such as bash(git status *)")
-    which = click.prompt("Your choice", type=click.Choice(["1", "2", "3"]), show_choices=False)
-    return {"1": "tool", "2": "exact"}.get(which) or str(click.prompt("The rule:", prompt_suffix=" "))
+    if are_covered:
+        rules = ", ".join(visible(part.suggestion) for part in commands)
+        click.echo(f"  4  each command of this line, by a grant for each: {rules}")
+    which = click.prompt("Your choice", type=click.Choice(["1", "2", "3", *("4" * are_covered)]), show_choices=False)
+    if which == "4":
+        return {"matches": [part.suggestion for part in commands]}
+    return {"match": {"1": "tool", "2": "exact"}.get(which) or str(click.prompt("The rule:", prompt_suffix=" "))}

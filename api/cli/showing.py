@@ -136,8 +136,8 @@ def outcome(approval: dict[str, Any]) -> Iterator[str]:
         yield f"  input instead  {json_text(approval['decided_input'])}"
     if message := (approval["decision"] or {}).get("deny_message"):
         yield f"  message        {visible(message)}"
-    if approval["grant"]:
-        yield f"  {grant_line(approval['grant'])}"
+    for grant in approval["grants"]:
+        yield f"  {grant_line(grant)}"
 
 
 def grant_line(grant: dict[str, Any]) -> str:

@@ -37,6 +37,7 @@ NEWEST: Order[GrantRow] = Order("grants", (GrantRow.created_at, GrantRow.id))
 MAX_PREVIEWED = 500
 """Most pending approvals that a preview considers, oldest first."""
 LIVE = live_sql(clock.STARTED)
+_OF_APPROVALS = "workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)"
 
 
 class GrantList(Paged):
@@ -141,26 +142,30 @@ def responses_of(db: Db, rows: Sequence[GrantRow]) -> list[Grant]:
     return [Grant.of(row, now, offers[row.id]) for row in rows]
 
 
-def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, Grant]:
-    """Return the grants that these approvals' decisions created, by the approval's id."""
+def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, list[Grant]]:
+    """Return the grants that these approvals' decisions created, by the approval's id, in their order."""
     creators = [row for row in approvals if (row.decision or {}).get("scope")]
     if not creators:
         return {}
     # A grant has its decision's time, which an existing index covers.
     rows = db.find(
         GrantRow,
-        "WHERE workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)",
+        f"WHERE {_OF_APPROVALS} ORDER BY id",
         workspaces=list({row.workspace_id for row in creators}),
         moments=list({row.decided_at for row in creators}),
         approvals=[row.id for row in creators],
     )
-    return {row.approval_id: response for row, response in zip(rows, responses_of(db, rows), strict=True)}
+    by_approval: dict[str, list[Grant]] = {}
+    for response in responses_of(db, rows):
+        by_approval.setdefault(response.approval_id, []).append(response)
+    return by_approval
 
 
-def would_release(db: Db, approval: Approval, rule: Rule, reach: Reach) -> int:
-    """Return the number of other waiting calls that a grant with this `rule` would allow, where their tool offers such a grant.
+def would_release(db: Db, approval: Approval, rules: Sequence[Rule], reach: Reach) -> int:
+    """Return the number of other waiting calls that grants with these rules together would allow, where their tool offers such
+    grants.
 
-    The rule is matched against inputs with masked secrets, since the caller could otherwise guess secrets by patterns. A rule about
+    Rules are matched against inputs with masked secrets, since the caller could otherwise guess secrets by patterns. A rule about
     one exact input is matched against the real inputs, since hashes are not secrets.
     """
     scope = "session" if reach.session_id else "always"
@@ -172,17 +177,18 @@ def would_release(db: Db, approval: Approval, rule: Rule, reach: Reach) -> int:
     Thread.read_ahead(db, [approval, *others])
     workspace = Workspace.policies(db)
 
-    def rules_of(row: Approval) -> tuple[SessionPolicies, str]:
+    def policies_of(row: Approval) -> tuple[SessionPolicies, str]:
         session = db.get_one(Session, row.session_id)
-        rules = session.policies_of(db, row.thread(db), workspace)
-        return rules, rules.identity(approval.tool, self_hosted=session.self_hosted)
+        policies = session.policies_of(db, row.thread(db), workspace)
+        return policies, policies.identity(approval.tool, self_hosted=session.self_hosted)
 
-    count, (_, identity) = 0, rules_of(approval)
+    exact = all(map(is_exact, rules))
+    count, (_, identity) = 0, policies_of(approval)
     for other in others:
         if not reach.covers(other.thread(db)):
             continue
-        arguments = json.loads(other.input) if rule.match.input_sha256 else other.masked.arguments
-        rules, other_identity = rules_of(other)
-        if other_identity == identity and rules.quorum(approval.tool).offer.gives(scope, exact=is_exact(rule)):
-            count += rules.judge(approval.tool, arguments, Granted((rule,), arguments)).effect == "allow"
+        arguments = json.loads(other.input) if exact else other.masked.arguments
+        policies, other_identity = policies_of(other)
+        if other_identity == identity and policies.quorum(approval.tool).offer.gives(scope, exact=exact):
+            count += policies.judge(approval.tool, arguments, Granted(tuple(rules), arguments)).effect == "allow"
     return count

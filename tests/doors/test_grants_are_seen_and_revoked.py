@@ -144,3 +144,28 @@ def test_a_call_that_a_grant_released_names_the_grant(caller: Caller, stage: Sta
     [given] = [e for e in caller.events(waiting[0].session_id, include="approvals") if e["type"] == "grant.given"]
     assert (given["grant_id"], given["covers"]) == (grant["id"], grant["covers"])
     assert given not in caller.events(waiting[0].session_id)
+
+
+def test_a_decision_gives_several_grants_as_its_preview_says(caller: Caller, stage: Stage) -> None:
+    matches = ["bash(git add *)", "bash(git commit *)"]
+    line, other, beyond = asked(
+        caller, stage, call(command="git add x; git commit -m y"), call(command="git add z"), call(command="git push")
+    )
+    shown = preview(caller, line, matches=matches)
+    assert [grant["covers"].partition(",")[0] for grant in shown["grants"]] == [
+        "every bash command that starts with `git add`",
+        "every bash command that starts with `git commit`",
+    ]
+    assert (shown["covers"], shown["waiting"]) == (shown["grants"][0]["covers"], 1)
+    decided = decide(caller, line, result="allow", scope="session", matches=matches)
+    assert [grant["covers"] for grant in decided["grants"]] == [grant["covers"] for grant in shown["grants"]]
+    assert [grant["match"] for grant in decided["grants"]] == [grant["match"] for grant in shown["grants"]]
+    assert decided["grant"] == decided["grants"][0]
+    assert decided["decision"]["matches"] == matches
+    assert listed(caller) == [grant["id"] for grant in reversed(decided["grants"])]
+    assert approval_of(caller, line)["grants"] == decided["grants"]
+    for fault in ({"matches": []}, {"matches": ["x"] * 11}, {"matches": matches, "match": "exact"}, {"matches": ["bash"]}):
+        path = f"/v1/approvals/{approval_of(caller, beyond)['id']}"
+        bad(caller.post(f"{path}/preview", json={"scope": "session"} | fault), 400)
+        bad(caller.post(f"{path}/decision", json={"result": "allow", "scope": "session"} | fault), 400)
+    assert stage.get(ToolCall, other.id).status == "asked"

@@ -17,6 +17,7 @@ SENT: dict[str, Any] = {
     "respond": "Done already.",
     "scope": "always",
     "match": "exact",
+    "matches": ["bash(git push *)"],
     "expires_in_seconds": 60,
     "max_uses": 3,
     "include_sub_agents": True,
@@ -29,6 +30,7 @@ OF_LINKS = {"link_id"}
 NO_CHOICE = {
     "scope",
     "match",
+    "matches",
     "expires_in_seconds",
     "max_uses",
     "include_sub_agents",
@@ -85,7 +87,7 @@ def test_a_field_that_the_verb_does_not_know_is_an_error() -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(Decision)])
 def test_votes_with_different_effects_do_not_count_together(name: str) -> None:
     values = SENT | {"result": "deny", "respond": ({"type": "text", "text": "Done."},), "outcome": "rerun", "grant_id": "grnt_1"}
-    values |= {"content": ({"type": "text", "text": "It ran."},), "link_id": "link_1"}
+    values |= {"content": ({"type": "text", "text": "It ran."},), "link_id": "link_1", "matches": ("bash(git push *)",)}
     differs = choice_of(Decision(**{name: values[name]}).stored) != choice_of(Decision().stored)
     assert differs == (name not in NO_CHOICE | {"updated_input"})
 

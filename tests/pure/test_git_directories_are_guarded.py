@@ -57,7 +57,21 @@ def test_a_command_that_may_write_to_a_git_directory_is_asked(command: str) -> N
 
 
 @pytest.mark.parametrize(
-    "command", ["tar xf a.tar; git status", "make && git add .", "unzip a.zip | git status", "python x.py; git log"]
+    "command",
+    [
+        "tar xf a.tar; git status",
+        "make && git add .",
+        "unzip a.zip | git status",
+        "git log | unzip a.zip",
+        "git status & make",
+        "python x.py; git log",
+        "git add . && make && git commit -m x",
+        "while git status; do make; done",
+        "if git status; then make; fi",
+        "{ git status; make; }",
+        "(git status; make)",
+        "! make || git log",
+    ],
 )
 def test_git_is_asked_behind_a_command_that_may_write_any_file(command: str) -> None:
     assert "use git in a call of its own" in (read(command).doubt or "")
@@ -67,6 +81,14 @@ def test_git_is_asked_behind_a_command_that_may_write_any_file(command: str) -> 
     "command", ["cd src && git status", "git add . && git commit -m x", "git log | head", "mkdir x; git status", "make"]
 )
 def test_git_is_not_asked_beside_commands_that_name_their_files(command: str) -> None:
+    assert read(command).doubt is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git push && gh release create v4", "git pull; make test", "git add . || make\nmake", "cd x; git log > /dev/null; make"],
+)
+def test_git_is_not_asked_before_a_command_that_may_write_any_file(command: str) -> None:
     assert read(command).doubt is None
 
 

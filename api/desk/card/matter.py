@@ -67,7 +67,7 @@ def matter(
     """Return what a card and the page of a link show. `look`: as `waiting_list.seen` returns it."""
     session = db.get_one(Session, approval.session_id)
     call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id else None
-    response = responses.Approval.of(db, approval, responses.Beside(_grant(db, approval, clock.now(db))), reveal=revealed)
+    response = responses.Approval.of(db, approval, responses.Beside(_grants(db, approval, clock.now(db))), reveal=revealed)
     agent, thread, offer = approval.path(db), approval.thread(db), offer_now(db, session, approval)
     ours = call is not None and call.kind == "builtin"
     stakes = Stakes.of(db, approval)
@@ -135,8 +135,8 @@ def _started_by(db: Db, session: Session) -> str:
     return "" if act and name == act.principal else name
 
 
-def _grant(db: Db, approval: Approval, now: datetime) -> grants.Grant | None:
+def _grants(db: Db, approval: Approval, now: datetime) -> list[grants.Grant]:
     if not (approval.decision or {}).get("scope"):
-        return None
-    grant = db.first(Grant, "WHERE approval_id = %(id)s AND created_at = %(at)s", id=approval.id, at=approval.decided_at)
-    return grants.Grant.of(grant, now, approval.offer) if grant else None
+        return []
+    rows = db.find(Grant, "WHERE approval_id = %(id)s AND created_at = %(at)s ORDER BY id", id=approval.id, at=approval.decided_at)
+    return [grants.Grant.of(row, now, approval.offer) for row in rows]

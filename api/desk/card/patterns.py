@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from models.pure.policy.patterns import patterns
+from models.pure.policy.patterns import Part, parts, patterns
 from models.pure.shell import read
 from models.session.approval.row import Approval
 
@@ -11,6 +11,11 @@ from models.session.approval.row import Approval
 def suggested(approval: Approval) -> list[str]:
     """Return rule texts such as `bash(git push *)` and `edit(src/**)`. They come from the masked input and repeat no secret."""
     return patterns(approval.tool, _arguments(approval))
+
+
+def parts_of(approval: Approval) -> list[Part]:
+    """Return the commands of a line of several, each with rule texts that cover it; none for other calls."""
+    return parts(approval.tool, _arguments(approval))
 
 
 def why_none(approval: Approval) -> str:

@@ -12,6 +12,8 @@ from models.pure.policy.rules import MAX_TEXT
 from models.session.approval.decision import Decision
 
 MAX_USES = 1_000_000
+MAX_MATCHES = 10
+"""Most grants of one decision."""
 ANSWER_BYTES = 100_000
 """Most bytes of all answers of a decision together."""
 
@@ -67,10 +69,13 @@ class DecisionFields(Body):
     """With allow: `session` and `always` also create a grant, which allows later calls."""
     match: Match | None = None
     """The calls that the grant covers: `tool` (the default), `exact`, or the text of a rule such as `bash(git status *)`."""
+    matches: Annotated[list[Match], Field(min_length=1, max_length=MAX_MATCHES)] | None = None
+    """Instead of `match`: the texts of several rules, such as one for each command of a line. Each becomes a grant. A grant for
+    commands covers no line with a command that takes something away, such as `rm` or `git push --force`."""
     expires_in_seconds: float | None = Field(None, gt=0, le=YEAR)
-    """The lifetime of the grant. An `always` grant lasts 30 days by default."""
+    """The lifetime of each grant. An `always` grant lasts 30 days by default."""
     max_uses: int | None = Field(None, ge=1, le=MAX_USES)
-    """The number of calls that the grant may allow."""
+    """The number of calls that each grant may allow."""
     include_sub_agents: bool | None = None
     """With `scope: session`: whether the grant covers the calls of all agents of the session, not of the one that asks alone."""
     expected_input_sha256: Sha256 | None = None
@@ -104,5 +109,7 @@ class DecisionFields(Body):
         fields = {name: getattr(self, name) for name in type(self).model_fields if name not in _PASSED_OTHERWISE}
         if self.respond is not None:
             fields["respond"] = tuple(block.model_dump(exclude_none=True) for block in self.respond)
+        if self.matches is not None:
+            fields["matches"] = tuple(self.matches)
         present = {name: value for name, value in fields.items() if value is not None}
         return Decision(result=result, answers=self.replies, **present, **more)

@@ -7,7 +7,7 @@ from pydantic_core.core_schema import ValidationInfo
 
 from api.door.examples import IDS
 from api.door.requests import YEAR, Body, Id, Moment, Paged, QueryString, examples, twice
-from api.v1.approvals.decisions import DecisionFields, GrantScope, Match
+from api.v1.approvals.decisions import MAX_MATCHES, DecisionFields, GrantScope, Match
 from api.v1.blocks import WrittenResult
 from models.errors import Invalid
 from models.pure.states import APPROVAL
@@ -66,6 +66,7 @@ class DecisionBody(DecisionFields):
         {"result": "deny", "deny_message": "Not on a Friday."},
         {"result": "allow", "updated_input": {"command": "git push origin staging"}},
         {"result": "allow", "scope": "session", "match": "bash(git push *)"},
+        {"result": "allow", "scope": "session", "matches": ["bash(git push *)", "bash(gh release create *)"]},
         {"result": "allow", "respond": "The branch is pushed already."},
         {"result": "allow", "answer": {"email": "ada@example.com"}},
         {"outcome": "rerun"},
@@ -129,8 +130,10 @@ class PreviewBody(Body):
 
     model_config = examples(
         {"scope": "session", "match": "bash(git push *)"},
+        {"scope": "session", "matches": ["bash(git push *)", "bash(gh release create *)"]},
     )
 
     scope: GrantScope
     match: Match | None = None
+    matches: Annotated[list[Match], Field(min_length=1, max_length=MAX_MATCHES)] | None = None
     include_sub_agents: bool | None = None

@@ -41,6 +41,7 @@ class MadeDecision(ResponseModel):
     respond: list[Result] | None = None
     scope: Literal["session", "always"] | None = None
     match: str | None = None
+    matches: list[str] | None = None
     expires_in_seconds: float | None = None
     max_uses: int | None = None
     include_sub_agents: bool | None = None
@@ -200,8 +201,8 @@ class Asked(ResponseModel):
 class Beside:
     """What a response tells about an approval beside its row."""
 
-    grant: Grant | None = None
-    """The grant that the decision created."""
+    grants: Sequence[Grant] = ()
+    """The grants that the decision created."""
     votes: Sequence[Vote] = ()
     """The votes that stand."""
     position: int | None = None
@@ -233,7 +234,9 @@ class Approval(Asked, VotingState, Question):
     event_id: EventId | None = Field(examples=[None])
     """The id of the event `user.tool_confirmation` that stores the decision."""
     grant: Grant | None
-    """The grant that the decision created."""
+    """The grant that the decision created; the first one of several."""
+    grants: list[Grant] = Field(examples=[[]])
+    """The grants that the decision created."""
 
     @classmethod
     def of(cls, db: Db, row: approval.Approval, beside: Beside = NOTHING_BESIDE, *, reveal: bool = False) -> Self:
@@ -272,7 +275,8 @@ class Approval(Asked, VotingState, Question):
             queue_position=beside.position,
             decision=row.decision if reveal else row.shown("decision"),
             decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
-            grant=beside.grant,
+            grant=beside.grants[0] if beside.grants else None,
+            grants=list(beside.grants),
             may_have_been_decided_after=row.backup_at,
         )
 
@@ -292,15 +296,26 @@ class AllDecided(ResponseModel):
     data: list[BulkDecided]
 
 
+class CoveredCalls(ResponseModel):
+    """What one grant would cover."""
+
+    match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
+    """The covered calls, in words."""
+
+
 class GrantPreview(ResponseModel):
-    """A grant that a decision would create."""
+    """The grants that a decision would create."""
 
     type: Literal["grant_preview"]
     scope: Literal["session", "always"]
     match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    """The first one's match."""
     covers: str = Field(examples=["every bash command that starts with `git push`"])
-    """The covered calls, in words."""
+    """The calls that the first one covers, in words."""
+    grants: list[CoveredCalls]
+    """Each grant: several if the request has `matches`."""
     reach: str = Field(examples=["calls of the agent Researcher, version 2, in this session"])
     """The agents whose calls are covered, in words."""
     waiting: int
-    """The number of other waiting calls that the grant would release, up to a limit."""
+    """The number of other waiting calls that the grants together would release, up to a limit."""

@@ -20,7 +20,8 @@ from models.errors import Forbidden, Invalid
 from models.flow.decide import decisions
 from models.pure import policy
 from models.session.approval import deadline as approval_deadline
-from models.session.approval.grant import is_exact, rule_for
+from models.session.approval.decision import Decision
+from models.session.approval.grant import is_exact, rules_for
 from models.session.approval.offers import offer_now
 from models.session.approval.reach import Reach
 from models.session.approval.row import Approval
@@ -132,29 +133,33 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 @approvals.post("/<approval_id>/preview")
 @writes(PreviewBody, "approvals", response=responses.GrantPreview)
 def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> responses.GrantPreview:
-    """Preview the grant that a decision would create.
+    """Preview the grants that a decision would create.
 
-    The response names the covered calls, and the number of waiting calls that the grant would release. It is a 403 if
+    The response names the covered calls, and the number of waiting calls that the grants would release. It is a 403 if
     the tool offers no such grant.
     """
     approval = visible.find(db, principal, approval_id)
     if not approval.traits.asks_to_run:
         raise Invalid("scope", "only an approval of the kind tool_call can create a grant; send a decision without scope.")
     offer = offer_now(db, db.get_one(Session, approval.session_id), approval)
-    rule = rule_for(approval, body.match or offer.widest)
-    if why := offer.why_no_grant(approval.tool, body.scope, exact=is_exact(rule)):
+    rules = rules_for(approval, Decision("allow", scope=body.scope, match=body.match, matches=tuple(body.matches or ())))
+    if why := next(filter(None, (offer.why_no_grant(approval.tool, body.scope, exact=is_exact(rule)) for rule in rules)), ""):
         raise Forbidden(why)
+    if body.match and body.matches:
+        raise Invalid("matches", "are several grants, and match is one: send one of them.")
     if body.include_sub_agents and body.scope == "always":
         raise Invalid("include_sub_agents", "is for one session: send scope session, or leave it out.")
     thread = approval.thread(db)
     reach = Reach.of(thread, body.scope, include_sub_agents=bool(body.include_sub_agents))
+    each = [responses.CoveredCalls(match=policy.rule_as_json(rule)["match"], covers=policy.covers(rule)) for rule in rules]
     return responses.GrantPreview(
         type="grant_preview",
         scope=body.scope,
-        match=policy.rule_as_json(rule)["match"],
-        covers=policy.covers(rule),
+        match=each[0].match,
+        covers=each[0].covers,
+        grants=each,
         reach=reach.in_words(thread.name),
-        waiting=would_release(db, approval, rule, reach),
+        waiting=would_release(db, approval, rules, reach),
     )
 
 
@@ -164,8 +169,8 @@ def _response(db: Db, approval: Approval) -> responses.Approval:
 
 def _shown(db: Db, approval: Approval, *, reveal: bool = False) -> Callable[[], responses.Approval]:
     """Return a function that returns the response for an approval, and reads nothing."""
-    grant, votes = grants_by_approval(db, [approval]).get(approval.id), Vote.of(db, [approval.id])[approval.id]
-    return responses.Approval.read(db, approval, responses.Beside(grant, votes), reveal=reveal)
+    grants, votes = grants_by_approval(db, [approval]).get(approval.id, ()), Vote.of(db, [approval.id])[approval.id]
+    return responses.Approval.read(db, approval, responses.Beside(grants, votes), reveal=reveal)
 
 
 def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Callable[[], list[responses.Approval]]:
@@ -176,6 +181,6 @@ def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> Calla
     Thread.read_ahead(db, rows)
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     positions = (None if first is None else first + number for number in range(len(rows)))
-    beside = [responses.Beside(grants.get(row.id), votes[row.id], at) for row, at in zip(rows, positions, strict=True)]
+    beside = [responses.Beside(grants.get(row.id, ()), votes[row.id], at) for row, at in zip(rows, positions, strict=True)]
     deferred_responses = [responses.Approval.read(db, row, more) for row, more in zip(rows, beside, strict=True)]
     return lambda: [response() for response in deferred_responses]

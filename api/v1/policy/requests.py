@@ -52,6 +52,9 @@ class PolicyCondition(Body):
     min_length: _Count = 0
     max_length: _Count = 0
     exists: bool = True
+    destroys: bool = Field(
+        True, description="Whether a command of the line may take away what nobody brings back, such as `rm` or `git push --force`."
+    )
     command: _Text = Field("*", description="A pattern of simple commands, such as `git status *`.")
 
 

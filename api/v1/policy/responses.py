@@ -42,6 +42,7 @@ class Condition(ResponseModel):
     min_length: int = 0
     max_length: int = 0
     exists: bool = True
+    destroys: bool = True
     command: str = ""
 
 

@@ -15,7 +15,7 @@ from models.people.delegation import Right
 from models.pure.offer import Option
 from models.session.approval.deadline import DeadlinePassed, overdue
 from models.session.approval.decision import Decision
-from models.session.approval.grant import is_exact, rule_for
+from models.session.approval.grant import is_exact, rules_for
 from models.session.approval.row import Approval
 from models.session.locked import Locked
 
@@ -109,8 +109,8 @@ def _check_offered(approval: Approval, decision: Decision) -> None:
     options: list[Option] = ["answer"] if decision.respond else ["edit"] if edits else ["once"] if decision.scope == "once" else []
     why = approval.offer.why_not(approval.tool, *options)
     if decision.scope != "once":
-        exact = is_exact(rule_for(approval, decision.match))
-        why = why or approval.offer.why_no_grant(approval.tool, decision.scope, exact=exact)
+        for rule in rules_for(approval, decision):
+            why = why or approval.offer.why_no_grant(approval.tool, decision.scope, exact=is_exact(rule))
     if why:
         raise Forbidden(f"{why} Nothing was decided.")
 
@@ -120,6 +120,6 @@ def _check_vote(locked: Locked, approval: Approval, decision: Decision) -> None:
     if decision.result != "allow" or not approval.traits.asks_to_run:
         return
     if decision.scope != "once":
-        rule_for(approval, decision.match)
+        rules_for(approval, decision)
     if not decision.respond:
         check_runs(locked, approval)

@@ -207,7 +207,7 @@ def _agreed(decision: Decision, votes: list[Vote]) -> Decision:
     grants = [{name: vote.decision.get(name) for name in GRANT_FIELDS} for vote in votes]
     if all(one == grants[0] for one in grants):
         return decision
-    return replace(decision, scope="once", match=None, expires_in_seconds=None, max_uses=None, include_sub_agents=False)
+    return replace(decision, scope="once", match=None, matches=(), expires_in_seconds=None, max_uses=None, include_sub_agents=False)
 
 
 def _standing(db: Db, approval: Approval) -> dict[str, object]:

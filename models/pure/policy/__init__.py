@@ -21,7 +21,7 @@ programs that are known to run no others (see `unknown_programs`).
 from models.pure.policy.covering import covers
 from models.pure.policy.judging import CompiledRules
 from models.pure.policy.rules import Condition, Effect, Granted, Match, Policy, Rule, Source, Verdict
-from models.pure.policy.texts import grant, match_of
+from models.pure.policy.texts import grant, grant_of_part, match_of
 from models.pure.policy.wire import policy_as_json, policy_of, rule_as_json, rule_of
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Verdict",
     "covers",
     "grant",
+    "grant_of_part",
     "match_of",
     "policy_as_json",
     "policy_of",

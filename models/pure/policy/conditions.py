@@ -10,7 +10,9 @@ from jsonpointer import JsonPointer, JsonPointerException
 
 from models.pure.json.canonical import canonical
 from models.pure.policy import globs
+from models.pure.policy.destroying import destroys
 from models.pure.policy.rules import MAX_CHOICES, MAX_REGEX, MAX_TEXT, Effect
+from models.pure.shell import read
 
 DIRECTORY = "/working_directory"
 """The argument of `bash` that names the directory in which its command starts."""
@@ -51,6 +53,12 @@ class Argument:
     def possible_paths(self) -> set[str] | None:
         """All possible places of the path; None if they cannot be decided."""
         return globs.possible_paths(self.value, self.workdir) if self._is_path else None
+
+    @functools.cached_property
+    def destroys(self) -> bool | None:
+        """True if a command of the line may take away what nobody brings back; None if it is not sure which commands run."""
+        line = read(self.value) if isinstance(self.value, str) else None
+        return None if line is None or line.doubt else any(map(destroys, line.commands))
 
     @property
     def _is_path(self) -> bool:
@@ -142,6 +150,10 @@ def _length(holds: Callable[[int, int], bool]) -> Callable[[Any, Effect], _Test]
     return make_test
 
 
+def _destroys(value: bool, _effect: Effect) -> _Test:
+    return lambda argument: None if argument.destroys is None else argument.destroys == value
+
+
 def _exists(should_exist: bool, _effect: Effect) -> _Test:
     return lambda argument: bool(argument.exists) == should_exist
 
@@ -211,6 +223,7 @@ OPERATORS: dict[str, Operator] = {
     "min_length": Operator(_count, _length(lambda a, b: a >= b), "has a length of at least {}"),
     "max_length": Operator(_count, _length(lambda a, b: a <= b), "has a length of at most {}"),
     "exists": Operator(_flag, _exists, "is given"),
+    "destroys": Operator(_flag, _destroys, "is a line with a command that takes something away: {}"),
 }
 """Every operator but `command`, which tests a whole line and is in `judging`.
 

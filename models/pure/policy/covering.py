@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from models.pure.policy.conditions import OPERATORS
+from models.pure.policy.destroying import open_destroys
 from models.pure.policy.rules import FILE_PATHS, Condition, Effect, Rule
 from models.pure.policy.texts import text_of
 
@@ -21,8 +22,9 @@ def covers(rule: Rule) -> str:
     if not match.conditions:
         return f"{calls} ({_KNOWN_ONLY})" if match.tool == "bash" and rule.effect == "allow" else calls
     commands = [c for c in match.conditions if c.operator == "command"]
-    if commands and len(match.conditions) == 1:
-        return _commands(match.tool, str(commands[0].value), rule.effect)
+    spares = Condition("/command", "destroys", value=False) in match.conditions
+    if commands and len(match.conditions) == 1 + spares:
+        return _commands(match.tool, str(commands[0].value), rule.effect, spares=spares)
     return f"{calls} where {' and '.join(_condition(c, match.tool, rule.effect) for c in match.conditions)}"
 
 
@@ -41,16 +43,19 @@ def _calls(tool: str) -> str:
     return f"every call of every tool named like {tool}" if set("*?") & set(tool) else f"every call of {tool}"
 
 
-def _commands(tool: str, pattern: str, effect: Effect) -> str:
+def _commands(tool: str, pattern: str, effect: Effect, *, spares: bool) -> str:
     plain = not any(sign in pattern for sign in "\"'\\")
     if pattern == "*":
         calls = f"every {tool} command"
     elif plain and pattern.endswith(" *") and "*" not in pattern[:-1]:
         calls = f"every {tool} command that starts with `{pattern[:-2]}`"
-    elif plain and "*" not in pattern:
+    elif "*" not in pattern:
         calls = f"only the {tool} command `{pattern}`"
     else:
         calls = f"every {tool} command that fits `{pattern}`, where * is anything"
+    if spares and "*" in pattern:
+        example = open_destroys(tuple(pattern.removesuffix(" *").split())) if plain and pattern.endswith(" *") else ""
+        calls += f", but none that takes something away{f' (`{example}`)' if example else ''}"
     if effect == "allow":
         return f"{calls}, where it is sure which commands run, and all commands of the line are allowed"
     return f"{calls}, also as a part of a longer line"
@@ -60,6 +65,8 @@ def _condition(condition: Condition, tool: str, effect: Effect) -> str:
     name = condition.path[1:].replace("/", ".").replace("~1", "/").replace("~0", "~") or "the input"
     if condition.operator == "command":
         return f"{name} is a command that fits `{condition.value}`"
+    if condition.operator == "destroys":
+        return f"{name} has {'a' if condition.value else 'no'} command that takes something away"
     if condition.operator == "exists":
         return f"{name} is {'given' if condition.value else 'not given'}"
     if condition.operator == "path_glob" and condition.path == FILE_PATHS.get(tool):

@@ -2,9 +2,14 @@
 
 import itertools
 import re
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from models.pure.masking import MARKER
+from models.pure.policy.commands import certain_beginning
+from models.pure.policy.destroying import destroys
 from models.pure.policy.likeness import program
 from models.pure.policy.rules import FILE_PATHS
 from models.pure.shell import Words, read
@@ -27,6 +32,45 @@ def patterns(tool: str, arguments: Mapping[str, Any]) -> list[str]:
     return []
 
 
+@dataclass(frozen=True)
+class Part:
+    """One simple command of a line, and the rule texts that cover it."""
+
+    command: str
+    """As a person would type it."""
+    patterns: tuple[str, ...]
+    """From narrow to wide; none if no pattern can repeat its words."""
+    destroys: bool
+    """True if it may take away what nobody brings back."""
+
+    @property
+    def suggestion(self) -> str:
+        """The narrowest pattern that fits other calls as well."""
+        return (self.patterns[1:] or self.patterns)[0]
+
+
+def parts(tool: str, arguments: Mapping[str, Any]) -> list[Part]:
+    """Return the different commands of a line of several, in order; none for other calls. `arguments` have their secrets masked."""
+    command, directory = arguments.get("command"), arguments.get("working_directory")
+    if tool != "bash" or not isinstance(command, str) or (line := read(command)).doubt or len(line.commands) < 2:
+        return []
+    is_named = directory is None or all(part == "." or WORD.fullmatch(part) for part in str(directory).split("/"))
+    return [_part(words, directory, is_named=is_named) for words in dict.fromkeys(line.commands)]
+
+
+def _part(words: Words, directory: str | None, *, is_named: bool) -> Part:
+    typed = shlex.join(words)
+    texts = [typed] if certain_beginning(words) is None and MARKER not in typed else []
+    kind = program(words).split()
+    wide = [text for text in _patterns(words) if text.split()[: len(kind)] == kind] or [f"{' '.join(kind)} *"]
+    texts += [text for text in wide if all(map(WORD.fullmatch, text.removesuffix(" *").split()))]
+    return Part(typed, tuple(_text(text, directory) for text in texts) if is_named else (), destroys(words))
+
+
+def _text(pattern: str, directory: str | None) -> str:
+    return f"bash({pattern})" if directory is None else f"bash:command={pattern}:working_directory={directory}"
+
+
 def _commands(command: str, directory: str | None) -> list[str]:
     if directory is not None and not all(part == "." or WORD.fullmatch(part) for part in directory.split("/")):
         return []
@@ -38,7 +82,7 @@ def _commands(command: str, directory: str | None) -> list[str]:
     else:
         programs = dict.fromkeys(map(program, line.commands))
         texts = [f"{name} *" for name in programs if all(map(WORD.fullmatch, name.split()))][:_MOST_COMMANDS]
-    return [f"bash({text})" if directory is None else f"bash:command={text}:working_directory={directory}" for text in texts]
+    return [_text(text, directory) for text in texts]
 
 
 def _patterns(words: Words) -> list[str]:

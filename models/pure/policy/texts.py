@@ -12,6 +12,7 @@ command line that is certain, and denies or asks for all; `read(*)` is `read`.
 """
 
 import re
+from dataclasses import replace
 
 from models.pure.policy.commands import as_read, compile_pattern
 from models.pure.policy.globs import path_pattern
@@ -79,6 +80,22 @@ def grant(tool: str, match: str, input_sha256: str, *, id: str, reason: str | No
                 f"match: {match!r} is about {granted_match.tool}, and the call is one of {tool}; write a match for {tool}"
             )
     return Rule("allow", granted_match, reason=reason, source="grant", id=id)
+
+
+def grant_of_part(tool: str, match: str, *, id: str) -> Rule:  # noqa: A002 - the row's own word
+    """Return the rule of a grant for a part of a call of `tool`. `match` is a rule text about the tool. Raises ValueError.
+
+    A pattern of commands covers no line with a command that takes something away, whatever its words are.
+    """
+    rule = grant(tool, match, "", id=id)
+    if rule.match.input_sha256 is not None or not rule.match.conditions:
+        example = "git status *" if tool == "bash" else "src/**"
+        raise ValueError(f"match: {match!r} is about every call; write a pattern such as {tool}({example})")
+    commands = [condition for condition in rule.match.conditions if condition.operator == "command"]
+    if not commands:
+        return rule
+    spares = tuple(Condition(condition.path, "destroys", value=False) for condition in commands)
+    return replace(rule, match=replace(rule.match, conditions=rule.match.conditions + spares))
 
 
 def _ours(name: str) -> str:

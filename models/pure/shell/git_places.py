@@ -61,10 +61,15 @@ def doubt(words: Sequence[str]) -> str | None:
     return None
 
 
-def unseen(commands: Sequence[Sequence[str]]) -> str | None:
-    """Return why a line with git may prepare files for git: another command in it writes files that no word names; else None."""
-    names = {words[0].lstrip(MARK).rpartition("/")[2] for words in commands}
-    if "git" not in names or not (others := sorted(names - _READERS - _NAMERS)):
+def unseen(commands: Sequence[Sequence[str]], *, in_order: bool) -> str | None:
+    """Return why a line with git may prepare files for git: another command in it writes files that no word names; else None.
+
+    `in_order`: the commands run one after the other, so that those behind the last git prepare nothing for it.
+    """
+    names = [words[0].lstrip(MARK).rpartition("/")[2] for words in commands]
+    if "git" in names and in_order:
+        names = names[: len(names) - names[::-1].index("git")]
+    if "git" not in names or not (others := sorted({*names} - _READERS - _NAMERS)):
         return None
     return f"`{others[0]}` may write files that can have git run other commands; use git in a call of its own"
 

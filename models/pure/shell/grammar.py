@@ -23,6 +23,9 @@ _SEPARATORS = frozenset({";", "&", "\n"})
 _BODIES = frozenset(
     {"program", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "while_statement"}
 )
+_IN_ORDER = frozenset({"program", "list", "negated_command", "redirected_statement"})
+_BETWEEN = frozenset({"&&", "||", ";", "\n", "!", "comment"})
+"""What stands between commands that run one after the other: neither `|` nor `&`."""
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "(", ")"})
 _CLOSING = frozenset({"fi", "done", "}"})
 _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
@@ -45,6 +48,18 @@ def sure(root: Node, source: bytes) -> list[tuple[str, ...]]:
     if not _LINES.fullmatch(source, 0, root.start_byte) or not _LINES.fullmatch(source, root.end_byte):
         raise Torn("it has parts that are not commands")
     return list(_body(root, source, 0))
+
+
+def runs_in_order(root: Node) -> bool:
+    """True if the commands of a certain line run one after the other, as they are written, each at most once."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node.type in _IN_ORDER:
+            todo.extend(node.children)
+        elif node.type != "command" and node.type not in _BETWEEN and not node.type.endswith("redirect"):
+            return False
+    return True
 
 
 def probable(root: Node, source: bytes) -> tuple[list[tuple[str, ...]], list[str]]:

@@ -61,7 +61,7 @@ def _read(text: str, depth: int) -> CommandLine:
             doubt = next(
                 (why for words in _plain(simple_commands) if (why := wrappers.doubt(words) or git_places.doubt(words))), None
             )
-            doubt = doubt or git_places.unseen(simple_commands)
+            doubt = doubt or git_places.unseen(simple_commands, in_order=grammar.runs_in_order(root))
         except Doubt as error:
             doubt = str(error)
             torn = isinstance(error, Torn)

@@ -28,6 +28,7 @@ class DecisionFacts(TypedDict, total=False):
     answers_sha256: Sha256
     scope: Annotated[str, one_of("session", "always")]
     match: str
+    matches: list[str]
     expires_in_seconds: float
     max_uses: int
     include_sub_agents: bool

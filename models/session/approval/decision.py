@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from models.audit.text import Text
 from models.errors import Invalid
-from models.pure.json.canonical import digest
+from models.pure.json.canonical import canonical_text, digest
 
 Scope = Literal["once", "session", "always"]
 
@@ -27,10 +27,12 @@ class Decision:
     """With allow: `session` and `always` also create a grant."""
     match: str | None = None
     """The calls that the grant covers: `tool`, `exact` or a rule's text."""
+    matches: tuple[str, ...] = ()
+    """Instead of `match`: a rule's text for each of several grants, such as one for each command of a line."""
     expires_in_seconds: float | None = None
-    """Lifetime of the grant."""
+    """Lifetime of the grant, or of each."""
     max_uses: int | None = None
-    """Most calls that the grant allows."""
+    """Most calls that the grant allows, or each."""
     include_sub_agents: bool = False
     """With scope `session`: the grant covers the calls of every agent of the session."""
     outcome: Literal["rerun", "happened", "give_up"] | None = None
@@ -60,12 +62,14 @@ class Decision:
 
     def _check_scope(self) -> None:
         if self.scope == "once":
-            if field := self._first_present("match", "expires_in_seconds", "max_uses", "include_sub_agents"):
+            if field := self._first_present("match", "matches", "expires_in_seconds", "max_uses", "include_sub_agents"):
                 raise Invalid(field, "describes a grant: send it with scope session or always.")
         elif self.result != "allow":
             raise Invalid("scope", "reaches beyond this call only with allow: what is denied is asked again.")
         elif self._first_present("updated_input", "respond"):
             raise Invalid("scope", "reaches beyond this call only for the input as it was proposed: send once.")
+        elif self.match and self.matches:
+            raise Invalid("matches", "are several grants, and match is one: send one of them.")
         elif self.scope == "always" and self.include_sub_agents:
             raise Invalid("include_sub_agents", "is for one session: send scope session, or leave it out.")
 
@@ -78,7 +82,7 @@ class Decision:
         fields = {name: value for name, value in vars(self).items() if value and name not in _STORED_OTHERWISE}
         if self.scope != "once":
             fields["scope"] = self.scope
-        for name in ("content", "respond"):
+        for name in ("content", "respond", "matches"):
             if getattr(self, name):
                 fields[name] = list(getattr(self, name))
         for name in ("updated_input", "answers"):
@@ -98,6 +102,7 @@ class Decision:
         if self.link_id:
             details |= {"via": "link", "link": self.link_id}
         details |= {f"{name}_sha256": digest(details.pop(name)) for name in ("content", "respond") if name in details}
+        details |= {"matches": canonical_text(details["matches"])} if self.matches else {}
         return {name: Text(value) if name in _TEXTS else value for name, value in details.items()}
 
 
@@ -109,11 +114,13 @@ def choice_of(decision: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in decision.items() if name not in _NO_CHOICE}
 
 
-WRITTEN = frozenset({"deny_message", "match", "respond", "content"})
+WRITTEN = frozenset({"deny_message", "match", "matches", "respond", "content"})
 """The fields in which a person may repeat a secret."""
-GRANT_FIELDS = ("scope", "match", "expires_in_seconds", "max_uses", "include_sub_agents")
+GRANT_FIELDS = ("scope", "match", "matches", "expires_in_seconds", "max_uses", "include_sub_agents")
 """The fields that describe a grant. A decision whose voters differ in them creates none."""
 _NO_CHOICE = frozenset({*GRANT_FIELDS, "grant_id", "updated_input_sha256"})
 """What a vote may say differently: the grant, and an edit, which the hash of the input that would run already tells apart."""
-_TEXTS = frozenset({"deny_message", "match", "content_sha256", "respond_sha256", "answers_sha256"})
-_STORED_OTHERWISE = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond", "link_id"})
+_TEXTS = frozenset({"deny_message", "match", "matches", "content_sha256", "respond_sha256", "answers_sha256"})
+_STORED_OTHERWISE = frozenset(
+    {"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond", "matches", "link_id"}
+)

@@ -1,5 +1,6 @@
 """Grants: rules that a decision creates, for the rest of a session or for all sessions of an agent, until they end."""
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -22,6 +23,9 @@ from models.errors import Conflict, Invalid, NotFound
 from models.pure import policy
 from models.pure.offer import Offer
 from models.pure.policy import Rule
+from models.pure.policy.destroying import destroys
+from models.pure.policy.likeness import program
+from models.pure.shell import read
 from models.pure.times import rfc3339
 from models.session.approval.decision import Decision
 from models.session.approval.reach import COVERS_AGENT, COVERS_SESSION, Kind, Reach, values_of
@@ -121,17 +125,32 @@ class Grant(Base):
         decision: Decision,
         identity: str,
         voters: list[list[Any]] | None = None,
-    ) -> "Grant":
-        """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
+    ) -> "list[Grant]":
+        """Create the grants of a decision: one, or one for each of its `matches`. `voters`: the `Ballot`s of those who gave them.
+
+        Raises Invalid for a faulty match, Conflict above the limit of live grants.
+        """
+        rules = rules_for(approval, decision)
+        cls._check_limit(locked, always=decision.scope == "always", more=len(rules))
+        rows = [cls._new(locked, approval, decision, rule) for rule in rules]
+        for row in rows:
+            row.identity, row.voters = identity, voters
+            locked.db.insert(row)
+            locked.emit(GrantGiven({"type": "grant.given", "approval_id": approval.id, **row.facts}))
+            locked.note("grant.given", row.id, **{**row.facts, "covers": Text(row.covers), "reach": Text(row.reach)})
+            outbox(locked.db).hints.append(row.hint)
+        return rows
+
+    @classmethod
+    def _new(cls, locked: Locked, approval: Approval, decision: Decision, rule: Rule) -> "Grant":
+        """Return the grant of a decision with this rule. Raises Invalid for a scope that its thread cannot have."""
         session, thread = locked.session, locked.thread
-        rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
         reach = Reach.of(thread, decision.scope, include_sub_agents=decision.include_sub_agents)
         if always and reach.kind != "agent":
             raise Invalid("scope", "always is for agents with an id; this sub-agent exists in its thread alone: send session.")
-        cls._check_limit(locked, always=always)
         seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
-        grant = cls(
+        return cls(
             id=ids.new("grnt"),
             workspace_id=session.workspace_id,
             scope=decision.scope,
@@ -143,21 +162,14 @@ class Grant(Base):
             reach=reach.in_words(thread.name),
             approval_id=approval.id,
             tool=approval.tool,
-            identity=identity,
             match=policy.rule_as_json(rule)["match"],
             covers=policy.covers(rule),
             given_by=str(locked.actor),
-            voters=voters,
             created_at=locked.now,
             expires_at=locked.now + timedelta(seconds=seconds) if seconds else None,
             max_uses=decision.max_uses,
             uses=0,
         )
-        locked.db.insert(grant)
-        locked.emit(GrantGiven({"type": "grant.given", "approval_id": approval.id, **grant.facts}))
-        locked.note("grant.given", grant.id, **{**grant.facts, "covers": Text(grant.covers), "reach": Text(grant.reach)})
-        outbox(locked.db).hints.append(grant.hint)
-        return grant
 
     @classmethod
     def find(cls, db: Db, grant_id: str) -> "Grant":
@@ -285,17 +297,17 @@ class Grant(Base):
         }
 
     @staticmethod
-    def _check_limit(locked: Locked, *, always: bool) -> None:
-        """Raise Conflict if the agent (`always`) or the session has its maximum of live grants."""
+    def _check_limit(locked: Locked, *, always: bool, more: int) -> None:
+        """Raise Conflict if the agent (`always`) or the session would have more than its maximum of live grants."""
         session, agent_id = locked.session, locked.thread.agent_id
         owner = f"{_OF_AGENTS} AND agent_id = %(agent)s AND expires_at > %(now)s" if always else "session_id = %(session)s"
         where = {"agent": agent_id} if always else {"session": session.id}
         statement = f"SELECT count(*) FROM approval_grant WHERE {owner} AND {live_sql('%(now)s')}"  # noqa: S608 - names of our own
         count = locked.db.value(statement, now=locked.now, **where)
-        if always and count >= MAX_OF_AGENT:
-            raise Conflict(f"Agent {agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
-        if not always and count >= MAX_OF_SESSION:
-            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
+        if always and count + more > MAX_OF_AGENT:
+            raise Conflict(f"Agent {agent_id} has {count} standing grants already, of {MAX_OF_AGENT}; revoke some first.")
+        if not always and count + more > MAX_OF_SESSION:
+            raise Conflict(f"Session {session.id} has {count} grants already, of {MAX_OF_SESSION}; revoke some, or allow once.")
 
 
 def stands_sql(now: str) -> str:
@@ -339,3 +351,31 @@ def rule_for(approval: Approval, match: str | None) -> Rule:
         return policy.grant(approval.tool, match or approval.offer.widest, approval.input_sha256, id="")
     except ValueError as error:
         raise Invalid("match", str(error).removeprefix("match: ")) from None
+
+
+def rules_for(approval: Approval, decision: Decision) -> list[Rule]:
+    """Return the rules of the grants of a decision. Raises Invalid."""
+    if not decision.matches:
+        return [rule_for(approval, decision.match)]
+    return rules_of_parts(approval, decision.matches)
+
+
+def rules_of_parts(approval: Approval, matches: Sequence[str]) -> list[Rule]:
+    """Return a rule for each of these texts. Raises Invalid for a faulty one, for two that are equal, and for a line that no grant
+    may cover by its parts: one with a command that takes something away."""
+    rules: list[Rule] = []
+    for number, match in enumerate(matches):
+        try:
+            rule = policy.grant_of_part(approval.tool, match, id="")
+        except ValueError as error:
+            raise Invalid(f"matches.{number}", str(error).removeprefix("match: ")) from None
+        if rule in rules:
+            raise Invalid(f"matches.{number}", f"{match!r} covers the same calls as an earlier one; name each once.")
+        rules.append(rule)
+    command = json.loads(approval.input).get("command") if approval.tool == "bash" else None
+    line = read(command) if isinstance(command, str) else None
+    if line and line.doubt:
+        raise Invalid("matches", f"no pattern of commands covers this line: {line.doubt}. Allow it once.")
+    if line and (destroying := next(filter(destroys, line.commands), None)):
+        raise Invalid("matches", f"`{program(destroying)}` in this line takes something away, so a person is asked each time.")
+    return rules
