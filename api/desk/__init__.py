@@ -32,7 +32,7 @@ def install(app: "Flask") -> None:
     from api.desk.card import always, card, deciding, edit
     from api.desk.help import words
     from api.desk.inbox import list as list_
-    from api.desk.inbox import preferences, several, together
+    from api.desk.inbox import preferences, several, together, views
     from api.desk.insights import insights
     from api.desk.link.link import links
     from api.desk.policies import grants, policies, suggestions
@@ -45,7 +45,7 @@ def install(app: "Flask") -> None:
     from api.desk.system import system
 
     modules = (
-        *(list_, several, together, preferences),
+        *(list_, several, together, preferences, views),
         *(card, deciding, edit, always),
         *(sessions, session, starting, agents, agent, editing),
         *(policies, grants, suggestions, audit, insights, system, push),

@@ -9,6 +9,7 @@ import string
 from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import clock, ids
@@ -35,6 +36,10 @@ class Person(Base):
     name: Mapped[str]
     decides_by_keys: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
     """Whether single keys decide on the pages. A person may switch them off."""
+    saved_views: Mapped[list[list[str]] | None] = mapped_column(JSONB(none_as_null=True))
+    """The person's own lists of the inbox, each a name and a query: `models.people.saved_view`."""
+    folded_groups: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
+    """The groups of the inbox that the person keeps folded."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     erased_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 

@@ -70,6 +70,7 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
             "/search?q=git",
             "/words",
             "/halt",
+            "/views",
             "/keys/new",
             "/provider-keys/new",
             "/people/new",

@@ -6,6 +6,8 @@ from people import group, member
 from playwright.sync_api import expect
 from rows.stage import Stage, call, say
 
+from models.workspace.row import Workspace
+
 
 def test_a_state_is_a_word_and_a_wait_names_whom(plain: Visitor, stage: Stage, clock: Clock) -> None:
     finance = group(stage, name="finance")
@@ -31,6 +33,8 @@ def test_a_state_is_a_word_and_a_wait_names_whom(plain: Visitor, stage: Stage, c
         plain.page.get_by_role("link", name=tab).click()
         expect(rows).to_have_count(1)
         expect(rows).to_have_id(session_id)
+    expect(plain.page.locator("#nav-sessions")).to_have_text("1 failing")
+    expect(plain.page.locator(".rail .workspace")).to_have_text(stage.get(Workspace, stage.workspace_id).name)
     plain.page.get_by_role("link", name="Last day").click()
     expect(rows).to_have_id(refused)
     plain.page.get_by_role("link", name="Working").click()

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
+
+from flask import request
 
 from api.desk import waiting_list
 from api.desk.inbox.groups import AXES, PAGE, SOON, Axis, Group, WaitingPage, add_several, by_day
@@ -19,7 +21,9 @@ from api.v1.approvals import visible
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
+from models.people.person import Person
 from models.people.principal import PersonPrincipal
+from models.people.saved_view import views_of
 from models.people.sign_in import SignIn
 from models.session.approval.kinds import KINDS, unknown_outcome
 from models.session.approval.row import Approval
@@ -46,15 +50,26 @@ class ListAddress:
 
     @classmethod
     def of_request(cls, person: PersonPrincipal) -> "ListAddress":
-        """Return what the request's address says. A tab that the person does not have is that of what waits for the person."""
-        tab, axis = query_value("show") or "mine", next((axis for axis in AXES if axis == query_value("by")), AXES[0])
-        filters = {name: value for name in FILTERS if (value := query_value(name))}
-        return cls(tab if tab in tabs_of(person) else "mine", filters, axis, query_value("page"))
+        """Return what the request's address says."""
+        return cls.of_query(request.query_string.decode("ascii", "replace"), person)
+
+    @classmethod
+    def of_query(cls, query: str, person: PersonPrincipal) -> "ListAddress":
+        """Return what a query says. A tab that the person does not have is that of what waits for the person."""
+        values = dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+        tab, axis = values.get("show", "mine"), next((axis for axis in AXES if axis == values.get("by")), AXES[0])
+        filters = {name: values[name] for name in FILTERS if name in values}
+        return cls(tab if tab in tabs_of(person) else "mine", filters, axis, values.get("page"))
+
+    def query(self, **changes: str | None) -> str:
+        """Return the query of the list with other filters, another tab, axis or page. None leaves a filter out."""
+        parts = {"show": self.tab, "by": self.axis} | self.filters | changes
+        return urlencode({name: value for name, value in parts.items() if value and value != _DEFAULTS.get(name)})
 
     def path(self, **changes: str | None) -> str:
-        """Return the list's address with other filters, another tab, axis or page. None leaves a filter out."""
-        parts = {"show": self.tab, "by": self.axis} | self.filters | changes
-        return "/inbox?" + urlencode({name: value for name, value in parts.items() if value and value != _DEFAULTS.get(name)})
+        """Return the list's address, with the changes of `query`."""
+        query = self.query(**changes)
+        return f"/inbox?{query}" if query else "/inbox"
 
     def selection(self, db: Db, person: PersonPrincipal, now: datetime) -> Selection[Approval]:
         """Return the approvals of the list."""
@@ -67,6 +82,7 @@ class ListAddress:
         return selection
 
 
+_MOST_FIELDS = 50
 _DEFAULTS = {"show": "mine", "by": "agent"}
 
 
@@ -84,11 +100,15 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     shown_ids = {row.approval.id for group in groups for row in group.rows}
     choices = waiting_list.choices(db, person, mine=address.tab == "mine")
     kept_rows = rows_of(db, person, _on_page_before(db, person, shown_ids))
+    viewer = db.get_one(Person, person.person_id)
     return FramedPage(
         "inbox/list.html",
         address=address,
         here=address.path(page=address.cursor),
         tabs=_tabs(db, person, address),
+        views=[(view.name, f"/inbox?{view.query}", view.query == address.query()) for view in views_of(viewer)],
+        folded_groups=(viewer.folded_groups or []) if address.tab != "decided" else [],
+        chooses_all=query_value("choose") == "all" and "x-refresh" not in request.headers,
         axes=AXES if address.tab != "decided" else (),
         choices=choices,
         chips=_chips(address, choices),

@@ -14,12 +14,14 @@
 //     search    the search as a dialog
 //     going     keys that lead to places, the rail, menus
 //     times     relative times
+//     folding   the groups of the list that a person has folded
 //     copying   buttons that copy an id
 //     push      notifications in this browser
 
 import { start } from "./forms.js";
 import "./going.js";
 import "./copying.js";
+import "./folding.js";
 import "./keys.js";
 import "./together.js";
 import { listen, refreshSoon } from "./live.js";

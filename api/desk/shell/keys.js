@@ -4,7 +4,7 @@ import { openDenial } from "./answers.js";
 import { undo } from "./forms.js";
 import { isHeld } from "./holds.js";
 import { one } from "./page.js";
-import { select, selectedRow } from "./rows.js";
+import { chooseAll, select, selectedRow } from "./rows.js";
 import { cardInPane, hasPane, idOf } from "./split.js";
 
 const NEEDS_CARD = ["a", "d", "e", "x"];
@@ -18,6 +18,7 @@ const KEYS = {
   d: (card) => openDenial(card) || press(card, "button[value=deny]:enabled", "?open=deny"),
   e: (card) => idOf(card) && !isHeld(idOf(card)) && location.assign(`/inbox/approvals/${idOf(card)}/edit`),
   x: () => one("input[form=several]", selectedRow() ?? undefined)?.click(),
+  X: chooseAll,
   z: undo,
   "?": () => one("#keys")?.showModal(),
 };

@@ -100,6 +100,7 @@ SETTINGS = (
         words="mail slack notifications",
         purpose="How Assent reaches you",
     ),
+    Place("views", "Saved views", "/inbox/views", "inbox", words="filters lists", purpose="Your own lists of the inbox"),
     Place("keyboard", "Keyboard", "/inbox/keyboard", "grid", words="keys shortcuts accessibility", purpose="Which keys decide"),
     Place(
         "people", "People", "/inbox/people", "person", "admin", words="members roles invite", purpose="Who is here, and may do what"

@@ -9,6 +9,8 @@ from markupsafe import Markup
 from api.desk import waiting_list
 from api.desk.shell import places
 from api.door import browser
+from api.door.paging import Selection
+from api.v1.approvals.visible import sees_all
 from models.database import clock
 from models.database.rows import Db
 from models.people.names import Names
@@ -16,7 +18,9 @@ from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.pure.text.visible import visible
 from models.session.approval.row import Approval
+from models.session.row import NEEDS_ATTENTION, Session
 from models.workspace.halt import Halt
+from models.workspace.row import Workspace
 
 _RAIL_COOKIE = "assent_rail"
 """Set by `going.js`: `narrow` if the person has collapsed the rail."""
@@ -37,6 +41,8 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
         "rail": places.rail_of(person),
         "settings_places": places.settings_of(person),
         "is_rail_narrow": request.cookies.get(_RAIL_COOKIE) == "narrow",
+        "workspace": visible(db.get_one(Workspace, person.workspace_id).name),
+        "failing": Selection(Session).where(NEEDS_ATTENTION).count(db) if sees_all(person) else 0,
         "waiting_for_me": waiting_list.matching(db, person, {}, mine=True).count(db),
         "halted": g.halted,
         "mark": Approval.mark(db),

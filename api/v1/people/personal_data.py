@@ -38,6 +38,10 @@ class Profile(ResponseModel):
     source: str | None = Field(examples=["direct"])
     decides_by_keys: bool
     """The person's setting: whether keys decide on the pages."""
+    saved_views: list[list[str]] | None = Field(examples=[[["Deploys", "tool=deploy"]]])
+    """The person's own lists of the inbox: the name and the query of each."""
+    folded_groups: list[str] | None = Field(examples=[["soon"]])
+    """The groups of the inbox that the person keeps folded."""
     created_at: Time
     deactivated_at: Time | None
     erased_at: Time | None

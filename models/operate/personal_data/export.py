@@ -206,9 +206,10 @@ def _plain(value: Any) -> str:
 _WITH_ROLE = """
     (SELECT person.*, role, source, deactivated_at FROM person LEFT JOIN member ON member.person_id = person.id) own
 """
+_PREFERENCES = ("decides_by_keys", "saved_views", "folded_groups")
 _PROFILE = Part(
     *("profile", _WITH_ROLE, "id = %(person)s"),
-    ("id", "email", "name", "role", "source", "decides_by_keys", "created_at", "deactivated_at", "erased_at"),
+    ("id", "email", "name", "role", "source", *_PREFERENCES, "created_at", "deactivated_at", "erased_at"),
 )
 # As for verifying: a small workspace in a large installation needs time, and the only good plan follows the primary key.
 _PATIENTLY = ("statement_timeout = '60s'", "enable_sort = off", "enable_seqscan = off", "enable_bitmapscan = off")

@@ -99,6 +99,7 @@ _OF_PERSON = (
     "DELETE FROM membership WHERE person_id = %(person)s",
     "DELETE FROM slack_reply WHERE NOT EXISTS (SELECT FROM slack_user WHERE id = slack_user_id)",
     "DELETE FROM stored_response WHERE about = %(person)s",
+    "UPDATE person SET saved_views = NULL, folded_groups = NULL WHERE id = %(person)s",
     "UPDATE member SET password_hash = NULL, password_makers = NULL WHERE person_id = %(person)s AND password_hash IS NOT NULL",
 )
 _NAMES_ADDRESS = "chain = %(workspace)s AND strpos(text, %(email)s) > 0"
