@@ -9,7 +9,6 @@ import errno
 import math
 import os
 import secrets
-import select
 import subprocess
 import sys
 import threading
@@ -37,7 +36,7 @@ class _Guard:
     def ensure(self) -> None:
         """Start the sentinel unless it runs. Raises OSError."""
         with self._lock:
-            if not self._has_sentinel():
+            if not self._send():
                 self._start()
                 self._send()
 
@@ -53,17 +52,6 @@ class _Guard:
         """Leave the sentinel to the process that started it."""
         if self._pipe is not None:
             os.close(self._pipe)
-
-    def _has_sentinel(self) -> bool:
-        """True if the sentinel runs. Does not wake it."""
-        if self._pipe is None:
-            return False
-        poll = select.poll()
-        poll.register(self._pipe, 0)  # still reports the end of the reader
-        if poll.poll(0):
-            os.close(self._pipe)
-            self._pipe = None
-        return self._pipe is not None
 
     def _send(self) -> bool:
         """Send the end of the leases; False if no sentinel runs."""
