@@ -46,7 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     isolate()
-    hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is not the code's fault
+    examples = int(os.environ.get("ASSENT_FUZZ_EXAMPLES") or 50)
+    hypothesis.settings.register_profile("assent", deadline=None, max_examples=examples)  # a busy machine is not the code's fault
     hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"

@@ -16,7 +16,7 @@ from real_bash import BASH, run_by_bash
 from models.pure.shell import builtins, read
 
 SEED = int(os.environ.get("ASSENT_FUZZ_SEED") or random.SystemRandom().randrange(1 << 32))
-SECONDS = float(os.environ.get("ASSENT_FUZZ_SECONDS") or 2)
+SECONDS = float(os.environ.get("ASSENT_FUZZ_SECONDS") or 1)
 _BATCH = 40
 
 

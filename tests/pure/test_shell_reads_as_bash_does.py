@@ -16,7 +16,7 @@ from models.pure.shell import CommandLine, read
 
 SEED = int(os.environ.get("ASSENT_FUZZ_SEED") or random.SystemRandom().randrange(1 << 32))
 """Set it to the printed seed to repeat a run."""
-SECONDS = float(os.environ.get("ASSENT_FUZZ_SECONDS") or 4)
+SECONDS = float(os.environ.get("ASSENT_FUZZ_SECONDS") or 2)
 _BATCH = 100
 
 
