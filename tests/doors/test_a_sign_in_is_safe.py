@@ -196,6 +196,7 @@ def test_signing_out_ends_the_sign_in_and_not_only_the_cookie(api: str, anna: So
 
 
 def test_a_change_of_role_counts_at_the_next_request(api: str, stage: Stage, caller: Caller, anna: Somebody) -> None:
+    member(stage, "admin")  # a workspace keeps an admin
     with anna.client(api) as client:
         good(client.post("/v1/agents", json=MODEL))
         good(caller.post(f"/v1/organizations/users/{anna.person_id}", json={"workspace_role": "viewer"}))
@@ -207,6 +208,7 @@ def test_a_change_of_role_counts_at_the_next_request(api: str, stage: Stage, cal
 
 
 def test_a_stream_ends_with_the_role_that_opened_it(api: str, stage: Stage, caller: Caller, anna: Somebody) -> None:
+    member(stage, "admin")  # a workspace keeps an admin
     session_id = caller.session()["id"]
     with anna.client(api) as client, stream(client, session_id) as opened:
         good(caller.post(f"/v1/organizations/users/{anna.person_id}", json={"workspace_role": "viewer"}))
