@@ -2,9 +2,14 @@
 
 So the queue's messages alternate between workspaces, however many rows of one of them wait, and a backlog is worked off as fast as
 workers take messages. The dispatch sweep starts again where messages were lost.
+
+An index keeps the entry of each row that has left the queue until no snapshot may see the row. So each process remembers where a
+line began at its last look, and the next look begins there. It misses only rows that a transaction queued more than MARGIN before
+its commit. The dispatch sweep, which looks from the beginning, hints those.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from models.database.clock import STARTED
 from models.database.exchange import Rows, Statement
@@ -20,6 +25,11 @@ HELD_BACK = f"{QUEUED} AND held_back IS NOT NULL"
 IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
 """The condition for the tools' own queue, and for a named one. Each of the two can use the index."""
 CALLS = {named: f"{CLAIMABLE} AND {in_queue}" for named, in_queue in IN_QUEUE.items()}
+
+MARGIN = "interval '10 seconds'"
+_MOST_LINES = 10_000
+_begins: dict[tuple[str, ...], datetime] = {}
+"""By line: no row of it that waits has been due for longer, as this process last saw it."""
 
 _AGENT = "SELECT agent_id FROM thread WHERE thread.session_id = {0}.session_id AND thread.id = {0}.thread_id"
 RETURNED = {
@@ -58,8 +68,16 @@ def _at_the_end(
     db: Db, updates: dict[tuple[str, bool], str], task: str, queue: str | None, then: Callable[[Rows], None], **values: str
 ) -> None:
     """Have the commit send an update, which then sees all rows that the transaction has queued or taken."""
-    key = ("hints", task, queue or "", *values.values())
-    db.closing[key] = Statement(updates[task, queue is not None], {"queue": queue, **values}, then)
+    line, key = (db.workspace_id, task, queue or ""), ("hints", task, queue or "", *values.values())
+
+    def remember(rows: Rows) -> None:
+        if len(_begins) >= _MOST_LINES:
+            _begins.clear()
+        _begins[line] = rows[0][0]
+        then([row[1:] for row in rows if row[1] is not None])
+
+    values_of_look = {"queue": queue, "begins": _begins.get(line), **values}
+    db.closing[key] = Statement(updates[task, queue is not None], values_of_look, remember)
 
 
 def front(table: str, waiting: str, *, line: str, order: str = "due_at", most: str = str(AT_ONCE)) -> str:
@@ -87,12 +105,25 @@ _FRONTS = {
     ("tool.run", False): ("tool_call", CALLS[False], "queue, due_at"),
     ("tool.run", True): ("tool_call", CALLS[True], "queue, due_at"),
 }
+_OF_LINE = f"""
+    workspace_id = current_setting('assent.workspace')
+    AND due_at >= CASE WHEN %(begins)s::timestamptz <= {STARTED} THEN %(begins)s::timestamptz ELSE '-infinity' END
+"""
+"""A beginning in the future is from before a database that was restored."""
 _TAKE_BACK, _NEXT = {}, {}
 for _key, (_table, _waiting, _order) in _FRONTS.items():
-    _front = front(_table, _waiting, line="workspace_id = current_setting('assent.workspace')", order=_order)
-    _TAKE_BACK[_key] = f"""
-        UPDATE {_table} SET hinted_at = NULL
-        WHERE id = %(id)s AND {_waiting} AND id <> ALL (ARRAY(SELECT id FROM ({_front}) AS front)) RETURNING id
+    _look = f"""
+        WITH front AS MATERIALIZED ({front(_table, _waiting, line=_OF_LINE, order=_order)}), changed AS ({{update}})
+        SELECT begins, changed.* FROM (SELECT least(min(due_at), {STARTED} - {MARGIN}) AS begins FROM front) AS line
+        LEFT JOIN changed ON true
     """  # noqa: S608
-    _unhinted = f"SELECT id FROM ({_front}) AS front WHERE hinted_at IS NULL"  # noqa: S608
-    _NEXT[_key] = stamp(_table, f"{_waiting} AND hinted_at IS NULL", _unhinted, RETURNED[_key[0]])
+    _TAKE_BACK[_key] = _look.format(
+        update=f"""
+            UPDATE {_table} SET hinted_at = NULL
+            WHERE id = %(id)s AND {_waiting} AND id <> ALL (ARRAY(SELECT id FROM front)) RETURNING id
+        """  # noqa: S608
+    )
+    _unhinted = "SELECT id FROM front WHERE hinted_at IS NULL"
+    _NEXT[_key] = _look.format(
+        update=stamp(_table, f"{_waiting} AND hinted_at IS NULL AND {_OF_LINE}", _unhinted, RETURNED[_key[0]])
+    )

@@ -25,6 +25,7 @@ SHORT = {
     "backlog": ["--turns", "500", "--rows", "100000"],
     "queries": ["--rows", "100000", "--rounds", "10"],
     "decisions": ["--cycles", "20"],
+    "dead_rows": ["--cycles", "3000", "--rounds", "10"],
     "hot_rows": ["--cycles", "20", "--rounds", "1"],
     "parallel": ["--nap", "0.2"],
     "sub_agents": ["--rounds", "3", "--calls", "3"],

@@ -1,0 +1,80 @@
+"""While a snapshot is held, the rows that have left a queue do not slow down those that enter it and leave it."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from benchmarks.copies import copy
+from own_database import Clock, DatabaseUrls
+from rows.crowd import Admin
+from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.operate import queued
+from models.session.hints import hint_next
+from models.session.turn.row import Turn
+
+LEFT = 2000
+_DONE = "UPDATE turn SET status = 'done' WHERE id LIKE 'turn_left%'"
+
+
+@pytest.fixture
+def admin(database_urls: DatabaseUrls, clean_database: None) -> Iterator[Admin]:
+    """A connection that fills the tables, while another one holds a snapshot."""
+    with psycopg.connect(database_urls.admin, autocommit=True) as db, psycopg.connect(database_urls.admin) as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT count(*) FROM turn")
+        yield db
+
+
+def leave(admin: Admin, session_id: str) -> None:
+    """Have many turns leave the queue that were due for an hour."""
+    due_at = "clock_timestamp() - interval '1 hour' + n * interval '1 ms'"
+    copy(
+        admin,
+        "turn",
+        f"session_id = '{session_id}'",
+        {"id": "'turn_left' || n", "session_id": "'sesn_left' || n", "due_at": due_at},
+        LEFT,
+    )
+    admin.execute(_DONE)
+    admin.execute("ANALYZE turn")
+
+
+def pages_of_look(stage: Stage, **values: None) -> int:
+    """Look for the turns at the front of the queue, as a claim does. Returns how many pages the look reads, with other `values`."""
+    with transaction(stage.workspace_id) as db:
+        hint_next(db, Turn.TASK)
+        [look] = db.closing.values()
+        [plan] = db.value(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {look.sql}", **{**look.values, **values})
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+
+
+def test_a_look_does_not_pass_the_turns_that_left_the_queue_before_the_last_one(stage: Stage, admin: Admin) -> None:
+    session = stage.session()
+    stage.message(session)
+    leave(admin, session)
+    without_memory, pages = pages_of_look(stage, begins=None), pages_of_look(stage)
+    assert (without_memory > LEFT / 40, pages < LEFT / 100) == (True, True), f"{without_memory} pages, then {pages}"
+
+
+def test_the_sweep_hints_a_turn_that_the_looks_pass(stage: Stage, admin: Admin) -> None:
+    session = stage.session()
+    stage.message(session)
+    stage.begin(session)
+    pages_of_look(stage)
+    admin.execute(
+        "UPDATE turn SET status = 'queued', hinted_at = NULL, due_at = due_at - interval '1 day' WHERE session_id = %s", (session,)
+    )
+    pages_of_look(stage)
+    assert [hint.args[1] for hint in queued.hints(Turn)] == [session]
+
+
+def test_a_look_begins_anew_when_the_database_s_time_is_earlier_than_the_last_one(stage: Stage, clock: Clock) -> None:
+    clock.advance(3600)
+    pages_of_look(stage)
+    clock.advance(-3600)
+    session = stage.session()
+    stage.message(session)
+    with transaction(stage.workspace_id) as db:
+        assert db.find(Turn)[0].hinted_at is not None
