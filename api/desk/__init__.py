@@ -4,7 +4,7 @@
     inbox      the list of approvals: those that wait for me, or for anybody, and decided ones; decisions about several
     card       one approval with the evidence to judge it, and its decisions; `verbs` has the decision of each button
     sessions   the sessions, and a session's conversation
-    agents     the agents, one agent with its tools and versions, and the form that makes or changes one
+    agents     the agents, one agent with its tools and versions, the form that makes or changes one, and servers of tools
     policies   the rules in force, a call to try, a change to simulate, grants, and suggested rules
     search     one search for pages, actions, approvals, sessions, agents and people
     settings   people, keys, channels, webhooks, provider keys, usage
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def install(app: "Flask") -> None:
     """Serve the pages."""
-    from api.desk.agents import agent, agents, editing
+    from api.desk.agents import agent, agents, editing, servers
     from api.desk.audit import audit
     from api.desk.card import always, card, deciding, edit
     from api.desk.help import words
@@ -47,7 +47,7 @@ def install(app: "Flask") -> None:
     modules = (
         *(list_, several, together, preferences, views),
         *(card, deciding, edit, always),
-        *(sessions, session, starting, agents, agent, editing),
+        *(sessions, session, starting, agents, agent, editing, servers),
         *(policies, grants, suggestions, audit, insights, system, push),
         *(keys, provider_keys, usage, people, groups, approvers, index, channels, webhooks),
         *(words, search, halt, home, live, files),

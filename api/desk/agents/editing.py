@@ -28,7 +28,7 @@ CHOICES = {
 }
 KEEP = "keep"
 """The tool's own rules, which the form does not show."""
-_POLICIES = {
+POLICIES = {
     "allow": {"type": "always_allow"},
     "ask": {"type": "always_ask"},
     "deny": {"type": "always_deny"},
@@ -150,12 +150,17 @@ def _choices(tools: list[dict[str, Any]]) -> dict[str, str]:
 def _choice(config: Mapping[str, Any] | None) -> str:
     if config is None or not config["enabled"]:
         return "off"
-    if config.get("policy_from", "tool") != "tool":
+    return "default" if config.get("policy_from", "tool") != "tool" else policy_choice(config)
+
+
+def policy_choice(config: Mapping[str, Any] | None) -> str:
+    """Return what a form shows of the policy in a configuration: a key of CHOICES, or KEEP."""
+    if config is None or config.get("policy_from", "tool") == "default" or config.get("permission_policy") is None:
         return "default"
     policy = config["permission_policy"]
     if policy == {"type": "auto", "rules": [], "default": "deny"}:
         return "deny"
-    return next((name for name, value in _POLICIES.items() if value == policy), KEEP)
+    return next((name for name, value in POLICIES.items() if value == policy), KEEP)
 
 
 def _new_tools(tools: list[dict[str, Any]], present: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -179,5 +184,5 @@ def _config(name: str, config: Mapping[str, Any], present: str) -> dict[str, Any
     if choice == "off":
         return {**config, "enabled": False}
     config_without_policy = {key: value for key, value in config.items() if key not in {"permission_policy", "policy_from"}}
-    own = {"permission_policy": _POLICIES[choice]} if choice in _POLICIES else {}
+    own = {"permission_policy": POLICIES[choice]} if choice in POLICIES else {}
     return {**config_without_policy, "enabled": True, **own}

@@ -21,6 +21,7 @@ EFFECT_WORDS: dict[Effect, StateWord] = {
     "ask": StateWord("ask", "question", "due"),
     "deny": StateWord("deny", "cross", "bad"),
 }
+TAKES = {"read": "reads", "write": "writes"}
 _KINDS = {"builtin": "built in", "custom": "run by the client", "agent": "for sub-agents"}
 _VERBS = {"allow": "allows", "ask": "asks about", "deny": "denies"}
 
@@ -103,4 +104,4 @@ def _takes(tool: EffectiveTool) -> str:
     if tool.kind == "builtin":
         return "reads" if tool.name in BUILT_IN_READERS else "writes"
     declared = (tool.entry or {}).get("effect")
-    return {"read": "reads", "write": "writes"}.get(str(declared), "not declared")
+    return TAKES.get(str(declared), "not declared")

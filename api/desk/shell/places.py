@@ -141,6 +141,15 @@ SETTINGS = (
         words="deny message",
         purpose="What people can answer with one click",
     ),
+    Place(
+        "servers",
+        "Toolsets and MCP servers",
+        "/inbox/servers",
+        "function",
+        "read",
+        words="tools plugins",
+        purpose="Which tools agents can have",
+    ),
     Place("keys", "API keys", "/inbox/keys", "key", "admin", words="scopes programs", purpose="Programs that use Assent"),
     Place(
         "provider_keys",
@@ -177,6 +186,7 @@ ACTIONS = (
     Place("sessions", "Start a session", "/inbox/sessions/new", "plus", "sessions", words="new run agent"),
     Place("policies", "Suggested rules", "/inbox/policies/suggestions", "rules", "read", words="suggestions save questions"),
     Place("agents", "Create an agent", "/inbox/agents/new", "plus", "agents", words="new"),
+    Place("servers", "Give a toolset or MCP server to an agent", "/inbox/servers/new", "plus", "agents", words="new add tools"),
     Place("people", "Invite a person", "/inbox/people/new", "plus", "admin", words="new add member"),
     Place("groups", "Create a group", "/inbox/groups/new", "plus", "admin", words="new"),
     Place("keys", "Create an API key", "/inbox/keys/new", "plus", "admin", words="new"),

@@ -1,0 +1,127 @@
+"""The setting of toolsets and MCP servers: their tools with effect and policy, and the agents that have them and are given them."""
+
+from collections.abc import Callable
+
+import pytest
+from inbox.accessibility import check, check_width
+from inbox.visitor import Visitor
+from inbox.windows import PHONE
+from people import member
+from playwright.sync_api import ViewportSize, expect
+from rows.stage import Stage, entry
+
+from models.database.transactions import transaction
+from models.workspace import toolset
+from models.workspace.agent import Agent
+
+DESK: ViewportSize = {"width": 1280, "height": 720}
+URL = "https://mcp.example.com/tickets?team=a"
+
+
+@pytest.fixture
+def agent_id(stage: Stage) -> str:
+    """An agent with a toolset and an MCP server. Another toolset is there for it."""
+    toolset.announce({"shop": [entry("refund"), entry("look", effect="read")], "billing": [entry("charge", idempotent=True)]})
+    stage.list_tools(URL, entry("close_ticket"))
+    session = stage.session(servers={"shop": "assent:shop", "tickets": URL}, shop="always_ask")
+    return str(stage.read(session).agent_id)
+
+
+def body_of(stage: Stage, agent_id: str) -> dict[str, list[dict[str, object]]]:
+    with transaction(stage.workspace_id) as db:
+        return dict(Agent.find(db, agent_id).at(db).body)
+
+
+def lines(visitor: Visitor) -> list[str]:
+    """The rows of the page's table."""
+    return [" ".join(text.split()) for text in visitor.page.locator("tbody tr").all_inner_texts()]
+
+
+def test_toolsets_and_servers_stand_with_their_agents(plain: Visitor, agent_id: str) -> None:
+    plain.open("/inbox/servers")
+    of_this_test = [line for line in lines(plain) if line.startswith(("shop", "billing", URL))]
+    assert of_this_test == [
+        "billing a toolset of this server 1 none served",
+        "shop a toolset of this server 2 Agent served",
+        f"{URL} an MCP server 1 Agent asked just now",
+    ]
+    plain.page.get_by_role("link", name=URL).click()
+    assert lines(plain) == ["close_ticket close_ticket Input of close_ticket as JSON Schema writes at most once ask Agent"]
+
+
+def test_each_tool_has_its_effect_and_the_policies_of_its_agents(plain: Visitor, agent_id: str) -> None:
+    plain.open("/inbox/servers/tools?address=assent:shop")
+    refund, look = lines(plain)
+    assert refund.endswith("writes at most once ask Agent")
+    assert look.endswith("reads may run again ask Agent")
+
+
+def test_a_toolset_is_given_to_an_agent_and_taken_from_it(plain: Visitor, stage: Stage, agent_id: str) -> None:
+    plain.open("/inbox/servers/tools?address=assent:billing")
+    plain.page.get_by_role("link", name="Give to an agent").click()
+    plain.page.get_by_label("Name").fill("bills")
+    plain.page.get_by_label("Its calls").select_option("deny")
+    plain.button("Save a new version of the agent").click()
+    expect(plain.page.get_by_role("region", name="Tools")).to_contain_text("mcp__bills__charge")
+    assert body_of(stage, agent_id)["mcp_servers"][-1] == {"type": "url", "name": "bills", "url": "assent:billing"}
+    plain.open("/inbox/servers/tools?address=assent:billing")
+    plain.page.get_by_text("Change or remove…").click()
+    expect(plain.page.get_by_label("Its calls")).to_have_value("deny")
+    plain.button("Remove from Agent").click()
+    body = body_of(stage, agent_id)
+    assert [server["name"] for server in body["mcp_servers"]] == ["shop", "tickets"]
+    assert [tool["mcp_server_name"] for tool in body["tools"] if "mcp_server_name" in tool] == ["shop", "tickets"]
+
+
+def test_a_change_of_the_policy_keeps_what_single_tools_have(plain: Visitor, stage: Stage, agent_id: str) -> None:
+    with transaction(stage.workspace_id) as db:
+        row = Agent.find(db, agent_id)
+        tools = row.at(db).body["tools"]
+        shop = next(tool for tool in tools if tool.get("mcp_server_name") == "shop")
+        own = {"name": "look", "enabled": True, "permission_policy": {"type": "always_allow"}, "policy_from": "tool"}
+        other = {"name": "refund", "enabled": True, "permission_policy": {"type": "always_ask"}, "policy_from": "toolset"}
+        row.update(
+            db, stage.principal, {"tools": [*(tool for tool in tools if tool is not shop), {**shop, "configs": [own, other]}]}
+        )
+    plain.open("/inbox/servers/tools?address=assent:shop")
+    plain.page.get_by_text("Change or remove…").click()
+    plain.page.get_by_label("Its calls").select_option("deny")
+    plain.button("Save a new version").click()
+    shop = next(tool for tool in body_of(stage, agent_id)["tools"] if tool.get("mcp_server_name") == "shop")
+    denied = {"type": "auto", "rules": [], "default": "deny"}
+    assert shop["default_config"]["permission_policy"] == denied  # type: ignore[index]
+    policies = {config["name"]: config["permission_policy"] for config in shop["configs"]}  # type: ignore[attr-defined]
+    assert policies == {"look": {"type": "always_allow"}, "refund": denied}
+
+
+def test_what_the_api_refuses_is_said_in_the_form(plain: Visitor, agent_id: str) -> None:
+    plain.open("/inbox/servers/new")
+    plain.page.get_by_label("Tools of").select_option("url")
+    plain.page.get_by_label("Name").fill("mine")
+    plain.button("Save a new version of the agent").click()
+    expect(plain.page.locator("#fault-url")).to_contain_text("Write the https URL")
+    plain.page.get_by_label("URL", exact=True).fill("http://mcp.example.com/")
+    plain.button("Save a new version of the agent").click()
+    expect(plain.page.get_by_role("alert")).to_contain_text("https")
+    expect(plain.page.get_by_label("Name")).to_have_value("mine")
+
+
+@pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("approver", 403), ("developer", 200)])
+def test_only_who_may_change_agents_gives_tools(api: str, stage: Stage, agent_id: str, role: str, status: int) -> None:
+    with member(stage, role).client(api) as client:  # type: ignore[arg-type]
+        assert client.get("/inbox/servers/new").status_code == status
+        listing = client.get("/inbox/servers")
+        assert listing.status_code == (403 if role == "approver" else 200)
+        assert ("Give to an agent" in listing.text) == (status == 200)
+
+
+def test_everybody_can_use_it(visit: Callable[..., Visitor], agent_id: str) -> None:
+    admin = visit("admin", viewport=DESK)
+    for path in ("", "/tools?address=assent:shop", "/new"):
+        admin.page.set_viewport_size(DESK)
+        admin.open(f"/inbox/servers{path}")
+        for summary in admin.page.locator("summary").all():
+            summary.click()
+        check(admin.page)
+        admin.page.set_viewport_size(PHONE["viewport"])
+        check_width(admin.page)
