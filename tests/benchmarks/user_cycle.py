@@ -28,6 +28,8 @@ from benchmarks.owners import profile
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+COUNTED = 40
+"""Cycles whose messages to Postgres are counted, after those whose CPU is measured."""
 
 
 @contextlib.contextmanager
@@ -81,13 +83,15 @@ def measure(checkout: Path, tool: str, seconds: float, in_flight: int, shell: st
         with psycopg.connect(at["admin_url"], autocommit=True) as db:
             db.execute("ANALYZE")
         counts = Path(at["counts"]) if at["counts"] and checkout == ROOT else None
-        meter = Meter(at["admin_url"], {**at["pids"], "client": client.process.pid}, counts)
-        start = counting.by_verb(counts, meter.sweeps) if counts else {}
-        before = meter.read()
-        client.cycles(count)
-        cost = Cost.between(before, meter.read(), count)
+        meter = Meter(at["admin_url"], {**at["pids"], "client": client.process.pid})
+        with counting.pause(counts) if counts else contextlib.nullcontext():
+            before = meter.read()
+            client.cycles(count)
+            cost = Cost.between(before, meter.read(), count)
         if counts:
-            print_verbs(start, counting.by_verb(counts, meter.sweeps), count)
+            start = counting.by_verb(counts, meter.sweeps)
+            client.cycles(COUNTED)
+            print_verbs(start, counting.by_verb(counts, meter.sweeps), COUNTED)
         if sampled_seconds:
             print_profile(at["pids"], client, cost, sampled_seconds, in_flight)
         client.close()
@@ -109,11 +113,14 @@ def print_profile(pids: dict[str, int], client: Client, cost: Cost, seconds: int
 def print_verbs(start: dict[str, counting.Count], end: dict[str, counting.Count], cycles: int) -> None:
     """Print what each verb sent to Postgres per cycle, the most statements first."""
     print("      tx  messages  statements   by verb")
+    total = [0.0, 0.0, 0.0]
     for verb, count in sorted(end.items(), key=lambda each: -each[1].statements):
         first = start.get(verb, counting.Count())
         each = [(getattr(count, name) - getattr(first, name)) / cycles for name in ("commits", "messages", "statements")]
+        total = [sum(pair) for pair in zip(total, each, strict=True)]
         if each[1] >= 0.05:
             print("    {:4.1f}  {:8.1f}  {:10.1f}   {}".format(*each, verb))
+    print("    {:4.1f}  {:8.1f}  {:10.1f}   in all".format(*total))
 
 
 def whole(cost: Cost) -> float:
@@ -160,8 +167,6 @@ def print_cost(tool: str, checkout: Path, cost: Cost) -> None:
     wrote = f"{cost.write_tx:.1f} write tx, {cost.wal_bytes:.0f} B WAL, foreign cores {cost.foreign_cores:.2f}"
     print(f"  {tool} {checkout.name}: {cost.rate:.1f} cycles/s, {whole(cost):.1f} ms CPU, {wrote}")
     print("    CPU ms: " + "  ".join(f"{name} {ms:.1f}" for name, ms in cost.cpu_ms.items()), flush=True)
-    if cost.messages:
-        print(f"    {cost.messages:.1f} messages to Postgres with {cost.statements:.0f} statements per cycle", flush=True)
 
 
 if __name__ == "__main__":
