@@ -45,6 +45,8 @@ def check_workspace_approvers(db: Db, approval: Mapping[str, Any] | None) -> Non
 
 
 def _check(db: Db, levels: list[Mapping[str, Any]], path: str, *, own: Mapping[str, Any]) -> None:
+    if not any(levels):
+        return
     _check_names(db, own, path)
     quorum, escalation = combined(levels)
     if quorum.needs_people and levels[-1].get("on_timeout") == "allow":

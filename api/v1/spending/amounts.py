@@ -112,12 +112,14 @@ class ThreadStats(Stats):
 
 def load_active_sums(db: Db, rows: Sequence[Session]) -> None:
     """Read the active times of these sessions' threads at once, for their `Stats`."""
-    if rows:
-        db.info[_SUMS] = Thread.active_sums(db, [row.id for row in rows], _now(db, rows[0]))
+    if shared := [row.id for row in rows if row.threads_begun]:
+        db.info[_SUMS] = Thread.active_sums(db, shared, _now(db, rows[0]))
 
 
 def _active_sum(db: Db, row: Session, now: datetime) -> float:
-    """Return the active time of the session's threads together, in seconds."""
+    """Return the active time of the session's threads together, in seconds. A session with one thread is active as it is."""
+    if not row.threads_begun:
+        return row.active_for(now)
     sums: dict[str, float] = db.info.get(_SUMS) or {}
     return sums[row.id] if row.id in sums else Thread.active_sums(db, [row.id], now).get(row.id, 0.0)
 
