@@ -115,3 +115,30 @@ def test_the_newest_lines_are_in_view_and_earlier_ones_a_page_away(admin: Visito
     expect(admin.page.get_by_label("A message to the agent")).to_have_count(0)
     admin.page.get_by_role("link", name="The newest events").click()
     expect(admin.page.get_by_text("Answer 29.")).to_be_in_viewport()
+
+
+def test_the_lanes_and_files_are_of_the_whole_session_and_lead_to_the_page(admin: Visitor, stage: Stage, clock: Clock) -> None:
+    session_id = stage.session(max_turns=99, write="always_allow")
+    for number in range(25):
+        stage.message(session_id, f"Question {number}.")
+        blocks = [call("write", file_path="src/first.py", content="x")] if number == 1 else []
+        calls = stage.reply(session_id, say(f"Answer {number}."), *blocks)
+        for tool_call in calls:
+            clock.advance(7)
+            stage.finish_call(stage.begin_call(tool_call))
+            stage.reply(session_id, say("Written."))
+        clock.advance(60)
+    admin.open(f"/inbox/sessions/{session_id}")
+    expect(admin.page.get_by_text("Answer 1.", exact=True)).to_have_count(0)
+    file = admin.page.locator("#lanes").get_by_role("link", name="src/first.py")
+    bar = admin.page.locator("svg.lanes a:has(rect.tool)")
+    expect(bar.locator("title")).to_contain_text("write")
+    for link in (bar, file):
+        admin.open(f"/inbox/sessions/{session_id}")
+        link.click()
+        expect(admin.page.get_by_text("Answer 1.", exact=True)).to_be_in_viewport()
+        expect(admin.page.get_by_text("Answer 24.")).to_have_count(0)
+    admin.open(f"/inbox/sessions/{session_id}?at=99999999999999")
+    expect(admin.page.get_by_text("Answer 24.")).to_be_visible()
+    admin.open(f"/inbox/sessions/{session_id}?at=nonsense")
+    expect(admin.page.get_by_text("Answer 24.")).to_be_in_viewport()

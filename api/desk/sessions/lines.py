@@ -58,8 +58,6 @@ class Call:
     output: Output | None = None
     approval_id: str = ""
     """The approval for which it waits."""
-    file: str = ""
-    """The file that a finished call has changed."""
 
 
 @dataclass
@@ -96,7 +94,7 @@ class Bar:
     end: datetime
     words: str
     target: str
-    """The id of the line to which it belongs."""
+    """The address of the line to which it belongs."""
     is_bad: bool = False
 
 

@@ -1,5 +1,6 @@
 """A session's page: its state with what helps, the timeline page by page and live, where its time went, and a box to write in."""
 
+from datetime import datetime
 from typing import Any
 
 from flask import Response, request
@@ -11,6 +12,7 @@ from api.desk.sessions.naming import agent_name, cost
 from api.desk.sessions.remedy import RETRY, remedy_of
 from api.desk.sessions.starting import dollars, message
 from api.desk.sessions.timeline import Timeline
+from api.desk.sessions.times import Place, Times, moment_of
 from api.desk.shell.blueprint import action, desk, page
 from api.door import pages, parsing
 from api.door.errors import Denied
@@ -34,7 +36,7 @@ from models.pure.pricing.prices import dollars_of
 from models.pure.state_words import session_state
 from models.session.approval.row import Approval
 from models.session.event.last_lines import first_and_last_lines
-from models.session.event.log import EventFilter, events_before
+from models.session.event.log import EventFilter, events_before, seq_at
 from models.session.row import Session
 from models.session.thread.row import Thread, own_id
 
@@ -43,9 +45,11 @@ PAGE = 100
 
 
 @page("/inbox/sessions/<session_id>", "sessions", "own or read")
-def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> FramedPage:
-    """Show the newest events of a session, or those before an event."""
+def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> FramedPage | str:
+    """Show the newest events of a session, or those before an event. With a time, go to its line."""
     session = find_session(db, person, session_id)
+    if moment := moment_of(query_value("at")):
+        return _address_of(db, session, own_id(session.id), moment)
     waiting = Approval.pending(db, session.id)
     names = awaited_names(db, waiting[:1])
     shared = _conversation(db, person, session, own_id(session.id))
@@ -82,6 +86,8 @@ def thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str, ref
         raise NotFound("thread", thread_id)
     if node is root:
         return f"/inbox/sessions/{session.id}"
+    if moment := moment_of(query_value("at")):
+        return _address_of(db, session, thread_id, moment)
     return FramedPage(
         "sessions/thread.html",
         root=root,
@@ -97,17 +103,34 @@ def _conversation(db: Db, person: PersonPrincipal, session: Session, thread_id: 
     before = _number("before", session.last_seq + 1)
     rows, has_earlier = events_before(db, EventFilter(session, thread_id), before, PAGE)
     shown_rows = rows[::-1]
-    timeline = Timeline.of(db, shown_rows, thread_id, clock.now(db))
+    now = clock.now(db)
+    timeline = Timeline.of(db, shown_rows, thread_id)
+    times = Times.of(db, session, thread_id, Place(timeline.lines, _path(session, thread_id)), now)
     return {
         "session": session,
         "shown_thread": thread_id,
         "timeline": timeline,
-        "lanes": Lanes.of(timeline.bars),
+        "lanes": Lanes.of(times.bars),
+        "times": times,
         "markdown": Pen(),
         "earlier": shown_rows[0].seq if has_earlier else None,
         "is_newest": before > session.last_seq,
         "may_write": "sessions" in person.scopes and session.status != "terminated",
     }
+
+
+def _path(session: Session, thread_id: str) -> str:
+    return f"/inbox/sessions/{session.id}" + ("" if thread_id == own_id(session.id) else f"/threads/{thread_id}")
+
+
+def _address_of(db: Db, session: Session, thread_id: str, moment: datetime) -> str:
+    """Return the address of the page and line of a time: of the line `line` of the query, or of the first one at or after it."""
+    seq = seq_at(db, session, moment)
+    before = min(seq + PAGE * 4 // 5, session.last_seq + 1)
+    rows, _ = events_before(db, EventFilter(session, thread_id), before, PAGE)
+    lines, line_id = Timeline.of(db, rows[::-1], thread_id).lines, query_value("line")
+    line = next((line.id for line in lines if line.id == line_id), next((line.id for line in lines if line.seq >= seq), ""))
+    return f"{_path(session, thread_id)}?before={before}#{line}"
 
 
 @action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)

@@ -1,7 +1,7 @@
 """A page of a thread's events as a timeline: what was said, one line per call, and how long the run waited for whom."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from api.desk.rendering.gist import in_words, of_call, one_line, tool_in_words
 from api.desk.rendering.story import texts
 from api.desk.rendering.tree import tree
-from api.desk.sessions.lines import Bar, Call, Line, Output, note_of, short
+from api.desk.sessions.lines import Call, Line, Output, note_of, short
 from models.database.rows import Db
 from models.flow.carry_on.listing import OURS
 from models.people.names import Names
@@ -35,29 +35,21 @@ _GLYPHS = {"bash": "shell", "edit": "diff", "write": "file", "read": "file", "gl
 
 
 class Timeline:
-    """The lines and bars of a page of events, oldest first. `lines` and `bars` are complete after `Timeline.of`."""
+    """The lines of a page of events, oldest first. `lines` is complete after `Timeline.of`."""
 
-    def __init__(self, db: Db, thread_id: str, now: datetime) -> None:
-        self.db, self.thread_id, self.now = db, thread_id, now
+    def __init__(self, db: Db, thread_id: str) -> None:
+        self.db, self.thread_id = db, thread_id
         self.lines: list[Line] = []
-        self.bars: list[Bar] = []
         self._line_of_call: dict[str, Line] = {}
-        self._requests: dict[str, Event] = {}
 
     @classmethod
-    def of(cls, db: Db, rows: Sequence[Event], thread_id: str, now: datetime) -> "Timeline":
+    def of(cls, db: Db, rows: Sequence[Event], thread_id: str) -> "Timeline":
         """Return the timeline of events of one thread's stream, in their order."""
-        result = cls(db, thread_id, now)
+        result = cls(db, thread_id)
         result._read(rows)
         for row in rows:
             result._add(row)
-        result._draw(rows)
         return result
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The files that finished calls have changed, with the line of the last change of each."""
-        return {line.call.file: line.id for line in self.lines if line.call and line.call.file}
 
     @property
     def fault(self) -> str:
@@ -94,10 +86,6 @@ class Timeline:
             self._add_decision(row)
         elif row.type == "approval.requested" and row.body.get("tool_use_id") is None:
             self._add_question(row)
-        elif row.type == "span.model_request_start":
-            self._requests[row.id] = row
-        elif row.type == "span.model_request_end":
-            self._end_request(row)
         elif row.type == "session.error":
             self._add_error(row, event)
         elif row.type in {"user.message", "agent.message", "agent.thread_message_received", "user.interrupt"}:
@@ -150,8 +138,6 @@ class Timeline:
             call.command = visible_lines(arguments["command"])
         else:
             call.arguments = tree(dict(arguments))
-        if tool in {"edit", "write"} and tool_call and tool_call.status == "done" and not tool_call.is_error:
-            call.file = visible(str(arguments.get("file_path", "")))
         if tool_call:
             self._tell(call, tool_call)
         self._line_of_call[row.id] = self._put(row, "call", "", call=call)
@@ -245,8 +231,7 @@ class Timeline:
         is_open = approval.status == "pending"
         words = "" if is_open else f" {ending(approval, self.names[approval.decided_by])}."
         text = visible_lines(approval.prompt) + visible_lines(words)
-        line = self._put(row, "decision", "question", text, approval_id=approval.id if is_open else "")
-        self.bars.append(self._wait_for(approval, line.id))
+        self._put(row, "decision", "question", text, approval_id=approval.id if is_open else "")
         if not is_open and approval.decided_at and approval.decided_at - approval.created_at >= _WAIT and approval.by_person:
             wait = (approval.decided_at - approval.created_at).total_seconds()
             self._gap(row, f"waited {span(wait)} for {visible(self.names[approval.decided_by])}")
@@ -258,41 +243,6 @@ class Timeline:
             last.times, last.last_at = last.times + 1, _time(row)
         else:
             self._put(row, "error", "error", text)
-
-    def _end_request(self, row: Event) -> None:
-        start = self._requests.pop(str(row.body.get("model_request_start_id")), None)
-        if start is not None:
-            self._bar_of_model(start, row.created_at, is_bad=bool(row.body.get("is_error")))
-
-    def _bar_of_model(self, start: Event, end: datetime, *, is_bad: bool = False) -> None:
-        words = f"Model, {short(end - start.created_at)}" + (", failed" if is_bad else "")
-        self.bars.append(Bar("model", start.created_at, end, words, f"after {start.seq}", is_bad))
-
-    def _draw(self, rows: Sequence[Event]) -> None:
-        """Add the bars of calls and waits, and name the line of each request to the model."""
-        for start in self._requests.values():
-            if start is rows[-1] or start.seq >= rows[-1].seq - 1:
-                self._bar_of_model(start, self.now)
-        targets = {f"after {row.seq}": next((line.id for line in self.lines if line.seq > row.seq), "") for row in rows}
-        self.bars = [replace(bar, target=targets.get(bar.target, bar.target)) for bar in self.bars]
-        for line in self.lines:
-            if line.call:
-                self.bars += self._bars_of_call(line)
-
-    def _bars_of_call(self, line: Line) -> Iterator[Bar]:
-        for approval in self.of_call.get(line.id, ()):
-            yield self._wait_for(approval, line.id)
-        tool_call = self.calls.get(line.id)
-        for attempt in self.attempts.get(line.id, ()):
-            end = attempt.ended_at or (self.now if tool_call and tool_call.status == "running" else attempt.started_at)
-            is_bad = bool(tool_call and tool_call.is_error)
-            name = line.call.tool if line.call else ""
-            yield Bar("tool", attempt.started_at, end, f"{name}, {short(end - attempt.started_at)}", line.id, is_bad)
-
-    def _wait_for(self, approval: Approval, target: str) -> Bar:
-        end = approval.decided_at or (self.now if approval.status == "pending" else approval.expires_at)
-        whom = visible(self.names[approval.decided_by]) if approval.by_person else "people"
-        return Bar("person", approval.created_at, end, f"Waited for {whom}, {short(end - approval.created_at)}", target)
 
 
 _ENDS = {name: state.word for name, state in TOOL_CALL.items()} | {

@@ -5,12 +5,14 @@ event, which names the part.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from models.database.rows import Db
 from models.database.tables import table_of
+from models.errors import Unreadable
 from models.session.archive.contents import Contents, Fault
 from models.session.archive.part import ArchivePart
 from models.session.archive.reading import content_of, rows_at
@@ -119,6 +121,24 @@ def archived_after(db: Db, session_id: str, seq: int, thread_id: str) -> list[Ev
 def archived_at(db: Db, session_id: str, time: datetime | None, fits: Callable[[Event], bool]) -> Event | None:
     """Return the first fitting event in the part of this time, if there is one. Raises Unreadable."""
     return next((event for event in rows_at(db, Event, session_id, time) if fits(event)), None)
+
+
+def seq_at(db: Db, session: Session, moment: datetime) -> int:
+    """Return the number of the first event of a session at or after a time, wherever it is; without one, that behind the last."""
+    part = ArchivePart.at(db, session.id, moment) if session.archived_through else None
+    if part is not None:
+        with suppress(Unreadable):
+            return next(
+                (event.seq for event in rows_at(db, Event, session.id, moment) if event.created_at >= moment), part.last_seq
+            )
+        return part.last_seq
+    seq: int | None = db.value(_SEQ_AT, session=session.id, seq=session.archived_through, moment=moment)
+    return session.last_seq + 1 if seq is None else seq
+
+
+_SEQ_AT = """
+    SELECT seq FROM event WHERE session_id = %(session)s AND seq > %(seq)s AND created_at >= %(moment)s ORDER BY seq LIMIT 1
+"""
 
 
 def first_message(db: Db, session_id: str, thread_id: str) -> Event | None:
