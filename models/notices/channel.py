@@ -30,7 +30,7 @@ ABOUT = ("mine", "groups", "all")
 may decide. A workspace's channel tells of all."""
 MOST_OF_PERSON = 10
 MOST_OF_WORKSPACE = 50
-SETTINGS = ("name", "about", "timing", "delay_seconds", "quiet_from", "quiet_until", "time_zone")
+SETTINGS = ("name", "about", "timing", "tells_outcomes", "delay_seconds", "quiet_from", "quiet_until", "time_zone")
 """The fields that a default copies to the channels that follow it."""
 DELAY_SECONDS = {"push": 30, "mail": 60}
 """How long an approval must have waited before it is told, by kind; 0 for the others. Chat comes first, then push, then mail."""
@@ -49,6 +49,7 @@ class NewChannel:
     name: str | None = None
     about: str | None = None
     timing: str | None = None
+    tells_outcomes: bool = False
     delay_seconds: int | None = None
     quiet_from: str | None = None
     quiet_until: str | None = None
@@ -87,6 +88,9 @@ class Channel(Base):
     """One of `ABOUT`."""
     timing: Mapped[str] = mapped_column(default="at_once")
     """`at_once`, or `reminders` for only reminders and escalations."""
+    tells_outcomes: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True to tell as well what came of a call that was allowed. Slack's messages always do, and a mail to whoever decided by its
+    link: `models.outbox.approval_change.TOLD_OF_RESULT`."""
     delay_seconds: Mapped[int | None]
     """How long an approval must have waited before it is told. Null for the kind's own, of `DELAY_SECONDS`."""
     quiet_from: Mapped[str | None]

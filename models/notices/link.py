@@ -144,8 +144,9 @@ def issue(db: Db, approval: Approval, person_id: str) -> Issued:
 def find(token: str, code: str = "") -> Link:
     """Return the link with this token. Raises UsedUp.
 
-    The right code also finds a link that a decision used up within the last minute: a second click on a button sends the same form
-    again. One statement looks for the link, so that a used link takes as long as an unknown link.
+    The right code also finds a link that a decision used up within the last hour: a second click on a button sends the same form
+    again, and the browser that decided looks at what comes of it. One statement looks for the link, so that a used link takes as
+    long as an unknown link.
     """
     with transaction() as db:
         rows = db.rows(_FIND, digest=sha256(token), code=_keyed(token, code))

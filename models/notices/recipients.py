@@ -1,7 +1,7 @@
 """The people who are notified of an approval, the time, and whether a notification is still needed."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, cast
 
 from models.database import clock
@@ -13,7 +13,7 @@ from models.notices.flood import LATER, Flood, told_later
 from models.notices.notice import ALONE, Notice, Stage
 from models.notices.notification import DueNotification, Notification, Receipt
 from models.notices.texts import delegation_notice, flood_notice, notice, test_notice
-from models.outbox.approval_change import ApprovalChange
+from models.outbox.approval_change import TOLD_OF_RESULT, ApprovalChange
 from models.people.delegation import DECIDING_ROLES, Delegation, Right, rights_of_each
 from models.people.person import Person
 from models.people.slack_user import SlackUser
@@ -22,11 +22,16 @@ from models.session.approval.deadline import overdue
 from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.tool_call.row import ToolCall
 
 _EDITED_IN_PLACE = frozenset({"slack", "push"})
 """Kinds that edit the message in place, so that quiet hours do not delay the outcome. Nor do they where an incident is resolved."""
-_TOLD_OF_RESULTS = frozenset({"slack"})
-"""Kinds whose message is edited once more when the allowed call ends. Others would notify the person again."""
+RESULT_WAIT = timedelta(seconds=30)
+"""How long a mail about a decision waits for the result of the call, so that one mail tells both."""
+_TOLD = f"""
+    SELECT notification.id FROM notification JOIN channel ON channel.id = channel_id JOIN approval ON approval.id = approval_id
+    WHERE approval_id = %(approval)s AND {TOLD_OF_RESULT}
+"""  # noqa: S608 - a condition of our own
 _WITHOUT_CHANNEL = """
     SELECT m.person_id FROM member m WHERE m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL
         AND m.role = ANY(%(roles)s) AND NOT EXISTS (
@@ -61,9 +66,12 @@ def fan_out(db: Db, change_id: str) -> int:
     waits = approval is not None and approval.status == "pending"
     stage = cast("Stage", change.stage if waits else "decided")
     existing, more = Notification.of_approval(db, change.approval_id), list[Channel]()
+    to_tell = {id_ for (id_,) in db.rows(_TOLD, approval=change.approval_id)} if stage == "decided" else set()
+    waits_for_result = change.stage == "decided" and approval is not None and _is_under_way(db, approval)
     for row in existing:
-        if change.stage != "settled" or Channel.find(db, row.channel_id).kind in _TOLD_OF_RESULTS:
-            _follow(db, row, stage, change.seq, now)
+        if change.stage != "settled" or row.id in to_tell:
+            is_late = waits_for_result and row.id in to_tell and Channel.find(db, row.channel_id).kind == "mail"
+            _follow(db, row, stage, change.seq, now + RESULT_WAIT if is_late else now)
     if approval is not None and waits and stage != "decided":
         channel_ids = {row.channel_id for row in existing}
         more = [one for one in _channels(db, approval, stage, now) if one.id not in channel_ids]
@@ -131,13 +139,20 @@ def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime
     return {person_id: each for person_id, each in rights.items() if each}
 
 
-def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) -> None:
-    """Have a notification report this stage. If it was never sent and the approval has ended, cancel it."""
+def _is_under_way(db: Db, approval: Approval) -> bool:
+    """True if the call was allowed, and has no result yet."""
+    call = db.get(ToolCall, approval.tool_call_id) if approval.tool_call_id and approval.status == "allowed" else None
+    return call is not None and call.settled_at is None
+
+
+def _follow(db: Db, row: Notification, stage: Stage, seq: int, at: datetime) -> None:
+    """Have a notification report this stage from the time `at` on. If it was never sent and the approval has ended, cancel it."""
+    now = clock.now(db)
     if stage == "decided" and row.receipt is None and row.status != "running":
         if row.status == "queued":
             row.cancel(db, now)
         return
-    due_at = now if row.receipt is not None else max(now, row.due_at)  # what waits for its channel's delay goes on waiting
+    due_at = at if row.receipt is not None else max(at, row.due_at)  # what waits for its channel's delay goes on waiting
     if row.follow(db, stage, seq, due_at, now) and due_at <= now:
         outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
 

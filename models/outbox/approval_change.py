@@ -63,7 +63,7 @@ class ApprovalChange(Base):
     def cause(db: Db, session_id: str, events: Iterable[tuple[str, int, dict[str, Any]]]) -> None:
         """Queue the changes of these events (type, number in the session, body), if the workspace has an enabled channel.
 
-        The result of a call is a change for messages that can be edited.
+        The result of a call is a change for messages that tell it: `TOLD_OF_RESULT`.
         """
         events = list(events)
         results = [
@@ -92,6 +92,18 @@ class ApprovalChange(Base):
                 db.queue(Statement(sql, {"rows": encode(values)}, hint))
 
 
+TOLD_OF_RESULT = """
+    receipt IS NOT NULL AND channel.state = 'enabled' AND (
+        channel.kind = 'slack' OR channel.tells_outcomes OR (
+            channel.kind = 'mail' AND approval.decided_by = 'user:' || channel.person_id AND EXISTS (
+                SELECT FROM link WHERE link.approval_id = approval.id AND link.person_id = channel.person_id AND used_at IS NOT NULL
+            )
+        )
+    )
+"""
+"""True of a notification that tells the result of an allowed call: a message that is edited in place, one to a channel that asks
+for results, and a mail to the person who decided by its link. Nobody else gets another message. A condition on the rows
+`notification`, `channel` and `approval`."""
 _CAUSE = """
     INSERT INTO approval_change (id, workspace_id, session_id, approval_id, stage, seq, due_at, hinted_at)
     SELECT change.id, current_setting('assent.workspace'), change.session_id, change.approval_id, change.stage, change.seq, now, now
@@ -101,18 +113,18 @@ _CAUSE = """
     WHERE EXISTS (SELECT FROM channel WHERE workspace_id = current_setting('assent.workspace') AND state = 'enabled')
     RETURNING id
 """
-_CAUSE_BY_RESULT = """
+_CAUSE_BY_RESULT = f"""
     INSERT INTO approval_change (id, workspace_id, session_id, approval_id, stage, seq, due_at, hinted_at)
     SELECT result.id, current_setting('assent.workspace'), result.session_id, approval.id, 'settled', result.seq, now, now
     FROM jsonb_to_recordset(CAST(%(rows)s AS jsonb)) AS result (id text, session_id text, call_id text, seq bigint)
     CROSS JOIN LATERAL (
-        SELECT id FROM approval WHERE tool_call_id = result.call_id AND status = 'allowed' ORDER BY created_at DESC LIMIT 1
+        SELECT id, decided_by FROM approval WHERE tool_call_id = result.call_id AND status = 'allowed'
+        ORDER BY created_at DESC LIMIT 1
     ) approval
     CROSS JOIN LATERAL (SELECT assent_now() AS now) clock
     WHERE EXISTS (
         SELECT FROM notification JOIN channel ON channel.id = channel_id
-        WHERE approval_id = approval.id AND receipt IS NOT NULL AND channel.kind = 'slack' AND channel.state = 'enabled'
+        WHERE notification.approval_id = approval.id AND {TOLD_OF_RESULT}
     )
     RETURNING id
-"""
-"""Only for messages that are edited in place: nobody gets another mail or push for a result."""
+"""  # noqa: S608 - a condition of our own

@@ -128,6 +128,8 @@ def test_a_reminder_has_a_link_of_its_own_and_the_outcome_has_none(
     assert first[0] != second[0]
     assert decide(api, *second).status_code == 200
     notify(stage)
+    clock.advance(notifying.RESULT_WAIT.total_seconds() + 1)
+    notify(stage)
     outcome: EmailMessage = mailbox.mails[-1]
     for text in (text_of(outcome), html_of(outcome)):
         assert "/link/" not in text

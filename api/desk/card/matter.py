@@ -24,6 +24,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.people.names import Names
 from models.pure import policy
+from models.pure.quorum import Quorum
 from models.session.approval import sentences
 from models.session.approval.grant import Grant, rule_for
 from models.session.approval.offers import offer_now
@@ -90,6 +91,7 @@ def matter(
         "evidence": evidence(approval.tool, response.input, look, approval.input_schema, ours=ours),
         "edits": changed_fields(response.input, response.decided_input) if response.decided_input is not None else [],
         "claims": tree(approval.annotations) if approval.annotations else None,
+        "is_decided_alone": not Quorum.of(approval.quorum).needs_people,
         "afterwards": sentences.afterwards(approval),
         "revealed": revealed,
     }

@@ -1,6 +1,6 @@
 """The page of a message's link: it shows one approval to one person, and decides with the six-digit code of the message.
 
-    GET  /link/TOKEN     shows the question, and changes nothing
+    GET  /link/TOKEN     shows the question, and changes nothing; for an hour after a decision in this browser, what comes of it
     POST /link/TOKEN     decides: `code`, `do` with `allow` or `deny`, and perhaps `deny_message`
 
 Programs open links and even submit forms, so a token alone decides nothing. An unknown, a malformed and a used token get the same
@@ -36,6 +36,7 @@ from models.people.confirming import principal_of
 from models.people.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
+from models.pure.key_secret import sha256
 from models.pure.text.relative_time import number_with_noun
 from models.session.approval import sentences
 from models.session.approval.deadline import overdue
@@ -48,6 +49,10 @@ links = Blueprint("links", __name__)
 
 HEADERS = pages.HEADERS | {"referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow"}
 """Headers of every response. No other page learns the address, and no search engine keeps the page."""
+FOLLOWED_SECONDS = 3600
+"""How long the browser that has decided at a link may look at what comes of it, as `assent_find_link` allows."""
+_COOKIE = "__Host-assent-link"
+"""Of the link at which this browser decided last: the beginning of the hash of its token, and its code."""
 _UNUSABLE = (
     "It is wrong, incomplete or too old, or it was used before. If you decided with it, your decision holds. "
     "Sign in to see everything that waits for you."
@@ -81,7 +86,7 @@ def show(token: str) -> Response:
     """Show the question of a link, as the person's card shows it."""
     if why := browser.why_refused():
         raise errors.Denied(403, why)
-    row = _find(token)
+    row = _find(token, _decided_code(token))
     return _for_somebody_else(row) or _own_card(row) or _page(row)
 
 
@@ -123,7 +128,19 @@ def _page_of_decision(row: Link, token: str, code: str) -> Response:
         raise
     except Refusal as refusal:
         return _page(row, errors.status_of(refusal), refusal=str(refusal))
-    return _page(row)
+    response = _page(row)
+    browser.set_cookie(response, f"{_short(token)}.{code}", FOLLOWED_SECONDS, _COOKIE)
+    return response
+
+
+def _decided_code(token: str) -> str:
+    """Return the code by which this browser has decided at this link; empty if it has not, or for another link."""
+    short, _, code = request.cookies.get(browser.cookie_name(_COOKIE), "").partition(".")
+    return code if short == _short(token) else ""
+
+
+def _short(token: str) -> str:
+    return sha256(token)[:16]
 
 
 def _decide(db: Db, row: Link, decision: Decision) -> None:

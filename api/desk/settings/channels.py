@@ -132,6 +132,6 @@ def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
 
 def _fields(*more: str) -> dict[str, Any]:
     """Return the settings that the form sends, and the fields `more`, without those that the form does not have."""
-    names = ("name", "about", "timing", "delay_seconds", "quiet_from", "quiet_until", "time_zone", *more)
+    names = ("name", "about", "timing", "tells_outcomes", "delay_seconds", "quiet_from", "quiet_until", "time_zone", *more)
     fields = {name: request.form[name].strip() for name in names if name in request.form}
     return {name: None if name in _EMPTY and not value else value for name, value in fields.items()}

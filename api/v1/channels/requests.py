@@ -44,6 +44,8 @@ class ChannelCreate(Body):
     the person's groups. `all`: all that the person may decide."""
     timing: Timing = "at_once"
     """`reminders`: only reminders and escalations."""
+    tells_outcomes: bool = False
+    """Whether to tell as well what came of an allowed call. Slack always does, and a mail to whoever decided by its link."""
     delay_seconds: Delay | None = None
     """How long an approval must have waited before it is told; what is decided earlier is not told. Null: 30 for push, 60 for mail,
     else 0."""
@@ -66,6 +68,7 @@ class ChannelUpdate(Body):
     name: Label | None = None
     about: About | None = None
     timing: Timing | None = None
+    tells_outcomes: bool | None = None
     delay_seconds: Delay | None = None
     """Null for the kind's own."""
     quiet_from: Clock | None = None
@@ -75,7 +78,7 @@ class ChannelUpdate(Body):
     state: Literal["enabled", "disabled"] | None = None
     """`enabled` clears `disabled_reason`."""
 
-    _no_null = field_validator("name", "about", "timing", "time_zone", "state", mode="before")(not_null)
+    _no_null = field_validator("name", "about", "timing", "time_zone", "state", "tells_outcomes", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that the request sets."""

@@ -27,6 +27,8 @@ class Channel(ResponseModel):
     """The public part: a mail address, a Slack conversation or user, the service's or the operator's name."""
     about: Literal["mine", "groups", "all"] = Field(examples=["all"])
     timing: Literal["at_once", "reminders"] = Field(examples=["at_once"])
+    tells_outcomes: bool = Field(examples=[False])
+    """Whether the channel tells as well what came of a call that was allowed."""
     delay_seconds: int = Field(examples=[60])
     """How long an approval must have waited before it is told."""
     quiet_from: str | None = Field(examples=["22:00"])
