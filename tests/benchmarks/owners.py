@@ -108,11 +108,15 @@ def profile(processes: dict[str, int], cpu_ms: dict[str, float], seconds: int, w
 
 
 def read(file: Path) -> Counter[tuple[str, ...]]:
-    """Return how often each stack occurs in a file of py-spy's raw format: frames with semicolons between, then the count."""
+    """Return how often each stack occurs in a file of py-spy's raw format: frames with semicolons between, then the count.
+
+    A process whose command line has several lines has as many lines per stack, of which the last has the frames and the count.
+    """
     counts: Counter[tuple[str, ...]] = Counter()
     for line in file.read_text().splitlines():
         stack, _, count = line.rpartition(" ")
-        counts[tuple(stack.split(";"))] += int(count)
+        if count.isdigit():
+            counts[tuple(stack.split(";"))] += int(count)
     return counts
 
 
