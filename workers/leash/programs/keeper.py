@@ -58,7 +58,7 @@ def main() -> None:
     os.umask(0o022)
     hold_signals()
     with socket.socket(fileno=0) as worker:
-        while (received := receive(worker)) and keep(worker, *received):
+        while (message := receive(worker)) and keep(worker, *message):
             pass
 
 

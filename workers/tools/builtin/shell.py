@@ -170,11 +170,16 @@ def shown_directory(root: Path, directory: Path) -> str:
 
 def _next_directory(root: Path) -> Path:
     """Return the directory where the last call ended, if it is still in the files of the session at `root`; else those files."""
-    try:
-        directory = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
-    except OSError:
-        return root / "files"
+    directory = Path(os.fsdecode(_stored_directory(root)))
     return directory if _inside(root / "files", directory) else root / "files"
+
+
+def _stored_directory(root: Path) -> bytes:
+    """Return the directory that the last call stored, empty for none."""
+    try:
+        return (root / "state" / "directory").read_bytes()
+    except OSError:
+        return b""
 
 
 def _inside(files: Path, directory: Path) -> bool:
@@ -194,9 +199,12 @@ def _line(context: ToolContext) -> str:
 def _remember(context: ToolContext, directory: str | None) -> None:
     """Store the directory for the next call; of concurrent calls the last one wins."""
     next_directory = context.workdir if directory is None or not _inside(context.workdir, Path(directory)) else Path(directory)
+    content = os.fsencode(next_directory)
+    if content == _stored_directory(context.root):
+        return
     temporary = context.state / f"directory-{secrets.token_hex(8)}"
     with contextlib.suppress(OSError):  # a full disk must not hide the command's result
-        temporary.write_bytes(os.fsencode(next_directory))
+        temporary.write_bytes(content)
         temporary.replace(context.state / "directory")
 
 
