@@ -87,8 +87,10 @@ _ERASABLE = ("sesn_", "user_", "invite_")
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-def reads(query: type[B], scope: str = "read", *, response: type[A]) -> Callable[[Reading[B, P, A]], View]:
+def reads(query: type[B], scope: str = "read", *, response: type[A], writes_if: str = "") -> Callable[[Reading[B, P, A]], View]:
     """Declare a route that changes nothing. `query` is the model of its query string, `response` of its response.
+
+    `writes_if`: a field of the query. A request that sets it is audited, so it needs a transaction that writes.
 
     A handler whose response has masked texts, whose length others choose, returns a function that masks them. It is called after
     the transaction, which the limit of a request's CPU time does not cut.
@@ -100,7 +102,11 @@ def reads(query: type[B], scope: str = "read", *, response: type[A]) -> Callable
             principal = auth.authenticate(scope)
             validated = parsing.query(query)
             parsing.check_ids(path_ids)
-            result = transact(principal.workspace_id, lambda db: handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
+            result = transact(
+                principal.workspace_id,
+                lambda db: handler(db, principal, validated, **path_ids),  # type: ignore[call-arg]
+                only_reads=not (writes_if and getattr(validated, writes_if)),
+            )
             return respond(dumps(result() if callable(result) else result))
 
         return opens(Door(response, query=query, scopes=(scope,)))(view)

@@ -61,7 +61,7 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Callable[[], Pag
 
 
 @approvals.get("/<approval_id>")
-@reads(ApprovalShow, "read or own", response=responses.Approval)
+@reads(ApprovalShow, "read or own", response=responses.Approval, writes_if="reveal")
 def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Callable[[], responses.Approval]:
     """Get an approval with its question, the input that was shown, the votes so far, and its decision.
 

@@ -48,7 +48,7 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> res
 
 
 @events.get("")
-@reads(EventList, "read or own", response=responses.EventPage)
+@reads(EventList, "read or own", response=responses.EventPage, writes_if="reveal")
 def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Callable[[], responses.EventPage]:
     """List a session's events in order.
 

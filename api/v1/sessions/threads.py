@@ -116,7 +116,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 
 
 @threads.get("/<thread_id>/events")
-@reads(EventList, "read or own", response=EventPage)
+@reads(EventList, "read or own", response=EventPage, writes_if="reveal")
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Callable[[], EventPage]:
     """List a thread's events in order."""
     _find(db, principal, session_id, thread_id)
