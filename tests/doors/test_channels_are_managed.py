@@ -168,6 +168,45 @@ def test_a_person_s_page_adds_changes_and_removes_a_channel(stage: Stage, mailin
         assert db.find(Channel) == []
 
 
+def test_a_channel_is_edited_in_the_form_of_a_new_one(stage: Stage, mailing: str) -> None:
+    anna, ben = member(stage), member(stage)
+    filled = {
+        "name": "Work",
+        "about": "groups",
+        "timing": "reminders",
+        "delay_seconds": "0",
+        "tells_outcomes": "true",
+        "quiet_from": "22:00",
+        "quiet_until": "07:00",
+    }
+    with anna.client(mailing) as cookies, Visitor(mailing, cookies=dict(cookies.cookies)) as browser:
+        added = browser.submit("/inbox/channels", kind="mail", time_zone="Europe/Berlin", **filled)
+        assert added.status_code == 303, added.text[added.text.index("alert") :][:300]
+        with transaction(stage.workspace_id) as db:
+            [row] = db.find(Channel)
+        address = f"/inbox/channels/{row.id}"
+        assert f'href="{address}"' in browser.get("/inbox/channels").text
+        form = browser.get(address).text
+        for text in (
+            'value="Work"',
+            '"groups" selected',
+            '"reminders" selected',
+            '"true" selected',
+            'value="0"',
+            'value="22:00"',
+            "selected>Europe/Berlin",
+        ):
+            assert text in form, text
+        refused = browser.submit(address, address, **filled | {"name": "Home", "quiet_until": ""}, time_zone="UTC")
+        assert (refused.status_code, 'value="Home"' in refused.text, 'role="alert"' in refused.text) == (400, True, True)
+        saved = browser.submit(address, address, **filled | {"name": "Home", "delay_seconds": ""}, time_zone="UTC")
+        assert (saved.status_code, saved.headers["location"]) == (303, "/inbox/channels")
+    row = stage.get(Channel, row.id)
+    assert (row.name, row.delay_seconds, row.tells_outcomes, row.quiet_until, row.time_zone) == ("Home", None, True, "07:00", "UTC")
+    with ben.client(mailing) as stranger:
+        assert stranger.get(address).status_code == 404
+
+
 def test_an_admin_s_page_manages_the_workspace_s_channels(stage: Stage, mailing: str) -> None:
     boss = member(stage, "admin")
     page = "/inbox/workspace/channels"

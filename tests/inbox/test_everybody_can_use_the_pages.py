@@ -59,6 +59,7 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
         "/provider-keys",
         "/usage",
         "/channels",
+        f"/channels/{row.id}",
         "/workspace/channels",
         "/webhooks",
         f"/webhooks/{endpoint_with_deliveries(stage)}",

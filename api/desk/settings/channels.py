@@ -12,7 +12,7 @@ from api.v1.channels.requests import ChannelCreate, ChannelUpdate
 from api.v1.channels.routes import add, own
 from models.database.rows import Db
 from models.errors import Refusal
-from models.notices.channel import Channel
+from models.notices.channel import SETTINGS, Channel
 from models.notices.notification import Notification
 from models.notices.services import SERVICES
 from models.people.principal import PersonPrincipal
@@ -47,10 +47,43 @@ def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = Non
     return _list(db, "settings/channels.html", rows, refusal)
 
 
+@page("/inbox/channels/<channel_id>", "channels", "own")
+def my_channel(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, *, channel_id: str) -> FramedPage:
+    """Show the settings of one of the person's own channels."""
+    return _one(db, person, channel_id, refusal, up=("Your channels", "/inbox/channels"))
+
+
+@page("/inbox/workspace/channels/<channel_id>", "workspace_channels", "admin")
+def workspace_channel(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, *, channel_id: str) -> FramedPage:
+    """Show the settings of one of the workspace's channels."""
+    return _one(db, person, channel_id, refusal, up=("Workspace channels", "/inbox/workspace/channels"))
+
+
+def _one(db: Db, person: PersonPrincipal, channel_id: str, refusal: Refusal | None, *, up: tuple[str, str]) -> FramedPage:
+    row = own(db, person, channel_id)
+    return FramedPage(
+        "settings/channel.html",
+        row=row,
+        values=_values(row),
+        zones=_ZONES,
+        own=row.person_id is not None,
+        base=up[1],
+        up=up,
+        refusal=str(refusal or ""),
+    )
+
+
+def _values(row: Channel | None) -> dict[str, str]:
+    """Return the settings as a form shows them: those that the request sends, else those of the channel."""
+    columns = {name: getattr(row, name, None) for name in SETTINGS}
+    texts = {name: "" if value is None else str(value) for name, value in columns.items()}
+    return texts | {name: request.form[name] for name in SETTINGS if name in request.form}
+
+
 def _list(db: Db, template: str, rows: list[Channel], refusal: Refusal | None, **values: Any) -> FramedPage:
     tests = Notification.last_tests(db, [row.id for row in rows])
     is_testing = any(test.ended_at is None for test in tests.values())
-    return FramedPage(template, rows=rows, zones=_ZONES, refusal=str(refusal or ""), tests=tests, is_testing=is_testing, **values)
+    return FramedPage(template, rows=rows, refusal=str(refusal or ""), tests=tests, is_testing=is_testing, **values)
 
 
 @page("/inbox/channels/new", "channels", "own")
@@ -82,6 +115,7 @@ def _form(kinds: dict[str, str], refusal: Refusal | None, *, own: bool, base: st
         kinds=kinds,
         kind=kind if kind in kinds else next(iter(kinds)) if len(kinds) == 1 else "",
         services=[(service.name, service.example) for service in SERVICES.values()],
+        values=_values(None),
         zones=_ZONES,
         own=own,
         base=base,
@@ -94,7 +128,7 @@ def _form(kinds: dict[str, str], refusal: Refusal | None, *, own: bool, base: st
 @action("/inbox/channels", "own", section="channels", again=new_of_mine)
 def add_mine(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the person's own."""
-    add(db, person, person.person_id, validated(ChannelCreate, _fields("kind", "address", "url")))
+    add(db, person, person.person_id, validated(ChannelCreate, _fields("kind", "address", "url"), strict=False))
     return "/inbox/channels"
 
 
@@ -102,18 +136,20 @@ def add_mine(db: Db, person: PersonPrincipal) -> str:
 def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the workspace."""
     for_everyone = request.form.get("for_everyone") == "on"
-    add(db, person, None, validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone}))
+    add(
+        db, person, None, validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone}, strict=False)
+    )
     return "/inbox/workspace/channels"
 
 
-@action("/inbox/channels/<channel_id>", "own", section="channels", again=my_channels)
+@action("/inbox/channels/<channel_id>", "own", section="channels", again=my_channel)
 def change_mine(db: Db, person: PersonPrincipal, channel_id: str) -> str:
     """Change, enable, disable, test or remove one of the person's own channels."""
     _change(db, person, channel_id)
     return "/inbox/channels"
 
 
-@action("/inbox/workspace/channels/<channel_id>", "admin", section="workspace_channels", again=workspace_channels)
+@action("/inbox/workspace/channels/<channel_id>", "admin", section="workspace_channels", again=workspace_channel)
 def change_workspace_s(db: Db, person: PersonPrincipal, channel_id: str) -> str:
     """Change, enable, disable, test or remove one of the workspace's channels."""
     _change(db, person, channel_id)
@@ -127,11 +163,11 @@ def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
     elif request.form.get("test"):
         Notification.test(db, row)
     else:
-        row.change(db, person, validated(ChannelUpdate, _fields("state")).changes())
+        row.change(db, person, validated(ChannelUpdate, _fields("state"), strict=False).changes())
 
 
 def _fields(*more: str) -> dict[str, Any]:
     """Return the settings that the form sends, and the fields `more`, without those that the form does not have."""
-    names = ("name", "about", "timing", "tells_outcomes", "delay_seconds", "quiet_from", "quiet_until", "time_zone", *more)
+    names = (*SETTINGS, *more)
     fields = {name: request.form[name].strip() for name in names if name in request.form}
     return {name: None if name in _EMPTY and not value else value for name, value in fields.items()}
