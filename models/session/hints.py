@@ -120,7 +120,7 @@ for _key, (_table, _waiting, _order) in _FRONTS.items():
     _TAKE_BACK[_key] = _look.format(
         update=f"""
             UPDATE {_table} SET hinted_at = NULL
-            WHERE id = %(id)s AND {_waiting} AND id <> ALL (ARRAY(SELECT id FROM front)) RETURNING id
+            WHERE id = %(id)s AND {_waiting} AND {_OF_LINE} AND id <> ALL (ARRAY(SELECT id FROM front)) RETURNING id
         """  # noqa: S608
     )
     _unhinted = "SELECT id FROM front WHERE hinted_at IS NULL"

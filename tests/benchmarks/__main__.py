@@ -22,6 +22,7 @@ SHORT = {
     "exchange": ["500"],
     "archive": ["100"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
+    "million_waiting": ["--rows", "20000", "--rounds", "5"],
     "backlog": ["--turns", "500", "--rows", "100000"],
     "queries": ["--rows", "100000", "--rounds", "10"],
     "decisions": ["--cycles", "20"],

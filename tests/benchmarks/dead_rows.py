@@ -6,7 +6,7 @@ A backup or a forgotten transaction holds a snapshot; vacuum then removes nothin
 Postgres have the same workspace, with a standing grant and two spend limits. In one of them a snapshot is held, and SQL leaves the
 dead rows of so many cycles (72,000: an hour at 20 a second): the versions of the workspace's shared rows, and those of rows that
 were queued, running or waiting. Then the verbs of cycles and the looks of the sweeps run in both, block by block in turns. Prints
-the medians in ms and the ratio. `--without spend_limit` leaves the versions of one shared table out. Fails above a ratio of 1.5.
+the medians in ms and the ratio. `--without spend_limit` leaves the versions of one shared table out. Fails if a verb is above 1.5.
 """
 
 import argparse
@@ -91,15 +91,11 @@ class Side:
         self.holder.execute("SELECT count(*) FROM session")
         session, turn, tool_call = "'sesn_bench' || n", "'turn_bench' || n", "'sevt_bench' || n"
         [(waiting,)] = self.admin.execute("SELECT session_id FROM approval WHERE status = 'pending' LIMIT 1").fetchall()
+        due_at = "now() - interval '1 hour' + n * interval '50 ms'"
         copies = {
             "session": {"id": session, "turn_id": turn},
-            "turn": {
-                "id": turn,
-                "session_id": session,
-                "status": "'queued'",
-                "due_at": "now() - interval '1 h' + n * interval '50 ms'",
-            },
-            "tool_call": {"id": tool_call, "session_id": session, "turn_id": turn},
+            "turn": {"id": turn, "session_id": session, "status": "'queued'", "due_at": due_at},
+            "tool_call": {"id": tool_call, "session_id": session, "turn_id": turn, "due_at": due_at},
             "approval": {"id": "'appr_bench' || n", "session_id": session, "tool_call_id": tool_call},
         }
         for table, changed in copies.items():
@@ -166,13 +162,13 @@ def _round(driver: Any, figures: Figures) -> None:
 
 
 def show(clean: Side, dead: Side) -> float:
-    """Print the table. Returns the highest ratio."""
+    """Print the table. Returns the highest ratio of a verb: a sweep, which looks from the beginning, runs every few seconds."""
     print(f"{'ms, medians':28} {'none dead':>10} {'an hour':>10}  ratio   spin {spin_ms()} ms")
     highest = 0.0
     for name, values in clean.figures.items():
         a, b = statistics.median(values), statistics.median(dead.figures[name])
         ratio = (b + FLOOR_MS) / (a + FLOOR_MS)
-        highest = max(highest, ratio)
+        highest = max(highest, 0 if name.startswith("sweeps") else ratio)
         print(f"{name:28} {a:10.2f} {b:10.2f}  {ratio:5.2f}", flush=True)
     return highest
 
@@ -201,10 +197,10 @@ def main() -> int:
             seconds = timed(lambda: dead.leave_dead_rows(chosen.cycles, shared))
             print(f"the dead rows of {chosen.cycles} cycles made in {seconds:.0f} s")
             dead.admin.execute("CHECKPOINT")
-            for number in range(chosen.rounds // BLOCK + 1):
+            for number in range(chosen.rounds // BLOCK + 2):
                 for side in sides:
                     for name, values in side.ask(BLOCK).items():
-                        side.figures.setdefault(name, []).extend(values if number else [])  # the first block chooses plans
+                        side.figures.setdefault(name, []).extend(values if number > 1 else [])  # Postgres chooses plans first
             return int(show(*sides) > BOUND)
         finally:
             for side in sides:

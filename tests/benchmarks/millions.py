@@ -86,13 +86,13 @@ def gated_session(stage: Any, measure: Callable[[str, Callable[[], Any]], Any]) 
 class Side:
     """One database, filled with copies of a session, and the process that drives it."""
 
-    def __init__(self, on: Servers, name: str) -> None:
+    def __init__(self, on: Servers, name: str, program: str = __file__) -> None:
         urls = {key: make_url(on.postgres.url(role), name) for key, role in (("", "app"), ("SYSTEM_", "system"))}
         env = environment(on) | {f"DATABASE_{key}URL": url for key, url in urls.items()} | {"ANTHROPIC_API_KEY": "none"}
         env["PYTHONPATH"] = os.environ.get("PYTHONPATH", "") + os.pathsep + env["PYTHONPATH"]
         self.admin: Db = psycopg.connect(make_url(on.postgres.url("postgres"), name), autocommit=True)
         env["BENCH_ADMIN_URL"] = make_url(on.postgres.url("postgres"), name)
-        command = [sys.executable, __file__, "--drive"]
+        command = [sys.executable, program, "--drive"]
         self.driver = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.first = self.ask("first", 0)["session_id"]
         self.events_each = number(self.admin, f"SELECT count(*) FROM event WHERE session_id = '{self.first}'")
