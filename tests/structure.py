@@ -37,7 +37,7 @@ BOUNDS = {
     "models.notices": (15, 22, 0, 6),
     "models.operate": (18, 6, 0, 4),
     "models.pure": (18, 15, 0, 4),
-    "models.pure.json": (6, 3, 0, 3),
+    "models.pure.json": (7, 3, 0, 3),
     "models.pure.masking": (9, 14, 0, 7),
     "models.pure.policy": (14, 32, 0, 6),
     "models.pure.pricing": (4, 6, 0, 4),

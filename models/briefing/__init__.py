@@ -2,6 +2,7 @@
 before, and what came of it.
 
     precedent  what people decided about calls like it
+    arguments  the call's arguments as its tool declares them
     panel      who has voted, how many are missing, and who may still vote
     stakes     what the call can do: its effect, how often it runs, its secrets
     reasons    the agent's last words, and the request

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from models.database.rows import Db
+from models.pure.json.canonical import canonical
+from models.pure.text.visible import visible
 from models.session.approval.evidence import Evidence
 from models.session.approval.row import Approval
 from models.session.row import Session
+from models.workspace.toolset import listings_at
 
 
 def changes_since(db: Db, approval: Approval) -> list[str]:
@@ -16,7 +19,29 @@ def changes_since(db: Db, approval: Approval) -> list[str]:
     if approval.tool_call_id is None:
         return [f"The session has cost ${db.get_one(Session, approval.session_id).list_cost:.2f} by now."]
     evidence = db.get(Evidence, approval.id)
-    return list(_of_files(evidence.first_body, evidence.body)) if evidence and evidence.first_body else []
+    of_files = _of_files(evidence.first_body, evidence.body) if evidence and evidence.first_body else ()
+    return [*of_files, *_of_tool(db, approval)]
+
+
+def _of_tool(db: Db, approval: Approval) -> Iterator[str]:
+    """Yield what differs in the declaration of a tool that a server offers."""
+    call = approval.call(db)
+    listing = listings_at(db, {call.address}).get(call.address) if call.address and call.tool else None
+    if listing is None or approval.input_schema is None:
+        return
+    entry = listing.entry(call.tool)
+    if entry is None:
+        yield "Since it was asked, the tool's server has stopped offering it: the call would fail now."
+    elif canonical(entry["input_schema"]) != canonical(approval.input_schema):
+        names = _differing(approval.input_schema.get("properties") or {}, entry["input_schema"].get("properties") or {})
+        of = f" of {', '.join(visible(name) for name in names)}" if names else ""
+        yield f"Since it was asked, the tool has changed its declaration{of}. A person is asked again before such a call runs."
+
+
+def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the names of at most three arguments that are declared otherwise than before."""
+    names = dict.fromkeys([*before, *now])
+    return [name for name in names if canonical(before.get(name)) != canonical(now.get(name))][:3]
 
 
 def _of_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,8 @@
 | `listing` | the URL of an MCP server that a client named, per workspace | turns that list its tools |
 
 Each tool is an entry: `{"name", "description", "input_schema", "effect", "idempotent", "seconds", "prompt", "cache", "policy",
-"approval", "queue", "workdir", "annotations"}`, optionally with `title` and `output_schema`. An agent names only the server.
+"approval", "queue", "workdir", "annotations"}`, optionally with `title` and `output_schema`. What is stored has
+`property_order` as well, since jsonb does not keep the order of a schema's properties. An agent names only the server.
 Every transaction that judges a call reads the server's tools here.
 """
 
@@ -26,6 +27,7 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.pure.json.canonical import digest
+from models.pure.json.property_order import order_of
 from models.pure.naming import OURS
 from models.settings import settings
 
@@ -117,7 +119,7 @@ def announce(toolsets: Mapping[str, Iterable[Entry]], *, only_seen: bool = False
     since stay, while that worker still announces them."""
     rows = []
     for name, tools in toolsets.items():
-        entries = [dict(entry) for entry in tools]
+        entries = [_with_order(entry) for entry in tools]
         workspaces = settings().toolset_workspaces.get(name)
         rows.append({"name": name, "tools": entries, "digest": digest(entries), "workspaces": workspaces})
     with transaction() as db:
@@ -135,8 +137,14 @@ def keep_listing(workspace_id: str, url: str, tools: list[dict[str, Any]], asked
 
     So a change that is notified during the request marks the listing as stale.
     """
+    entries = [_with_order(tool) for tool in tools]
     with transaction(workspace_id) as db:
-        db.write(_KEEP, workspace=workspace_id, url=url, tools=Jsonb(tools), digest=digest(tools), asked_at=asked_at)
+        db.write(_KEEP, workspace=workspace_id, url=url, tools=Jsonb(entries), digest=digest(entries), asked_at=asked_at)
+
+
+def _with_order(entry: Entry) -> dict[str, Any]:
+    """Return an entry as it is stored."""
+    return {**entry, "property_order": order_of(entry.get("input_schema"))}
 
 
 _KEEP = """

@@ -215,7 +215,7 @@ ORDERS = {"type": "object", "required": ["b"], "properties": {"a": {"title": "Fi
 
 def test_a_tree_has_the_order_and_the_titles_of_the_schema_and_hides_no_name() -> None:
     node = tree({"x": 1, "a": 2, "b": 3}, schema=ORDERS)
-    assert [(child.name, child.title) for child in node.children] == [("b", ""), ("a", "First"), ("x", "")]
+    assert [(child.name, child.title) for child in node.children] == [("a", "First"), ("b", ""), ("x", "")]
 
 
 def test_empty_arguments_share_a_line_and_are_all_there() -> None:

@@ -13,6 +13,7 @@ from api.desk.shell.blueprint import action, page
 from api.desk.shell.forms import Misfilled
 from api.door.framed import FramedPage, query_value
 from api.v1.approvals.visible import find, lock_approval, sees_all
+from models.briefing.arguments import schema_of
 from models.briefing.panel import Panel
 from models.briefing.precedent import Precedent
 from models.database import clock
@@ -21,6 +22,7 @@ from models.errors import Refusal
 from models.flow.judge.approvers import who_may_decide
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
+from models.pure.json.property_order import in_order
 from models.session.approval import sentences
 from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
@@ -108,14 +110,14 @@ def questions(approval: Approval) -> list[CardQuestion]:
     """Return the tool's questions as forms."""
     result = []
     for i, (key, question) in enumerate((approval.shown("questions") or {}).items()):
-        parts = fields.fields(question["schema"], {}, f"q{i}") if "schema" in question else []
+        parts = fields.fields(in_order(question["schema"], {}), {}, f"q{i}") if "schema" in question else []
         result.append(CardQuestion(key, question["message"], parts, question.get("url", "")))
     return result
 
 
-def edited_fields(approval: Approval) -> list[fields.Field]:
+def edited_fields(db: Db, approval: Approval) -> list[fields.Field]:
     """Return the fields of the edit form, from the tool's schema and the masked input."""
-    return fields.fields(approval.input_schema or {}, shown_input(approval), "input")
+    return fields.fields(schema_of(db, approval), shown_input(approval), "input")
 
 
 def shown_input(approval: Approval) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
         raise Forbidden(why)
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     as_json = (request.form.get("as") or query_value("as")) == "json"
-    parts = card.edited_fields(approval)
+    parts = card.edited_fields(db, approval)
     return FramedPage(
         "card/edit.html",
         approval=approval,
@@ -48,7 +48,7 @@ def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusa
 @action("/inbox/approvals/<approval_id>/edit/change", "approvals", again=edit_form)
 def show_change(db: Db, person: PersonPrincipal, approval_id: str) -> FramedPage:
     """Show the form again, with what the person has changed. Decides nothing."""
-    edited = _edited(find(db, person, approval_id))
+    edited = _edited(db, find(db, person, approval_id))
     form = edit_form(db, person, approval_id)
     form.values["changes"] = changed_fields(card.shown_input(form.values["approval"]), edited)
     return form
@@ -58,11 +58,11 @@ def show_change(db: Db, person: PersonPrincipal, approval_id: str) -> FramedPage
 def edit(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Allow the call with another input."""
     locked, approval = lock_approval(db, person, approval_id)
-    decide_by_form(locked, approval, {"result": "allow", "updated_input": _edited(approval)})
+    decide_by_form(locked, approval, {"result": "allow", "updated_input": _edited(db, approval)})
     return onwards(db, person, approval)
 
 
-def _edited(approval: Approval) -> dict[str, Any]:
+def _edited(db: Db, approval: Approval) -> dict[str, Any]:
     """Return the input that the form holds. Raises Misfilled with the faults of its fields, Invalid for an unchanged input."""
     if request.form.get("as") == "json":
         try:
@@ -72,7 +72,7 @@ def _edited(approval: Approval) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Misfilled({"json": "must be a JSON object: {…}."})
     else:
-        form = fields.read(request.form, card.edited_fields(approval))
+        form = fields.read(request.form, card.edited_fields(db, approval))
         if form.faults:
             raise Misfilled(form.faults)
         value = form.values

@@ -15,6 +15,7 @@ from api.desk.rendering.tree import tree
 from api.v1 import grants
 from api.v1.approvals import responses
 from models.audit.acts import Audit
+from models.briefing.arguments import schema_of
 from models.briefing.changes import changes_since
 from models.briefing.outcome import CallOutcome, outcomes_of
 from models.briefing.precedent import Precedent
@@ -88,7 +89,7 @@ def matter(
         "has_sub_agents": has_sub_agents(session.configured(db)),
         "session": session,
         "started_by": _started_by(db, session),
-        "evidence": evidence(approval.tool, response.input, look, approval.input_schema, ours=ours),
+        "evidence": evidence(approval.tool, response.input, look, schema_of(db, approval), ours=ours),
         "edits": changed_fields(response.input, response.decided_input) if response.decided_input is not None else [],
         "claims": tree(approval.annotations) if approval.annotations else None,
         "is_decided_alone": not Quorum.of(approval.quorum).needs_people,

@@ -79,18 +79,14 @@ class Filled:
 
 
 def fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: str) -> list[Field]:
-    """Return the fields for an object of this schema. `values` is the object that the form starts from.
+    """Return the fields for an object of this schema, in its order. `values` is the object that the form starts from.
 
     `prefix` begins the names of the controls, so that several forms fit into one page.
     """
     parts = schema.get("properties") if isinstance(schema.get("properties"), dict) else {}
     assert isinstance(parts, dict)
     required_names = [name for name in schema.get("required") or [] if name in parts]
-    names = [
-        *required_names,
-        *(name for name in parts if name not in required_names),
-        *(name for name in values if name not in parts),
-    ]
+    names = [*parts, *(name for name in values if name not in parts)]
     return [_field(name, parts.get(name), values.get(name, MISSING), name in required_names, prefix) for name in names]
 
 

@@ -94,15 +94,10 @@ def tree(value: Any, name: str | None = None, schema: Any = None) -> Node:
 
 
 def _fields(value: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterable[Node]:
-    """Yield an object's fields: the required ones in the schema's order, as forms have them, then short ones, then the others.
-
-    The database keeps the order of lists such as `required`, but not the order of a schema's properties.
-    """
-    properties, required = schema.get("properties"), schema.get("required")
+    """Yield an object's fields in the order of the schema's properties, then the others."""
+    properties = schema.get("properties")
     properties = properties if isinstance(properties, Mapping) else {}
-    others = [*sorted(properties, key=lambda name: isinstance(value.get(name), dict | list)), *value]
-    in_order = [*(required if isinstance(required, list) else ()), *others]
-    for name in dict.fromkeys(name for name in in_order if isinstance(name, str) and name in value):
+    for name in dict.fromkeys([*(name for name in properties if name in value), *value]):
         yield tree(value[name], name, properties.get(name))
 
 
