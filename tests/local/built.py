@@ -1,10 +1,17 @@
 """Distributions that a test builds, and environments into which it installs them. Nothing needs the network."""
 
+import fcntl
+import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
 
+from local.documents import ROOT
+
+PACKAGES = ("api", "assent", "deploy", "models", "workers")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 
 
@@ -36,3 +43,32 @@ def environment_in(folder: Path) -> Path:
     # A path in a .pth file is only appended: the development environment's own .pth files, with the checkout, are not read.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return environment
+
+
+def wheel_of_the_run() -> Path:
+    """Return a wheel, built from the source distribution of this checkout's files. The first test process that asks builds it."""
+    folder = Path(os.environ["ASSENT_TEST_RUN"].rpartition(":")[0]) / "wheel"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            source, target = folder.with_suffix(".source"), folder.with_suffix(".target")
+            source.mkdir()
+            target.mkdir()
+            for name in ("LICENSE", "Procfile", "README.md", "pyproject.toml", "setup.py"):
+                copy(ROOT / name, source)
+            for name in PACKAGES:
+                copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
+            with tarfile.open(build("sdist", source, target)) as archive:
+                archive.extractall(target, filter="data")
+                (top,) = {name.partition("/")[0] for name in archive.getnames()}
+            build("wheel", target / top, target)
+            target.rename(folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def write_foreign_packages(folder: Path) -> None:
+    """Write packages with the names of Assent's into a folder. They fail if anybody imports them."""
+    for name in PACKAGES:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(f"raise RuntimeError('the package {name} of the current folder was imported')")

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from click.testing import CliRunner
 from doors.served import Caller, key
+from local.built import environment_in, pip, wheel_of_the_run
 from local.flowers import running_flower
 from rows.stage import Stage
 
@@ -78,6 +79,20 @@ def assent(caller: Caller) -> Assent:
         return result.output
 
     return run
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    """A wheel of this checkout."""
+    return wheel_of_the_run()
+
+
+@pytest.fixture(scope="session")
+def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command `assent` in an environment with the wheel."""
+    environment = environment_in(tmp_path_factory.mktemp("environment"))
+    pip(environment, "install", "--no-deps", "--compile-bytecode", wheel)
+    return environment / "bin" / "assent"
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,19 @@
-"""The package works without a checkout: its source distribution builds a wheel, which runs everything in any folder."""
+"""The package works without a checkout: its source distribution builds a wheel, whose programs start in any folder.
+
+`test_assent_up_runs_everything.py` has the wheel run everything.
+"""
 
 import contextlib
-import json
 import shutil
-import signal
 import subprocess
-import tarfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-from shutil import copy, copytree, ignore_patterns
-from typing import Any
 
 import httpx2
 import psutil
 import pytest
 from crashes.processes import wait_for
-from local.built import build, environment_in, pip
+from local.built import PACKAGES, environment_in, pip, write_foreign_packages
 from local.deployed import compose, image_environment, new_variables
 from local.documents import ROOT
 from own_database import DatabaseUrls
@@ -27,31 +24,8 @@ from models.settings.variables import PROCESSES
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
-PACKAGES = ("api", "assent", "deploy", "models", "workers")
 TEAM = "team-backend"
 """A distribution of a team, which owns packages named `models` and `api`."""
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel, built from the source distribution of this checkout's files."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
-    for name in ("LICENSE", "Procfile", "README.md", "pyproject.toml", "setup.py"):
-        copy(ROOT / name, source)
-    for name in PACKAGES:
-        copytree(ROOT / name, source / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
-    with tarfile.open(build("sdist", source, target)) as archive:
-        archive.extractall(target, filter="data")
-        (folder,) = {name.partition("/")[0] for name in archive.getnames()}
-    return build("wheel", target / folder, target)
-
-
-@pytest.fixture(scope="module")
-def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command `assent` in an environment with the wheel."""
-    environment = environment_in(tmp_path_factory.mktemp("environment"))
-    pip(environment, "install", "--no-deps", "--compile-bytecode", wheel)
-    return environment / "bin" / "assent"
 
 
 @pytest.fixture(scope="module")
@@ -73,25 +47,8 @@ def team_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
     """A folder of somebody whose packages have the names of Assent's, and fail if anybody imports them."""
-    for name in PACKAGES:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('the package {name} of the current folder was imported')")
+    write_foreign_packages(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def up(program: Path, elsewhere: Path) -> Iterator[dict[str, Any]]:
-    """The content of the `up.json` of a running `assent up`, started in that folder with no environment at all."""
-    log, ready = elsewhere / "log", elsewhere / ".assent" / "up.json"
-    with log.open("wb") as output:
-        process = subprocess.Popen([program, "up", "--port", str(free_port())], cwd=elsewhere, env={}, stdout=output, stderr=output)
-    try:
-        wait_for("everything is ready", lambda: ready.exists() or process.poll() is not None, 180)
-        assert ready.exists(), log.read_text()[-3000:]
-        yield json.loads(ready.read_text())
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
 
 
 def test_the_wheel_holds_every_file_of_the_packages_in_one_folder(wheel: Path) -> None:
@@ -137,24 +94,6 @@ def test_a_team_s_packages_of_the_same_names_are_installed_beside_it(
 
 def test_the_command_says_its_version_in_any_folder(program: Path, elsewhere: Path) -> None:
     assert says_its_version(program, elsewhere)
-
-
-def test_a_call_is_asked_about_allowed_and_run(up: dict[str, Any], program: Path, elsewhere: Path) -> None:
-    python, packages = str(program.with_name("python")), program.parents[1]
-    for name in ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower"):
-        process = psutil.Process(up["processes"][name])
-        assert process.cmdline()[0] == python, name
-        assert Path(process.cwd()).is_relative_to(packages), name
-    with httpx2.Client(base_url=up["url"], headers={"x-api-key": up["api_key"]}, timeout=20, trust_env=False) as http:
-        (approval,) = http.get("/v1/approvals", params={"status": "pending"}).raise_for_status().json()["data"]
-        http.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"}).raise_for_status()
-        session = f"/v1/sessions/{approval['session_id']}"
-        wait_for("the session is idle", lambda: http.get(session).raise_for_status().json()["status"] == "idle", 60)
-        events = http.get(f"{session}/events", params={"limit": 100}).raise_for_status().json()["data"]
-    (result,) = [event for event in events if event["type"] == "agent.tool_result"]
-    assert result["content"][0]["text"].startswith(f"stdout:\n{elsewhere}/.assent/workdirs/")
-    assert events[-1]["type"] == "session.status_idle"
-    assert events[-1]["stop_reason"] == {"type": "end_turn"}
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """One command runs everything, as the documents say. Each process holds only its secrets, and kill -9 loses nothing.
 
-The tests share one start. The last test, which is slow, kills everything and starts it again.
+The tests share one start. The last test, which is slow, kills everything and has an installed wheel start it again.
 """
 
 import json
@@ -19,6 +19,7 @@ import pytest
 from anthropic import Anthropic
 from crashes.processes import lives, wait_for
 from doors.browser import chromium
+from local.built import write_foreign_packages
 from local.documents import APPROVALS, BUDGET, CREW, OPENAI, PAGES, ROOT, RUN, SDK, Snippet
 from people import Visitor
 from playwright.sync_api import expect
@@ -45,15 +46,23 @@ class Up:
     """A data folder and its `assent up`. `content` is the JSON of `up.json`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "data"
+        self.folder = folder / ".assent"
         self.log = folder / "log"
         self.port = free_port()
 
     def start(self, command: list[str]) -> None:
-        """Start by this command, and wait until everything is ready."""
+        """Start by this command of the checkout, and wait until everything is ready."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
+        self._start(command, ROOT, env | FOREIGN)
+
+    def start_installed(self, program: Path) -> None:
+        """Start by an installed `assent`, in a folder with foreign packages of our names, without an environment."""
+        write_foreign_packages(self.folder.parent)
+        self._start([str(program), "up", "--port", str(self.port)], self.folder.parent, {})
+
+    def _start(self, command: list[str], folder: Path, env: dict[str, str]) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=env | FOREIGN, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         ready = self.folder / "up.json"
         old_pid = self.content["pid"] if ready.exists() else None  # a killed `assent up` leaves the file behind
 
@@ -226,34 +235,45 @@ def test_the_sign_in_link_opens_the_inbox_and_a_call_allowed_there_runs(up: Up, 
         expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
-@pytest.mark.slow
-@pytest.mark.installation
-def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, client: Anthropic) -> None:
-    first, waited = up.content, pending(up)
-    decided = ask_a_person(client, "echo decided")
+def allowed(up: Up, session_id: str) -> str:
+    """Allow the session's call once by the command line's means, and return the lines of its result. The run ends."""
     with closing(connect(up.folder).http) as http:
         inbox = Inbox(http)
-        [approval] = [approval for approval in inbox.pending() if approval["session_id"] == decided]
+        [approval] = [approval for approval in inbox.pending() if approval["session_id"] == session_id]
         decision = CALL["1"][1]
         assert decision
         lines = list(settle(inbox, approval, decision))
-        lines += [line for event in inbox.follow(decided).until_idle() for line in narrate(event)]
+        lines += [line for event in inbox.follow(session_id).until_idle() for line in narrate(event)]
     assert lines[0] == "Decided."
-    assert any(line.startswith("result: ") and "exit code: 0" in line for line in lines)
     assert lines[-1] == "The session is idle: end_turn."
-    ask_a_person(client, "echo waits")
+    return "\n".join(line for line in lines if line.startswith("result: "))
+
+
+@pytest.mark.slow
+@pytest.mark.installation
+def test_decided_and_waiting_approvals_survive_kill_9_of_everything(up: Up, client: Anthropic, program: Path) -> None:
+    """What was allowed afterwards runs in the processes of an installed wheel."""
+    first, waited = up.content, pending(up)
+    decided = ask_a_person(client, "echo decided")
+    assert "exit code: 0" in allowed(up, decided)
+    waits = ask_a_person(client, "pwd")
     waiting = pending(up)
     assert len(waiting) == len(waited) + 1
 
     up.kill_everything()
-    up.start([sys.executable, "-m", "api.cli.main", "up", "--port", str(up.port), "--data-dir", str(up.folder)])
+    up.start_installed(program)
 
     again = up.content
+    for name in ALL:
+        process = psutil.Process(again["processes"][name])
+        assert process.cmdline()[0] == str(program.with_name("python")), name
+        assert Path(process.cwd()).is_relative_to(program.parents[1]), name
     assert again["api_key"] == first["api_key"]
     assert again["sign_in_url"] != first["sign_in_url"]
     assert again["database_url"] == first["database_url"]
     assert pending(up) == waiting  # and no second sample, which only an empty folder gets
     assert client.beta.sessions.retrieve(decided).status == "idle"
+    assert f"{up.folder}/workdirs/" in allowed(up, waits)
     with Visitor(again["public_url"]) as browser:
         assert browser.submit(again["sign_in_url"], name="Anna").status_code == 303
         assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
