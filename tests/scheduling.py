@@ -1,24 +1,28 @@
 """Which test process runs which tests, and in which order.
 
-A file runs in one process, so that its fixtures start once. So does a folder whose tests share a whole installation. What takes
-longest begins first, so that no process is left alone with it at the end.
+A file runs in one process, so that its fixtures start once. So does a folder whose tests share a whole installation, and a third of
+the files that need a browser. What takes longest begins first, so that no process is left alone with it at the end.
 """
+
+import zlib
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
 TOGETHER = ("tests/faults/", "tests/crashes/", "tests/whole/")
 """Folders whose tests share workers and a stand-in model, which take seconds of CPU time to start."""
+BROWSERS = 3
+"""The number of processes for the files of tests/inbox. Each opens windows of its own, which take seconds of CPU time, too."""
 LONGEST = (
     "local/test_an_installed_wheel_starts.py",
     "local/test_assent_up_runs_everything.py",
     "faults",
     "crashes",
     "whole",
+    "inbox",
     "wire",
     "local",
     "tools",
-    "inbox",
     "mcp_servers",
     "doors",
     "streams",
@@ -36,4 +40,7 @@ class Scheduling(LoadFileScheduling):
     """`--dist loadfile`, but for the folders that stay together. pytest-xdist has no other way to say so that keeps a test's id."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith("tests/inbox/"):
+            file = nodeid.partition("::")[0]
+            return f"tests/inbox/{zlib.crc32(file.encode()) % BROWSERS}"
         return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
