@@ -6,6 +6,7 @@ Its limits come from the settings. A request that gunicorn itself refuses, befor
 import errno
 import json
 import logging
+import logging.config
 import re
 import socket
 from contextlib import suppress
@@ -204,10 +205,15 @@ def post_worker_init(_worker: Any) -> None:
 
 
 def worker_exit(_arbiter: Any, _worker: Any) -> None:
-    """gunicorn's hook at the end of a process."""
+    """gunicorn's hook at the end of a process, behind its last line. Stops the watchdog, and has `logging` forget its handlers.
+
+    Else the end of a handler that a module keeps, as Flask's does, would take a lock of gevent, whose modules Python has emptied by
+    then: the log would end with a TypeError. Handlers still write.
+    """
     from api.serving import watchdog
 
     watchdog.stop()
+    logging.config.dictConfig({"version": 1, "disable_existing_loggers": False})
 
 
 worker_class = Worker

@@ -117,6 +117,18 @@ SERVICE = {
 }
 """The states of what runs, and of endpoints."""
 
+SYSTEM = {
+    "late": StateWord("late", "alert", "bad"),
+    "queued": StateWord("queued", "clock"),
+    "empty": StateWord("empty", "check", "good"),
+    "unseen": StateWord("never seen", "alert", "bad"),
+    "absent": StateWord("none seen in a day", "clock"),
+    "sealed": StateWord("sealed", "check", "good"),
+    "unsealed": StateWord("not sealed", "alert", "bad"),
+    "unbegun": StateWord("no seal yet", "clock"),
+}
+"""The states of queues, workers and the audit's seal. Else these are up or down, as any service."""
+
 _AT_WORK = {
     "running": "working",
     "waiting": "waiting",
@@ -150,7 +162,7 @@ def word_of(text: str) -> StateWord | None:
 
 _BY_TEXT = {
     name: state
-    for states in (TOOL_CALL, DELIVERY, SERVICE, EFFECT, SESSION, APPROVAL)
+    for states in (SYSTEM, TOOL_CALL, DELIVERY, SERVICE, EFFECT, SESSION, APPROVAL)
     for status, state in states.items()
     for name in (status, state.word, state.text)
 }

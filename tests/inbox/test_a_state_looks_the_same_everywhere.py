@@ -19,14 +19,25 @@ from api.desk.shell import places
 from models.database.transactions import transaction
 from models.notices import texts as notices
 from models.notices.notification import Notification
-from models.pure.state_words import APPROVAL, CHARACTERS, DELIVERY, EFFECT, SERVICE, SESSION, TOOL_CALL, StateWord, session_state
+from models.pure.state_words import (
+    APPROVAL,
+    CHARACTERS,
+    DELIVERY,
+    EFFECT,
+    SERVICE,
+    SESSION,
+    SYSTEM,
+    TOOL_CALL,
+    StateWord,
+    session_state,
+)
 from models.pure.states import STATUSES
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from workers.notifiers import slack_blocks, texts
 
 GLYPHS = Path(places.__file__).parent / "glyphs.svg"
-ALL = [state for states in (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERVICE) for state in states.values()]
+ALL = [state for states in (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERVICE, SYSTEM) for state in states.values()]
 
 
 def test_each_state_has_a_glyph_that_pages_draw_and_texts_print() -> None:

@@ -53,7 +53,7 @@ def test_a_queue_says_how_long_its_first_row_waits(admin: Visitor, sweeps: None,
     stage.reply(session, call(), call())
     stage.message(stage.session())
     admin.open(PATH)
-    assert cells(admin, "Queues", "Tool calls")[1:3] == ["waiting", "2"]
+    assert cells(admin, "Queues", "Tool calls")[1:3] == ["queued", "2"]
     clock.advance(400)
     sweep_succeeded("sweep.dispatch")
     sweep_succeeded("sweep.rescue")

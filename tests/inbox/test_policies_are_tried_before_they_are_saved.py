@@ -86,6 +86,8 @@ def test_a_call_is_tried_and_nothing_runs(plain: Visitor, stage: Stage, agent_id
     plain.page.get_by_label("Input").fill("5")
     plain.button("Try").click()
     expect(plain.page.get_by_text("Write the arguments as JSON").last).to_be_visible()
+    plain.open("/inbox/policies/try")
+    expect(plain.page.get_by_role("heading", level=1)).to_have_text("Policies")
 
 
 def test_a_rule_is_simulated_and_then_saved(plain: Visitor, stage: Stage, agent_id: str) -> None:

@@ -86,6 +86,18 @@ def policies(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     )
 
 
+@page("/inbox/policies/try", "policies", "own or read")
+def try_again(_db: Db, _person: PersonPrincipal) -> str:
+    """Go to the form: this is the address of its response, which a person may load again."""
+    return "/inbox/policies"
+
+
+@page("/inbox/policies/simulate", "policies", "own or read")
+def simulate_again(_db: Db, _person: PersonPrincipal) -> str:
+    """Go to the form, likewise."""
+    return "/inbox/policies"
+
+
 @action("/inbox/policies/try", "read", section="policies", again=policies)
 def try_call(db: Db, person: PersonPrincipal) -> FramedPage | str:
     """Explain how a call would be judged, as `POST /v1/policy/explain` does."""

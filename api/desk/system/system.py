@@ -20,6 +20,7 @@ from models.operate import readiness, system
 from models.operate.system import Queue, Sweeps
 from models.outbox.endpoint import Endpoint
 from models.people.principal import PersonPrincipal
+from models.pure.state_words import SERVICE, SYSTEM
 from models.pure.text.relative_time import number_with_noun, span
 from models.workspace.halt import Halt
 from models.workspace.row import Workspace
@@ -66,6 +67,7 @@ def show(db: Db, person: PersonPrincipal) -> FramedPage:
     )
     return FramedPage(
         "system/system.html",
+        words=SERVICE | SYSTEM,
         state=state,
         alarms=[*_alarms(state, now), *_floods(db)],
         redis=redis_state,
