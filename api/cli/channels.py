@@ -19,6 +19,10 @@ _zone = click.option("--time-zone", help="Of the quiet hours, such as Europe/Ber
 _name = click.option("--name", help="A name for people.")
 _timing = click.option("--only-reminders/--at-once", default=None, help="Whether to leave out the first message.")
 
+_outcomes = click.option(
+    "--outcomes/--no-outcomes", "tells_outcomes", default=None, help="Whether to tell as well what came of an allowed call."
+)
+
 
 @click.group()
 def channels() -> None:
@@ -39,6 +43,7 @@ def channels_list(inbox: Inbox, *, as_json: bool) -> None:
 @click.option("--for-everyone", is_flag=True, help="Mail for each person who may decide and has no channel; without ADDRESS.")
 @_name
 @_timing
+@_outcomes
 @_hours
 @_zone
 @as_json
@@ -61,6 +66,7 @@ def channels_add(inbox: Inbox, kind: str, address: str, for_everyone: bool, as_j
 @click.argument("channel_id")
 @_name
 @_timing
+@_outcomes
 @_hours
 @_zone
 @click.option("--enable/--disable", "enabled", default=None, help="Whether anything is sent.")
@@ -106,9 +112,13 @@ def channels_remove(inbox: Inbox, channel_id: str) -> None:
     click.echo(f"{channel_id} is deleted.")
 
 
-def _changes(name: str | None, only_reminders: bool | None, quiet: str | None, time_zone: str | None) -> dict[str, Any]:
+def _changes(
+    name: str | None, only_reminders: bool | None, tells_outcomes: bool | None, quiet: str | None, time_zone: str | None
+) -> dict[str, Any]:
     """Return the fields that the options set. Raises BadParameter."""
     changes: dict[str, Any] = {"name": name} if name is not None else {}
+    if tells_outcomes is not None:
+        changes["tells_outcomes"] = tells_outcomes
     if only_reminders is not None:
         changes["timing"] = "reminders" if only_reminders else "at_once"
     if quiet == "none":

@@ -44,6 +44,8 @@ def test_channels_are_added_changed_listed_and_removed(assent: Assent, stage: St
     assert "apprise  Telegram" in secret
     changed = assent("channels", "change", channel_id, "--disable", "--quiet", "none").splitlines()[1]
     assert re.split(r" {2,}", changed)[4:] == ["disabled", "at once", "-", "disabled by a person"]
+    told = json.loads(assent("channels", "change", channel_id, "--outcomes", "--json"))
+    assert told["tells_outcomes"]
     assert len(json.loads(assent("channels", "list", "--json"))) == 3
     assert assent("channels", "remove", channel_id) == f"{channel_id} is deleted.\n"
     assert channel_id not in assent("channels", "list")
