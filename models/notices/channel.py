@@ -156,6 +156,7 @@ class Channel(Base):
             sign_in_id=new.sign_in_id,
             about=new.about or "all",
             timing=new.timing or "at_once",
+            tells_outcomes=new.tells_outcomes,
             delay_seconds=new.delay_seconds,
             quiet_from=new.quiet_from,
             quiet_until=new.quiet_until,
