@@ -15,6 +15,7 @@ SHORT = {
     "shell": ["--calls", "50", "--rounds", "3"],
     "beside_peers": ["--seconds", "3", "--repeat", "1"],
     "start": ["--rounds", "1"],
+    "processes": ["--seconds", "2"],
     "growth": ["--turns", "10"],
     "long_sessions": [],
     "parked": ["2000", "--idle", "20"],
