@@ -187,17 +187,18 @@ def ended_by(thread_id: str, session_id: str) -> str:
 _COLUMNS = tuple(table_of(Event).columns)
 _SEQ = _COLUMNS.index("seq")
 # Reads event by event until the page is full, so that no body beyond the page is read. (A running sum over all events would read
-# all bodies, for every page.) Nor is the body of an event that is not in the thread's stream.
+# all bodies, for every page.) Nor is the body of an event that is not in the thread's stream. The values are in subqueries, or
+# Postgres plans the query anew each time, because its estimate depends on the session: that takes longer than to run the query.
 _PAGE = """
     WITH RECURSIVE page AS (
         (
             SELECT event.*, {bytes} AS bytes, 1 AS rows
-            FROM event WHERE session_id = %(session)s AND seq > %(seq)s ORDER BY seq LIMIT 1
+            FROM event WHERE session_id = (SELECT %(session)s) AND seq > (SELECT %(seq)s::bigint) ORDER BY seq LIMIT 1
         )
         UNION ALL
         SELECT event.*, page.bytes + {bytes}, page.rows + 1
         FROM page CROSS JOIN LATERAL (
-            SELECT * FROM event WHERE session_id = %(session)s AND event.seq > page.seq ORDER BY seq LIMIT 1
+            SELECT * FROM event WHERE session_id = (SELECT %(session)s) AND event.seq > page.seq ORDER BY seq LIMIT 1
         ) event
         WHERE page.bytes < {most_bytes} AND page.rows < {most_rows}
     ) SELECT {columns}, bytes FROM page AS event ORDER BY seq
