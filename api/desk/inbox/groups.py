@@ -88,7 +88,8 @@ class WaitingPage:
     def groups(self, rows: Sequence[ListedApproval], axis: Axis) -> list[Group]:
         """Return the groups of the page's rows, which are those of `all`. Empty groups are left out."""
         soon = Group("soon", "Due soon", is_urgent=True, more={"due": "soon"} if self.is_soon_cut else {})
-        kinds = {name: Group(name, kind.group, is_urgent=True, names="kind") for name, kind in KINDS.items() if kind.group}
+        ranked_kinds = sorted(KINDS.values(), key=lambda kind: kind.group_rank)
+        kinds = {kind.name: Group(kind.name, kind.group, is_urgent=True, names="kind") for kind in ranked_kinds if kind.group}
         for name, group in kinds.items():
             group.more = {"kind": name} if self.is_beyond_cut else {}
         rest: dict[str, Group] = {}

@@ -22,6 +22,7 @@ KIND = Kind(
     is_confirmed=False,
     tag="budget",
     group="Budgets",
+    group_rank=3,
     glyph="coin",
     consequences=(
         ("Allow", "The session may spend up to the new amount, and goes on."),

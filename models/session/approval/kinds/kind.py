@@ -38,6 +38,8 @@ class Kind:
     """Two words for a line of a list. Empty for calls that wait to run."""
     group: str = ""
     """The heading of such approvals in a list. Empty for calls that wait to run."""
+    group_rank: int = 9
+    """The place of that group among those of the other kinds: the gravest first."""
     glyph: str = ""
     """The name of the glyph of such approvals. Empty: that of the tool."""
     warning: str = ""

@@ -40,6 +40,7 @@ KIND = Kind(
     denied=words.question_denied,
     tag="asks something",
     group="Questions",
+    group_rank=2,
     glyph="question",
     headline="{tool} asks something before it goes on",
     consequences=(

@@ -25,6 +25,7 @@ KIND = Kind(
     silence=("done", lambda _seconds: words.outcome_unknown()),
     tag="outcome unknown",
     group="Unknown outcomes",
+    group_rank=1,
     glyph="alert",
     warning="The call began, or may have begun. Nobody reported its end.",
     headline="{agent} called {tool}, and nobody knows whether the call took effect",
