@@ -9,7 +9,7 @@ MOST = 1000
 """Rows that a queue, or the requests to models, count at most."""
 LATE = timedelta(minutes=5)
 """A queue whose first row waits for longer, and a sweep that has not succeeded for longer, needs somebody."""
-SLOW_SWEEPS = frozenset({"tool.tidy"})
+SLOW_SWEEPS = frozenset({"tool.tidy", "sweep.check_parts"})
 """Sweeps that are not due within LATE."""
 LOOK_BACK = timedelta(hours=1)
 """How far the look at models and toolsets goes back."""

@@ -14,7 +14,9 @@ from rows.stage import Stage, call, say
 from models.database.metric import sweep_succeeded
 from models.database.transactions import transaction
 from models.notices.channel import Channel
+from models.operate import system
 from models.workspace.halt import Halt
+from workers.schedule import BEAT
 
 PATH = "/inbox/system"
 
@@ -70,6 +72,11 @@ def test_a_beat_that_stands_still_is_seen(admin: Visitor, clock: Clock, sweeps: 
     admin.open(PATH)
     assert alarms(admin) == ["Some sweeps do not succeed: sweep"], "the one of files runs rarely"
     admin.page.get_by_text("sweep.rescue").first.wait_for()
+
+
+def test_a_sweep_is_not_late_before_it_is_due() -> None:
+    rare = {line["task"] for line in BEAT.values() if line["schedule"] >= system.LATE.total_seconds()}
+    assert rare == system.SLOW_SWEEPS
 
 
 def test_failing_deliveries_and_the_seal_are_told_with_their_pages(admin: Visitor, sweeps: None, stage: Stage) -> None:
