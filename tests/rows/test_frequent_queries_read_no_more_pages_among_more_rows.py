@@ -19,7 +19,6 @@ from api.door.paging import MOST_COUNTED, Selection, page
 from api.v1.approvals import visible, waiting_list
 from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
-from models.database import clock
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.operate import due
@@ -168,7 +167,7 @@ def test_the_newest_lines_of_a_session_are_read_alone(stage: Stage, admin: Admin
     def read(db: Any) -> None:
         rows, has_more = events_before(db, EventFilter(db.get_one(Session, session_id), thread), None, 60)
         assert has_more
-        assert [line.css for line in Timeline.of(db, rows[::-1], thread, clock.now(db)).lines].count("call") > 5
+        assert [line.css for line in Timeline.of(db, rows[::-1], thread).lines].count("call") > 5
         assert first_and_last_lines(db, [session_id]) == {session_id: ("x" * 200, "I look.")}
 
     check(admin, partial(crowd.events_before_the_last, admin, session_id), reading(stage, read))
