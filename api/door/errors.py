@@ -111,13 +111,8 @@ _STATUSES: dict[type[Refusal], int] = {
 def install(app: Flask) -> None:
     """Let `app` respond to every error in the API's format."""
     app.register_error_handler(Refusal, _refusal)
-    app.register_error_handler(ParseException, _unreadable)
-    app.register_error_handler(NoMoreData, _unreadable)
-    app.register_error_handler(Stale, _transient)
-    for kind in ERRORS:
-        app.register_error_handler(kind, _database)
     app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(Exception, _unexpected)
+    app.register_error_handler(Exception, lambda error: respond(*fault_of(error)))
 
 
 def type_of(status: int) -> str:
@@ -159,6 +154,17 @@ def status_of(refusal: Refusal) -> int:
     return next((status for kind, status in _STATUSES.items() if isinstance(refusal, kind)), 400)
 
 
+def fault_of(error: Exception) -> tuple[int, str]:
+    """Log an error that is no refusal. Returns the status of its response and a message."""
+    if isinstance(error, (ParseException, NoMoreData)):  # gunicorn detects a malformed body only when a route reads it
+        return 400, f"body: is not a valid HTTP body: {str(error)[:200]}."
+    if isinstance(error, Stale) or (isinstance(error, ERRORS) and is_transient(error)):
+        log.warning("%s: %s", g.get("request_id"), error)
+        return 503, "The server is busy or its database is away; try again in a moment."
+    log.error("%s failed", g.get("request_id"), exc_info=error)
+    return 500, "Something failed here that should not have. Its trace is in the server's log under this request id."
+
+
 def _refusal(refusal: Refusal) -> Response:
     winner = refusal.winner if isinstance(refusal, Conflict) else None
     details = refusal.details if isinstance(refusal, Outdated) else None
@@ -169,20 +175,6 @@ def _refusal(refusal: Refusal) -> Response:
     if isinstance(refusal, Denied):
         response.headers.update(refusal.headers)
     return response
-
-
-def _unreadable(error: Exception) -> Response:
-    """Respond to a malformed body. gunicorn detects it only when a route reads the body."""
-    return respond(400, f"body: is not a valid HTTP body: {str(error)[:200]}.")
-
-
-def _transient(error: Exception) -> Response:
-    log.warning("%s: %s", g.get("request_id"), error)
-    return respond(503, "The server is busy or its database is away; try again in a moment.")
-
-
-def _database(error: Exception) -> Response:
-    return _transient(error) if is_transient(error) else _unexpected(error)
 
 
 def _http(error: HTTPException) -> Response:
@@ -197,8 +189,3 @@ def _message(status: int, path: str) -> str | None:
     if status == 404 and (message := next((text for prefix, text in _UNSUPPORTED.items() if path.startswith(prefix)), None)):
         return message
     return _MESSAGES.get(status)
-
-
-def _unexpected(error: Exception) -> Response:
-    log.error("%s failed", g.get("request_id"), exc_info=error)
-    return respond(500, "Something failed here that should not have. Its trace is in the server's log under this request id.")

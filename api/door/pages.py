@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response, g, render_template, request
 from werkzeug.exceptions import HTTPException
 
 from api.door import auth, browser, errors, limits, parsing
@@ -56,7 +56,7 @@ def _not_possible(_status: int) -> str:
 def install(
     blueprint: Blueprint, template: str, headings: Callable[[int], str] = _not_possible, headers: Mapping[str, str] = HEADERS
 ) -> None:
-    """Give a blueprint's responses these headers, and show refusals by this template, under the heading of their status."""
+    """Give a blueprint's responses these headers, and show refusals and faults by this template, headed by their status."""
 
     @blueprint.after_request
     def protect(response: Response) -> Response:
@@ -76,6 +76,11 @@ def install(
     def fail(error: HTTPException) -> Response:
         status = error.code or 500
         return failed(template, status, headings(status), error.description or error.name)
+
+    @blueprint.errorhandler(Exception)
+    def break_off(error: Exception) -> Response:
+        status, message = errors.fault_of(error)
+        return failed(template, status, headings(status), f"{message} Request id: {g.get('request_id')}.")
 
 
 def failed(template: str, status: int, heading: str, message: str, place: str = "") -> Response:

@@ -42,6 +42,15 @@ def test_without_a_database_a_request_is_a_503(lost_api: str, stage: Stage) -> N
         bad(caller.post("/v1/agents", json={}), 503)
 
 
+@pytest.mark.parametrize("path", ["/inbox", "/inbox/account"])
+def test_without_a_database_a_page_says_so_as_a_page(lost_api: str, path: str) -> None:
+    answer = httpx2.get(lost_api + path, cookies={f"assent-{httpx2.URL(lost_api).port}": "x" * 43})
+    assert answer.status_code == 503
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "try again in a moment" in answer.text
+    assert f"Request id: {answer.headers['request-id']}" in answer.text
+
+
 def test_without_a_database_the_server_is_alive_and_not_ready(lost_api: str) -> None:
     assert good(httpx2.get(f"{lost_api}/healthz")) == {"status": "ok"}
     answer = httpx2.get(f"{lost_api}/readyz")

@@ -16,7 +16,15 @@ _pages = FramedPages(desk, viewing.frame)
 page, action = _pages.page, _pages.action
 
 _FAILURE = "shell/failure.html"
-_TITLES = {401: "Signed out", 403: "Not allowed", 404: "Not found", 409: "Too late", 429: "Too many requests"}
+_TITLES = {
+    401: "Signed out",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Too late",
+    429: "Too many requests",
+    500: "This failed",
+    503: "Try again",
+}
 
 
 def _title(status: int) -> str:
