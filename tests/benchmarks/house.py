@@ -154,7 +154,7 @@ def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, s
         ),
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",
         "sweeps": f"{gevent} {worker} --hostname sweeps@%h --pool gevent --concurrency 10 --queues sweeps",
-        "beat": "celery -A workers beat --scheduler workers.sweeps:Scheduler --loglevel warning",
+        "beat": "celery -A workers beat --scheduler workers.sweeps.scheduler:Scheduler --loglevel warning",
     }
     for n in range(turns):
         lines[f"turns{n}"] = f"{gevent} {worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight} --queues turns"

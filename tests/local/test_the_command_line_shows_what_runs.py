@@ -55,6 +55,7 @@ def approval(canonical: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]
         "status": "pending",
         "decided_input": None,
         "grant": None,
+        "grants": [],
         **more,
     }
 
