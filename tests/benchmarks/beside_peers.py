@@ -8,7 +8,8 @@ who hears of each step by server-sent events. `peers/README.md` says what each s
 own with the same settings, Assent as in `user_cycle`. Each is driven by a client process, whose CPU is shown and not counted.
 
 Prints, for each repetition and system, cycles per second, CPU per cycle by process, write transactions and WAL, and at the end the
-medians with the ratios to Assent within each repetition. Above 0.2 foreign cores a run says little.
+medians with the ratios to Assent within each repetition. A cycle's CPU is the whole machine's without the client's and the model's,
+since nobody collects the inner process of a sandbox. So nothing else may run beside it.
 """
 
 import argparse
@@ -179,11 +180,17 @@ def measure_peer(peer: Peer, venv: Path, seconds: float, in_flight: int) -> Cost
     return cost
 
 
+def everything(cost: Cost) -> float:
+    """Return the CPU milliseconds per cycle of the machine but for the model's and the client's."""
+    return whole(cost) + cost.foreign_ms
+
+
 def print_cost(name: str, cost: Cost) -> None:
     """Print one measurement."""
-    wrote = f"{cost.write_tx:.1f} write tx, {cost.wal_bytes:.0f} B WAL, foreign cores {cost.foreign_cores:.2f}"
-    print(f"  {name:12} {cost.rate:6.1f} cycles/s  {whole(cost):6.1f} ms CPU  {wrote}")
-    print("    CPU ms: " + "  ".join(f"{part} {ms:.1f}" for part, ms in cost.cpu_ms.items() if part != "standin"), flush=True)
+    wrote = f"{cost.write_tx:.1f} write tx, {cost.wal_bytes:.0f} B WAL"
+    print(f"  {name:12} {cost.rate:6.1f} cycles/s  {everything(cost):6.1f} ms CPU  {wrote}")
+    parts = {part: ms for part, ms in cost.cpu_ms.items() if part != "standin"} | {"not named": cost.foreign_ms}
+    print("    CPU ms: " + "  ".join(f"{part} {ms:.1f}" for part, ms in parts.items()), flush=True)
 
 
 def print_medians(costs: dict[str, list[Cost]]) -> None:
@@ -198,8 +205,8 @@ def print_medians(costs: dict[str, list[Cost]]) -> None:
     for name, runs in costs.items():
         pairs = list(zip(ours, runs, strict=True))
         faster = statistics.median(mine.rate / theirs.rate for mine, theirs in pairs)
-        dearer = statistics.median(whole(mine) / whole(theirs) for mine, theirs in pairs)
-        figures = (median(runs, lambda cost: cost.rate), median(runs, whole), median(runs, lambda cost: cost.write_tx))
+        dearer = statistics.median(everything(mine) / everything(theirs) for mine, theirs in pairs)
+        figures = (median(runs, lambda cost: cost.rate), median(runs, everything), median(runs, lambda cost: cost.write_tx))
         wal, client = median(runs, lambda cost: cost.wal_bytes / 1000), median(runs, lambda cost: cost.cpu_ms["client"])
         print(f"| {name} | " + " | ".join(f"{each:.1f}" for each in (*figures, wal, client)) + f" | {faster:.2f}, {dearer:.2f} |")
 

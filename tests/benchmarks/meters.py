@@ -62,6 +62,11 @@ class Cost:
     messages: float
     statements: float
 
+    @property
+    def foreign_ms(self) -> float:
+        """CPU milliseconds per cycle of processes that are not named, such as those of a sandbox, which no parent collects."""
+        return 1000 * self.foreign_cores / self.rate
+
     @classmethod
     def between(cls, a: Reading, b: Reading, cycles: float) -> "Cost":
         """Return the cost per cycle of the time between two readings."""
