@@ -33,6 +33,9 @@ def queue(admin: str, stage: Any, count: int) -> None:
     name = f"'sesn_{stage.workspace_id}_' || n"
     with psycopg.connect(admin, autocommit=True) as db:
         copy(db, "session", f"id = '{session_id}'", {"id": name}, count - 1)
+        copy(db, "thread", f"session_id = '{session_id}'", {"session_id": name}, count - 1)
+        of_message = f"session_id = '{session_id}' AND type = 'user.message'"
+        copy(db, "event", of_message, {"id": f"'sevt_{stage.workspace_id}_' || n", "session_id": name}, count - 1)
         changes = {"id": f"'appr_{stage.workspace_id}_' || n", "session_id": name}
         copy(db, "approval", f"session_id = '{session_id}'", changes, count - 1)
         db.execute("VACUUM ANALYZE")

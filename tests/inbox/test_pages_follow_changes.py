@@ -56,7 +56,7 @@ def test_an_open_card_says_who_decided_it_and_keeps_what_is_typed_until_then(adm
 
 
 def test_only_a_new_call_is_announced_and_not_a_row_that_moved_up(admin: Visitor, stage: Stage) -> None:
-    rows = asked(stage, *[call(command=f"echo {n}") for n in range(51)], max_turns=9)
+    rows = asked(stage, *[call(command=f"echo {n}") for n in range(26)], max_turns=9)
     admin.page.add_init_script("""
         new MutationObserver((changes) => {
           for (const toast of changes.flatMap((change) => [...change.addedNodes])) {
@@ -65,10 +65,10 @@ def test_only_a_new_call_is_announced_and_not_a_row_that_moved_up(admin: Visitor
         }).observe(document, { subtree: true, childList: true });
     """)
     admin.open()
-    expect(admin.rows).to_have_count(50)
+    expect(admin.rows).to_have_count(25)
     stage.decide(rows[0], result="deny")
-    expect(admin.rows).to_have_count(51)
-    expect(admin.rows.nth(50)).to_have_id(rows[50].id)
+    expect(admin.rows).to_have_count(26)
+    expect(admin.rows.nth(25)).to_have_id(rows[25].id)
     assert admin.page.evaluate("globalThis.announced ?? []") == []
     asked(stage, call(command="echo new"))
     expect(admin.page.locator(".toast")).to_have_text("A new call waits.")

@@ -14,7 +14,7 @@ from models.database.rows import Db
 from models.session.approval.kinds import KINDS, tool_call
 from models.session.approval.row import BEYOND_RUNS, Approval
 
-PAGE = 50
+PAGE = 25
 """Most rows of a page that wait to run and are not due soon. Each other group has as many at most."""
 SOON = timedelta(hours=1)
 """A deadline that is nearer is due soon."""
