@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
 from models.audit.text import AuditText, Text, split
 from models.database import clock
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.pure.json.canonical import canonical

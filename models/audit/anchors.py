@@ -16,11 +16,11 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.acts import COLUMNS, link
 from models.audit.seal_key import PublicKey
 from models.audit.seals import Head, is_signed
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 

@@ -7,12 +7,12 @@ something takes the same lock, and then asks `refuse` or `find`. So what is on h
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound

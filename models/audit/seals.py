@@ -15,11 +15,11 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts, seal_key
 from models.audit.principal import Principal
 from models.audit.seal_key import PublicKey, SealKey
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 

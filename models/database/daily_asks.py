@@ -8,8 +8,8 @@ from datetime import date
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.tables import Base
 
 

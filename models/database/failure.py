@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import metric
 from models.database.clock import STARTED
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction

@@ -7,8 +7,7 @@ queued ──▶ held by a worker ──▶ ended, or queued again for another a
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from sqlalchemy.orm import Mapped
-
+from models.database.columns import Mapped
 from models.database.rows import Db, Stale
 from models.database.tables import table_of
 

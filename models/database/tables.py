@@ -1,4 +1,4 @@
-"""The tables' base class for SQLAlchemy's declarations, and the SQL that reads and writes their rows."""
+"""The tables' base class, and the SQL that reads and writes their rows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import registry
 
+from models.database.columns import declared_columns
 from models.pure.json.codec import encode
 
 
@@ -20,23 +20,25 @@ class Hex(sa.LargeBinary):
 class Base:
     """The base class of every table. Its instances are the rows of `models.database.rows.Db`: plain objects.
 
-    SQLAlchemy reads the declaration, and then gives the class back. Its own instances would cost a call for each read or change of
-    a column. On the class, a column's name gives the column.
+    On the class, a column's name gives the column.
     """
 
     metadata = sa.MetaData()
     __tablename__: str
+    __table_args__: tuple[sa.schema.SchemaItem, ...] = ()
+    """The table's indexes and constraints."""
+    __table_options__: Mapping[str, Any] = {}
     __table__: sa.Table
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__tablename__" in vars(cls):
-            declaring = registry(metadata=Base.metadata)
-            declaring.mapped(cls)
-            _tables[cls], table = Table(cls), cls.__table__
-            declaring.dispose()
-            cls.__table__ = table
-            for name, column in _tables[cls].columns.items():
+            columns = declared_columns(cls)
+            cls.__table__ = sa.Table(
+                cls.__tablename__, Base.metadata, *columns.values(), *cls.__table_args__, **cls.__table_options__
+            )
+            _tables[cls] = Table(cls, columns)
+            for name, column in columns.items():
                 setattr(cls, name, column)
 
     def __init__(self, **values: Any) -> None:
@@ -51,12 +53,11 @@ class Base:
 class Table:
     """The SQL of one table. Columns have the names of their attributes."""
 
-    def __init__(self, declared: type[Base]) -> None:
-        mapper = sa.inspect(declared)
+    def __init__(self, declared: type[Base], columns: dict[str, sa.Column[Any]]) -> None:
         self.declared = declared
         self.name = declared.__tablename__
-        self.columns = {attribute.key: attribute.columns[0] for attribute in mapper.column_attrs}
-        self.primary_key = tuple(mapper.get_property_by_column(column).key for column in mapper.primary_key)
+        self.columns = columns
+        self.primary_key = tuple(name for name, column in columns.items() if column.primary_key)
         self.defaults: dict[str, Any] = dict.fromkeys(self.columns) | {
             name: column.default.arg
             for name, column in self.columns.items()

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import ids
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.people.delegation import DECIDING_ROLES

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction

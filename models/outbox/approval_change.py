@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import ids
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Rows, Statement
 from models.database.rows import Db
 from models.database.tables import Base

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import system
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Rows, Statement
 from models.database.leased import Leased
 from models.database.rows import Db

@@ -9,9 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import clock
+from models.database.columns import Mapped, mapped_column
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.pure.key_secret import sha256

@@ -10,9 +10,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Invalid

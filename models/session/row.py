@@ -7,10 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
+from models.database.columns import Mapped, mapped_column
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base, Hex

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import ids
 from models.database.clock import STARTED
+from models.database.columns import Mapped, mapped_column
 from models.database.leased import Lapsing
 from models.database.rows import Db
 from models.database.tables import Base

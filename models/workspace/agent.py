@@ -37,12 +37,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.query import select
 from models.database.rows import Db
 from models.database.tables import Base

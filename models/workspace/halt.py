@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
 from models.database.clock import STARTED
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict

@@ -6,11 +6,11 @@ A key is stored encrypted, and nobody is shown it again: any process can store o
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.encryption import decrypt, encrypt
 from models.database.query import Query, select
 from models.database.rows import Db

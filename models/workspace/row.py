@@ -6,12 +6,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import clock
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base, Hex

@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
 from models.audit.principal import Principal
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base
@@ -55,10 +55,8 @@ class SpendLimit(Base):
     reserved: Mapped[Decimal] = mapped_column(sa.Numeric, default=Decimal(0))
     """The most that the requests under way may cost, in US dollars: the sum of their quotes."""
 
-    __table_args__ = (
-        sa.UniqueConstraint("workspace_id", "scope_type", "scope_id", "period"),
-        {"postgresql_with": {"fillfactor": "70"}},
-    )
+    __table_args__ = (sa.UniqueConstraint("workspace_id", "scope_type", "scope_id", "period"),)
+    __table_options__ = {"postgresql_with": {"fillfactor": "70"}}  # noqa: RUF012 - as the base class declares it
 
     @classmethod
     def put(cls, db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> "tuple[SpendLimit, bool]":

@@ -20,9 +20,9 @@ from typing import Any
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import clock
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction

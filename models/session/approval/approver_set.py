@@ -6,8 +6,7 @@ Approvals with equal sets share the rows, which never change.
 
 from collections.abc import Iterable
 
-from sqlalchemy.orm import Mapped, mapped_column
-
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.tables import Hex
 from models.pure import masking
 from models.pure.offer import EVERYTHING, Offer

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 from typing_extensions import TypedDict
 
 from models.audit import acts
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import clock, ids
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Statement
 from models.database.query import select
 from models.database.rows import Db

@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 import sqlalchemy as sa
 from pydantic import Field
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 from typing_extensions import TypedDict
 
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.times import rfc3339

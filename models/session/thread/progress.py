@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.pure.pricing.charges import Charge, summed
 from models.pure.pricing.money import spending
 

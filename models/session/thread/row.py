@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base

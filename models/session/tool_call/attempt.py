@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.rows import Db
 from models.database.tables import Base, Hex
 from models.database.transactions import transaction

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.tables import Base
 
 RESULTS: Literal["results"] = "results"

@@ -10,9 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database import ids
+from models.database.columns import Mapped, mapped_column
 from models.database.leased import Leased
 from models.database.query import Query, select
 from models.database.tables import Base

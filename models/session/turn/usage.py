@@ -11,8 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.columns import Mapped, mapped_column
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base
@@ -150,10 +150,8 @@ class DailyUsage(Base):
     """Cost of the requests with a price, in US dollars."""
     cache_savings: Mapped[Decimal] = mapped_column(sa.Numeric)
 
-    __table_args__ = (
-        sa.Index("daily_usage_of_person", "workspace_id", "person_id", "day"),
-        {"postgresql_with": {"fillfactor": "70"}},
-    )
+    __table_args__ = (sa.Index("daily_usage_of_person", "workspace_id", "person_id", "day"),)
+    __table_options__ = {"postgresql_with": {"fillfactor": "70"}}  # noqa: RUF012 - as the base class declares it
 
 
 _OF_ATTEMPT = "WHERE turn_id = %(turn)s AND attempt = %(attempt)s"
