@@ -43,7 +43,7 @@ BOUNDS = {
     "models.pure.pricing": (4, 6, 0, 4),
     "models.pure.shell": (9, 16, 0, 5),
     "models.pure.text": (5, 2, 0, 2),
-    "workers": (25, 49, 0, 5),
+    "workers": (26, 50, 0, 5),
     "workers.leash": (5, 8, 0, 4),
     "workers.leash.programs": (7, 8, 0, 4),
     "workers.tools": (10, 23, 0, 6),

@@ -120,7 +120,7 @@ def check_patched_early(**_: Any) -> None:
     Otherwise kombu's wait between two attempts to reach Redis stops the whole process, model streams and leases included.
     """
     if is_module_patched("time") and functional.sleep is not time.sleep:  # type: ignore[attr-defined]
-        raise SystemExit("start a gevent worker with `python -m gevent.monkey --module celery -A workers worker --pool gevent`")
+        raise SystemExit("start a gevent worker with `python -m gevent.monkey --module workers worker --pool gevent`")
 
 
 @celeryd_init.connect

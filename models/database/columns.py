@@ -76,8 +76,7 @@ def declared_columns(table: type) -> dict[str, sa.Column[Any]]:
     """Return new columns by attribute, for the annotations of a class and its bases. The class overrides its bases."""
     annotations: dict[str, Any] = {}
     for cls in table.__mro__:
-        mapped = {
-            name: get_args(annotation)[0] for name, annotation in get_annotations(cls).items() if get_origin(annotation) is Mapped
-        }
-        annotations |= {name: each for name, each in mapped.items() if name not in annotations}
+        for name, annotation in get_annotations(cls).items():
+            if getattr(annotation, "__origin__", None) is Mapped:
+                annotations.setdefault(name, *get_args(annotation))
     return {name: getattr(table, name, _Declaration()).column(name, annotation) for name, annotation in annotations.items()}

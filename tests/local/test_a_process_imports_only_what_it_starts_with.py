@@ -1,36 +1,55 @@
 """What takes long to import is imported when it is used, so that commands and processes start quickly.
 
 The command line leaves out what only servers need. Workers leave out the SDKs of providers, which `turns` loads by itself, and of
-MCP servers.
+MCP servers. No process imports what only others run, nor SQLAlchemy's ORM, which reads and writes no row.
 """
 
 import json
 import subprocess
 import sys
 
-PROGRAM = """
-import json, sys
+COMMANDS = """
 from importlib import import_module
-
-def loaded():
-    return [name for name in sys.modules if "." not in name]
-
 from api.cli.main import ELSEWHERE
 for name in ELSEWHERE.values():
     import_module(name)
-commands = loaded()
+"""
+WORKER = """
+import workers.__main__
 from workers.celery import app
 app.loader.import_default_modules()
-print(json.dumps([commands, loaded()]))
+"""
+WEB = """
+import gunicorn.app.wsgiapp
+import api.serving, workers.enqueue
+from api import _blueprints, desk, signing_in
+_blueprints()
 """
 SDKS = {"anthropic", "openai", "mcp"}
 SERVERS = {"celery", "flask", "gevent", "psycopg", "sqlalchemy"}
+OF_OTHERS = {"alembic", "flower", "honcho", "prompt_toolkit", "sqlalchemy.orm", "tornado"}
 
 
-def test_no_command_and_no_worker_imports_what_it_may_not_need() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100, check=True)
-    commands, worker = map(set, json.loads(done.stdout))
-    assert "click" in commands
-    assert commands & (SDKS | SERVERS) == set()
-    assert "celery" in worker
-    assert worker & SDKS == set()
+def imports(program: str) -> set[str]:
+    """The modules that a program imports."""
+    program += "import json, sys\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_no_command_imports_what_it_may_not_need() -> None:
+    modules = imports(COMMANDS)
+    assert "click" in modules
+    assert modules & (SDKS | SERVERS) == set()
+
+
+def test_no_worker_imports_what_it_may_not_need() -> None:
+    modules = imports(WORKER)
+    assert {"celery", "workers.turn", "workers.tool"} <= modules
+    assert modules & (SDKS | OF_OTHERS | {"flask", "gunicorn", "werkzeug"}) == set()
+
+
+def test_the_api_imports_no_worker_and_no_model_s_sdk() -> None:
+    modules = imports(WEB)
+    assert {"flask", "api.v1.sessions.routes"} <= modules
+    assert modules & (SDKS | OF_OTHERS | {"celery.bin.base", "httpx2", "workers.turn", "workers.tool"}) == set()

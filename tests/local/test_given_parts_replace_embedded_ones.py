@@ -78,5 +78,5 @@ def test_paths_of_settings_count_from_the_folder_where_a_person_starts_assent(
 
 
 def test_lines_of_the_procfile_run_by_the_python_of_assent_up() -> None:
-    assert with_own_interpreter("python -m celery -A workers") == f"{shell(sys.executable)} -m celery -A workers"
+    assert with_own_interpreter("python -m workers worker") == f"{shell(sys.executable)} -m workers worker"
     assert with_own_interpreter("sleep 1") == "sleep 1"

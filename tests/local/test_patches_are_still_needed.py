@@ -34,4 +34,4 @@ def test_a_gevent_worker_that_was_patched_too_late_does_not_start(database_urls:
         words, env=os.environ | {"REDIS_URL": clean_redis}, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode != 0
-    assert "python -m gevent.monkey --module celery" in done.stderr
+    assert "python -m gevent.monkey --module workers" in done.stderr

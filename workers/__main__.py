@@ -1,0 +1,24 @@
+"""Runs Celery's worker or beat for this app: `python -m workers worker ...`, with the options of `celery -A workers worker`.
+
+The command `celery` first imports all its subcommands, those of plug-ins such as Flower included: a sixth of a worker's start.
+"""
+
+import os
+
+import click
+from celery.bin.base import CLIContext
+from celery.bin.beat import beat
+from celery.bin.worker import worker
+
+from workers.celery import app
+
+
+@click.group(commands={"worker": worker, "beat": beat})
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Run a worker, or beat, without a banner."""
+    context.obj = CLIContext(app=app, no_color=bool(os.environ.get("NO_COLOR")), workdir=None, quiet=True)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m workers", auto_envvar_prefix="CELERY")
