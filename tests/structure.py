@@ -61,7 +61,7 @@ BOUNDS = {
     "api.v1.policy": (5, 4, 0, 3),
     "api.v1.sessions": (5, 5, 0, 3),
     "api.chat": (11, 32, 0, 10),
-    "api.desk": (16, 28, 0, 5),
+    "api.desk": (16, 30, 0, 5),
     "api.desk.card": (7, 8, 0, 5),
     "api.desk.shell": (9, 11, 0, 5),
     "api.desk.settings": (9, 1, 0, 2),

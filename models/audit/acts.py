@@ -26,6 +26,25 @@ CLIENT_ADDRESS = "client_address"
 """The text with the network address of a person who acts. The address of a program, with its API key, is in the act itself."""
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """A time before all acts."""
+ROUTINE = (
+    *("audit.sealed", "grant.used", "work.offered", "work.stopped"),
+    *("tool_call.allowed", "tool_call.cached", "tool_call.finished", "tool_call.lost", "tool_call.not_begun", "tool_call.started"),
+    *("turn.failed", "turn.fell_back", "turn.folded", "turn.lost", "turn.started"),
+)
+"""Acts that come with each turn, call or seal. The page of the audit folds them."""
+FREQUENT = (
+    *("approval.decided", "approval.reminded", "approval.requested", "approval.voted"),
+    *("message.received", "message.sent_to_thread", "session.created", "thread.created", "tool_call.denied"),
+)
+"""Acts that come with each run or decision."""
+
+
+def _but(*actions: str) -> str:
+    return f"action NOT IN ({', '.join(repr(action) for action in actions)})"
+
+
+TOLD, RARE = _but(*ROUTINE), _but(*ROUTINE, *FREQUENT)
+"""The conditions of two indexes: all acts but routine ones, and of these all but frequent ones."""
 
 
 class Audit(Base):
@@ -50,9 +69,12 @@ class Audit(Base):
     hash: Mapped[str] = mapped_column(Hex)
     """SHA-256, in hex, of the previous act's hash and the canonical JSON of this row."""
 
-    # No other index, because every insert would pay for it. This one is small, because acts are stored in the order of time.
+    # No index of all acts by workspace, because every insert would pay for it. The one by time is small, because acts are stored
+    # in the order of time; the two others leave out the acts of which there are most.
     __table_args__ = (
         sa.Index("audit_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
+        sa.Index("audit_told", "workspace_id", "at", postgresql_where=sa.text(TOLD)),
+        sa.Index("audit_rare", "workspace_id", "at", postgresql_where=sa.text(RARE)),
     )
 
 

@@ -39,7 +39,7 @@ SHORT = {
     "streams_in_flight": ["100", "300"],
     "idle_streams": ["1000"],
     "open_pages": ["500"],
-    "inbox": ["--rounds", "40", "--events", "100000"],
+    "inbox": ["--rounds", "40", "--events", "100000", "--sessions", "20000"],
     "deliveries": ["--count", "300", "--rounds", "1"],
 }
 """The benchmarks, and the options that make them short."""

@@ -1,8 +1,10 @@
-"""Does the inbox slow down with more rows? `make bench ARGS="inbox [--rounds 100] [--events 1000000]"`.
+"""Do the pages slow down with more rows? `make bench ARGS="inbox [--rounds 100] [--events 1000000] [--sessions 100000]"`.
 
-Two workspaces, one with 20 waiting approvals and one with 1,000, each of a session of its own. A signed-in admin loads each list
-by turns, through gunicorn. Then two sessions, one with 200 events and one with a million: their newest events, and a page from
-their middle. Prints the medians in ms, and the ratio of the large one to the small one. Fails above a ratio of 1.5.
+Workspaces with 20, 1,000, 5,000 and `--sessions` waiting approvals, each of a session of its own with its acts. A signed-in admin
+loads each list and the audit by turns, through gunicorn: among 20 and 1,000 sessions, and among 1,000 and `--sessions`; and what
+searches the newest rows alone, among 5,000, which are more than it searches, and `--sessions`. Then a session with 200 events and
+one with a million, their newest events and a page from their middle; and one with 30 turns and one with 3,000, whose times are
+drawn. Prints the medians in ms, and the ratio of the large one to the small one. Fails above a ratio of 1.5.
 """
 
 import argparse
@@ -21,6 +23,16 @@ from benchmarks.idle_streams import say, stack, web
 
 BOUND = 1.5
 COUNTS = (20, 1000)
+FEW_SEARCHED = 5_000
+"""Sessions that have more rows than a search of the audit looks at."""
+TURNS = (30, 3_000)
+LISTS = ("/inbox", "/inbox?show=all", "/inbox?show=unknown", "/inbox?show=decided", "/inbox/sessions?tab=attention")
+PAGES = (*LISTS, "/inbox/audit", "/inbox/audit?about=decisions", "/inbox/audit?about=settings", "/inbox/audit?about=all")
+SEARCHES = (
+    *("/inbox/search", "/inbox/search?q=git", "/inbox/search?q=never", "/inbox/search?q=halt"),
+    *("/inbox/audit?q=push", "/inbox/audit?q=never", "/inbox/audit?who=Assent&q=never", "/inbox/audit?about=all&q=never"),
+    "/inbox/audit/verify",
+)
 
 
 def queue(admin: str, stage: Any, count: int) -> None:
@@ -38,6 +50,15 @@ def queue(admin: str, stage: Any, count: int) -> None:
         copy(db, "event", of_message, {"id": f"'sevt_{stage.workspace_id}_' || n", "session_id": name}, count - 1)
         changes = {"id": f"'appr_{stage.workspace_id}_' || n", "session_id": name}
         copy(db, "approval", f"session_id = '{session_id}'", changes, count - 1)
+        ended = {"status": "'denied'", "decided_at": "now() - n * interval '1 second'", "decided_by": "'user:none'"}
+        decided = {"id": f"'appr_{stage.workspace_id}_over_' || n", "decision": """'{"result": "deny"}'"""} | ended
+        copy(db, "approval", f"id = (SELECT min(id) FROM approval WHERE session_id = '{session_id}')", decided, count - 1)
+        unknown = {"id": f"'appr_{stage.workspace_id}_unknown_' || n", "session_id": name, "kind": "'unknown_outcome'"}
+        copy(db, "approval", f"id = (SELECT min(id) FROM approval WHERE session_id = '{session_id}')", unknown, count - 1)
+        refused = {"id": f"'sesn_{stage.workspace_id}_refused_' || n", "status": "'idle'", "waits_for": "'none'"}
+        copy(db, "session", f"id = '{session_id}'", refused | {"stop_reason": """'{"type": "refusal"}'"""}, count - 1)
+        acts = {"chain": name, "at": f"row.at - interval '1 second' * ({count} - n)"}
+        copy(db, "audit", f"chain = '{session_id}'", acts, count - 1)
         db.execute("VACUUM ANALYZE")
 
 
@@ -63,37 +84,70 @@ def history(admin: str, stage: Any, count: int) -> str:
     return session_id
 
 
+def turns_of(admin: str, stage: Any, count: int) -> str:
+    """Create a session with `count` turns, each with a call that waited for a person. Returns its id."""
+    from rows.stage import call, say
+
+    session_id: str = stage.session(max_turns=9)
+    stage.message(session_id)
+    [tool_call] = stage.reply(session_id, call(command="make"))
+    [approval] = stage.approvals(session_id)
+    stage.decide(approval, result="allow")
+    stage.run_call(tool_call)
+    stage.reply(session_id, say("Done."))
+    later = "+ n * interval '5 seconds'"
+    with psycopg.connect(admin, autocommit=True) as db:
+        turn = f"'turn_{session_id}_' || n"
+        call_id, times = f"'sevt_{session_id}_' || n", ("started_at", "ended_at")
+        moved = {name: f"row.{name} {later}" for name in times}
+        copy(db, "attempt", f"tool_call_id = '{tool_call.id}'", {"tool_call_id": call_id} | moved, count)
+        copy(db, "tool_call", f"id = '{tool_call.id}'", {"id": call_id, "turn_id": turn}, count)
+        of_turn = {"id": turn, "number": "row.number + 1 + n"} | moved
+        copy(db, "turn", f"id = '{tool_call.turn_id}'", of_turn, count)
+        waits = {"id": f"'appr_{session_id}_' || n", "tool_call_id": call_id}
+        waits |= {name: f"row.{name} {later}" for name in ("created_at", "decided_at", "expires_at")}
+        copy(db, "approval", f"id = '{approval.id}'", waits, count)
+        db.execute("VACUUM ANALYZE")
+    return session_id
+
+
 def main() -> int:
     """Measure, and print. Returns 1 if a ratio is above the bound."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=100)
     options.add_argument("--events", type=int, default=1_000_000)
-    rounds, events = vars(options.parse_args()).values()
+    options.add_argument("--sessions", type=int, default=100_000)
+    rounds, events, most = vars(options.parse_args()).values()
     from faults.own_redis import own_redis
 
     with tempfile.TemporaryDirectory() as place, stack(Path(place)) as urls, own_redis(Path(place)) as redis:
         os.environ |= {"DATABASE_URL": urls["app"], "DATABASE_SYSTEM_URL": urls["system"], "REDIS_URL": redis.url}
+        os.environ["ASSENT_REQUESTS_PER_SECOND"] = "0"
         import people
         from rows.stage import Stage
 
-        stages = [Stage() for _ in COUNTS]
-        for stage, count in zip(stages, COUNTS, strict=True):
+        counts = (*COUNTS, FEW_SEARCHED, most)
+        stages = {count: Stage() for count in counts}
+        for count, stage in stages.items():
             queue(urls["postgres"], stage, count)
-        members = [people.member(stage, "admin") for stage in stages]
-        sizes = (200, events)
-        sessions = [history(urls["postgres"], stages[0], size) for size in sizes]
+        members = {count: people.member(stage, "admin") for count, stage in stages.items()}
+        sizes, first = (200, events), stages[COUNTS[0]]
+        sessions = [history(urls["postgres"], first, size) for size in sizes]
         pages = {
-            "newest events": [f"/inbox/sessions/{session}" for session in sessions],
-            "events in the middle": [
-                f"/inbox/sessions/{session}?before={size // 2}" for session, size in zip(sessions, sizes, strict=True)
-            ],
+            "newest events": (sizes, [f"/inbox/sessions/{session}" for session in sessions]),
+            "events in the middle": (
+                sizes,
+                [f"/inbox/sessions/{session}?before={size // 2}" for session, size in zip(sessions, sizes, strict=True)],
+            ),
+            "turns": (TURNS, [f"/inbox/sessions/{turns_of(urls['postgres'], first, count)}" for count in TURNS]),
         }
         with web(100) as (port, _process):
-            clients = [member.client(f"http://127.0.0.1:{port}") for member in members]
-            ratios = [
-                _ratio(path, COUNTS, [(client, path) for client in clients], rounds) for path in ("/inbox", "/inbox?show=all")
-            ]
-            ratios += [_ratio(name, sizes, [(clients[0], path) for path in paths], rounds) for name, paths in pages.items()]
+            clients = {count: member.client(f"http://127.0.0.1:{port}") for count, member in members.items()}
+            pairs = [(path, pair) for pair in (COUNTS, (COUNTS[1], most)) for path in PAGES]
+            pairs += [(path, (FEW_SEARCHED, most)) for path in SEARCHES]
+            ratios = [_ratio(path, pair, [(clients[count], path) for count in pair], rounds) for path, pair in pairs]
+            own = clients[COUNTS[0]]
+            ratios += [_ratio(name, of, [(own, path) for path in paths], rounds) for name, (of, paths) in pages.items()]
     return int(max(ratios) > BOUND)
 
 
@@ -106,7 +160,7 @@ def _ratio(name: str, sizes: tuple[int, ...], requests: list[tuple[httpx2.Client
         for (client, path), own in zip(requests, times, strict=True):
             own.append(seconds(client, path))
     small, large = (1000 * statistics.median(own) for own in times)
-    say(f"{name:21} {sizes[0]}: {small:.1f} ms, {sizes[1]}: {large:.1f} ms, ratio {large / small:.2f} (bound {BOUND})")
+    say(f"{name:32} {sizes[0]}: {small:.1f} ms, {sizes[1]}: {large:.1f} ms, ratio {large / small:.2f} (bound {BOUND})")
     return large / small
 
 

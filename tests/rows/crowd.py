@@ -20,9 +20,9 @@ def grants_of_others(admin: Admin, session_id: str, count: int, first: int = 1) 
 
 
 def approvals_of_others(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
-    """Copy a session's approval into `count` other sessions, with a later deadline for each."""
+    """Copy a session's approval into `count` other sessions, each with a later creation and deadline."""
     names = {column: f"'{prefix}{session_id[-8:]}x' || n" for column, prefix in _PREFIXES.items()}
-    later = {"expires_at": "row.expires_at + n * interval '1 millisecond'"}
+    later = {column: f"row.{column} + n * interval '1 millisecond'" for column in ("created_at", "expires_at")}
     copy(admin, "approval", f"session_id = '{session_id}'", names | later, count, first)
 
 
@@ -48,6 +48,19 @@ def acts_of_long_ago(admin: Admin, workspace_id: str, count: int, first: int = 1
 _ACTS = """
 INSERT INTO audit (chain, seq, workspace_id, at, principal, action, subject_id, details, hash)
 SELECT 'sesn_' || g, 1, %s, assent_now() - interval '10 days', 'system:test', 'turn.started', 'turn_' || g, '{}', sha256('x')
+FROM generate_series(%s::int, %s::int) g
+"""
+
+
+def acts_of_a_day(admin: Admin, workspace_id: str, count: int, first: int = 1) -> None:
+    """Add `count` acts of the last day, one each five seconds: of ten in a session, seven are routine."""
+    admin.execute(_ACTS_OF_A_DAY, (workspace_id, first, first + count - 1))
+
+
+_ACTS_OF_A_DAY = """
+INSERT INTO audit (chain, seq, workspace_id, at, principal, action, subject_id, details, hash)
+SELECT 'sesn_x' || g / 10, g %% 10 + 1, %s, assent_now() - interval '1 day' + g * interval '5 seconds', 'system:test',
+    CASE WHEN g %% 10 < 7 THEN 'turn.started' ELSE 'approval.requested' END, 'appr_x' || g, '{}', sha256('x')
 FROM generate_series(%s::int, %s::int) g
 """
 

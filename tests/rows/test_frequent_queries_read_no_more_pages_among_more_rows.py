@@ -14,7 +14,12 @@ from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage, call, say
 
+from api import create_app
+from api.desk.audit import actions
+from api.desk.audit import reading as audit
+from api.desk.search import search
 from api.desk.sessions.timeline import Timeline
+from api.desk.shell import viewing
 from api.door.paging import MOST_COUNTED, Selection, page
 from api.v1.approvals import visible, waiting_list
 from api.v1.sessions.requests import SessionList
@@ -154,6 +159,54 @@ def test_sessions_of_a_state_are_found_among_those_that_are_done(stage: Stage, a
         assert session.id == sought
 
     check(admin, partial(crowd.sessions_of_others, admin, done), reading(stage, read))
+
+
+def test_sessions_that_failed_are_counted_to_a_hundred(stage: Stage, admin: Admin) -> None:
+    refused = stage.session()
+    stage.message(refused)
+    stage.reply(refused, say("No."), stop_reason="refusal")
+    viewer = member(stage, "viewer").principal
+
+    def read(db: Any) -> None:
+        assert viewing.frame(db, viewer)["sessions_failing"] == MOST_COUNTED
+
+    with create_app().test_request_context("/inbox"):
+        check(admin, partial(crowd.sessions_of_others, admin, refused), reading(stage, read))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"actions": actions.actions_about("decisions")},
+        {"actions": actions.actions_about("settings")},
+        {"actions": actions.actions_about("work")},
+        {"routine": True},
+        {"words": "never said"},
+        {"who": ["user:nobody"], "routine": True},
+        {"agent": "agent_nobody"},
+        {"chain": "sesn_x1"},
+    ],
+)
+def test_a_page_of_the_audit_is_found_among_the_acts_of_others(
+    stage: Stage, admin: Admin, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "SEARCHED", FEW // 4)
+    read = reading(stage, lambda db: audit.read(db, audit.ActQuery(**wanted), None))
+    check(admin, partial(crowd.acts_of_a_day, admin, stage.workspace_id), read, height=HEIGHT + RANGES)
+
+
+def test_a_search_looks_at_no_more_rows_than_its_bound(stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SEARCHED", FEW)
+    anna, session = member(stage, "admin").principal, stage.session(bash="always_ask")
+    stage.propose(session)
+
+    def fill(count: int, first: int = 1) -> None:
+        crowd.approvals_of_others(admin, session, count, first)
+        crowd.sessions_of_others(admin, session, count, first)
+
+    with create_app().app_context():
+        check(admin, fill, reading(stage, lambda db: search.matches(db, anna, "never said")))
 
 
 def test_the_newest_lines_of_a_session_are_read_alone(stage: Stage, admin: Admin) -> None:

@@ -1,45 +1,56 @@
-"""The audit: filter it, verify it, export it."""
+"""The audit: find acts, verify it, export it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
 from typing import Any
-from urllib.parse import urlencode
 
 from flask import Response, request
 
-from api.desk.audit import sentences
+from api.desk.audit import actions, reading
+from api.desk.audit.filters import Filters
+from api.desk.audit.reading import SEARCHED, ActPage
+from api.desk.audit.sentences import Part, sentence
+from api.desk.audit.things import Thing, Things
 from api.desk.shell.blueprint import desk, page
-from api.door import pages, parsing
+from api.door import pages
 from api.door.framed import FramedPage
-from api.v1.audit.requests import AuditList, AuditVerify
-from api.v1.audit.routes import JSON_LINES, listed, verified
+from api.v1.audit.routes import JSON_LINES, verified_lately
 from models.audit import text, verifying
-from models.audit.acts import Audit
+from models.audit.acts import CLIENT_ADDRESS, Audit
 from models.audit.verifying import AuditReport
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.people.names import Names
 from models.people.principal import PersonPrincipal
-
-_FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]", "created_at[lt]")
+from models.pure.text.relative_time import day_of
 
 
 @dataclass(frozen=True)
-class Act:
-    """One act of the page."""
+class Line:
+    """One line of the page."""
 
-    row: Audit
-    by: str
-    subject: tuple[str, str]
-    """The name and the address of what it was done to; empty if there is none."""
-    texts: dict[str, Any]
-    """Its texts that can be erased."""
+    act: Audit
+    sentence: list[Part]
+    day: str
+    session: Thing | None
+    """The session in which the act happened."""
+    texts: Mapping[str, str]
+    """The texts of the act that are not erased."""
+    vote: Audit | None
+    """The vote that was the decision as well."""
 
     @property
-    def did(self) -> str:
-        """What was done, before the subject's name."""
-        return sentences.did(self.row)
+    def address(self) -> str | None:
+        """The network address from which the act was caused."""
+        return self.act.address or self.texts.get(CLIENT_ADDRESS)
+
+    @property
+    def erasable(self) -> dict[str, str | None]:
+        """The texts of the act. An erased one is None."""
+        return {name: self.texts.get(name) for name in self.act.details.get("texts", ())}
 
 
 @page("/inbox/audit", "audit", "admin")
@@ -50,9 +61,9 @@ def audit(db: Db, _person: PersonPrincipal) -> FramedPage:
 
 @page("/inbox/audit/verify", "audit", "admin")
 def verify(db: Db, person: PersonPrincipal) -> FramedPage:
-    """Verify the whole audit, and show the report above the acts."""
+    """Verify the audit, of a long one the newest acts, and show the report above the acts."""
     try:
-        return _drawn(db, verified(person.workspace_id, AuditVerify()))
+        return _drawn(db, verified_lately(person.workspace_id))
     except Invalid as refusal:
         return _drawn(db, refusal=str(refusal))
 
@@ -70,28 +81,41 @@ def export() -> Response:
 
 
 def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> FramedPage:
-    filters = {name: value for name in (*_FILTERS, "page") if (value := request.args.get(name))}
-    about = request.args.get("about", "")
-    dates = {name: f"{value}T00:00:00Z" for name, value in filters.items() if name.startswith("created_at") and "T" not in value}
-    try:
-        rows, after = listed(db, parsing.validated(AuditList, filters | dates, strict=False), sentences.actions_about(about))
-    except Invalid as error:
-        rows, after, refusal = [], None, str(error)
-    texts = text.of(db, [(row.chain, row.seq) for row in rows])
-    names, subjects = Names.of(db, [row.principal for row in rows]), sentences.subjects(db, rows)
-    filters.pop("page", None)
+    filters = Filters.of_request(db)
+    result = ActPage()
+    if not filters.faults:
+        try:
+            result = reading.read(db, filters.query(), request.args.get("page"))
+        except Invalid as error:
+            refusal = str(error)
     return FramedPage(
         "audit/audit.html",
-        acts=[
-            Act(row, names[row.principal], subjects.get(row.subject_id, ("", "")), texts.get((row.chain, row.seq), {}))
-            for row in rows
-        ],
-        after=after,
+        days=[(day, list(lines)) for day, lines in groupby(_lines(db, result, clock.now(db)), lambda line: line.day)],
+        result=result,
         filters=filters,
-        about=about,
-        groups=sentences.GROUPS,
-        actions=sorted(((action, sentences.words_of(action)) for action in sentences.ACTS), key=lambda item: item[1]),
-        query=urlencode(filters | ({"about": about} if about else {})),
+        tabs=_tabs(filters),
+        actions=actions.choices(),
+        choices=filters.choices(db),
+        searched=SEARCHED,
         report=report,
         refusal=refusal,
     )
+
+
+def _lines(db: Db, result: ActPage, now: datetime) -> list[Line]:
+    acts = result.rows
+    texts = text.of(db, [(act.chain, act.seq) for act in acts])
+    things = Things.of(db, acts)
+    lines = []
+    for act in acts:
+        own = texts.get((act.chain, act.seq), {})
+        vote = result.votes.get((act.subject_id, act.principal, act.at)) if act.action == "approval.decided" else None
+        lines.append(Line(act, sentence(act, things, own), day_of(act.at, now), things.sessions.get(act.chain), own, vote))
+    return lines
+
+
+def _tabs(filters: Filters) -> list[tuple[Any, ...]]:
+    """Return the groups of actions as the macro `filter_chips` takes them."""
+    groups = {"": "All", **actions.GROUPS}
+    about = "" if filters.about == "all" else filters.about
+    return [(label, filters.path(about=value), value == about) for value, label in groups.items()]

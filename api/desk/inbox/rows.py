@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from api.desk import waiting_list
 from api.desk.rendering.gist import Gist, gist
@@ -97,12 +96,3 @@ def rows_of(db: Db, person: PersonPrincipal, approvals: Sequence[Approval]) -> l
 def _votes(approval: Approval, cast: Sequence[Vote]) -> str:
     needed = Quorum.of(approval.quorum).required_people
     return f"{sum(vote.result == 'allow' for vote in cast)} of {needed}" if needed > 1 and approval.status == "pending" else ""
-
-
-def day_of(moment: datetime, now: datetime) -> str:
-    """Return a day in words, in UTC: `Today`, `Yesterday`, `Friday, 20 November`."""
-    days = (now.date() - moment.date()).days
-    if days < 2:
-        return "Yesterday" if days == 1 else "Today"
-    year = f" {moment.year}" if moment.year != now.year else ""
-    return f"{moment:%A}, {moment.day} {moment:%B}{year}"

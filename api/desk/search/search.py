@@ -6,7 +6,9 @@ table. An id leads to its row however old the row is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
+from api.desk.rendering.gist import gist
 from api.desk.shell import places
 from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage, query_value
@@ -16,7 +18,6 @@ from api.v1.approvals.visible import only_own
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import APPROVAL, StateWord, session_state
-from models.session.approval import sentences
 from models.session.approval.row import Approval
 from models.session.row import Session
 
@@ -27,15 +28,16 @@ _MOST_TEXT = 200
 """Characters of a search."""
 _NEWEST = "id IN (SELECT id FROM {table} ORDER BY created_at DESC, id DESC LIMIT %(searched)s)"
 _AGENTS = """
-    SELECT a.id, v.body->>'name' FROM agent a JOIN agent_version v ON v.agent_id = a.id AND v.version = a.version
-    WHERE a.id IN (SELECT id FROM agent ORDER BY created_at DESC, id DESC LIMIT %(searched)s)
-    AND (a.id = %(exact)s OR v.body->>'name' ILIKE %(pattern)s) ORDER BY a.created_at DESC LIMIT %(most)s
+    SELECT a.id, v.name FROM (SELECT id, version, created_at FROM agent ORDER BY created_at DESC, id DESC LIMIT %(searched)s) a
+    CROSS JOIN LATERAL (SELECT body->>'name' AS name FROM agent_version WHERE agent_id = a.id AND version = a.version LIMIT 1) v
+    WHERE a.id = %(exact)s OR v.name ILIKE %(pattern)s ORDER BY a.created_at DESC LIMIT %(most)s
 """
 _PEOPLE = """
-    SELECT id, name, email FROM person WHERE id IN (
+    SELECT id, name, email FROM (
         SELECT person_id FROM member WHERE workspace_id = %(workspace)s AND deactivated_at IS NULL
         ORDER BY person_id DESC LIMIT %(searched)s
-    ) AND (id = %(exact)s OR name ILIKE %(pattern)s OR email ILIKE %(pattern)s) ORDER BY name LIMIT %(most)s
+    ) newest CROSS JOIN LATERAL (SELECT id, name, email FROM person WHERE id = person_id LIMIT 1) person
+    WHERE id = %(exact)s OR name ILIKE %(pattern)s OR email ILIKE %(pattern)s ORDER BY name LIMIT %(most)s
 """
 
 
@@ -49,24 +51,33 @@ class Match:
     about: str = ""
     """What tells the thing apart from others of its name."""
     state: StateWord | None = None
+    is_code: bool = False
+    """True for a command, a path or a pattern."""
 
 
 @page("/inbox/search", "search", "own or read")
 def search(db: Db, person: PersonPrincipal) -> FramedPage:
     """Show what fits the words, by kind."""
-    text = " ".join((query_value("q") or "").split())[:_MOST_TEXT]
+    text = " ".join((query_value("q") or "").replace("\0", " ").split())[:_MOST_TEXT]
+    kinds = {kind: some for kind, some in matches(db, person, text).items() if some}
+    audit = f"/inbox/audit?{urlencode({'q': text})}" if text and "admin" in person.scopes else ""
+    return FramedPage("search/search.html", q=text, kinds=kinds, searched=SEARCHED, audit=audit)
+
+
+def matches(db: Db, person: PersonPrincipal, text: str) -> dict[str, Sequence[Match]]:
+    """Return what fits the text, by kind."""
     kinds: dict[str, Sequence[Match]] = {"Go to": _places(person, text)}
-    if text:
-        pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        kinds |= {"Approvals": approvals(db, person, text, pattern), "Sessions": _sessions(db, person, text, pattern)}
-        values = {"exact": text, "pattern": pattern, "searched": SEARCHED, "most": _MOST_SHOWN}
-        if "read" in person.scopes:
-            kinds["Agents"] = [Match(name, _path_of_agent(id_), "agent") for id_, name in db.rows(_AGENTS, **values)]
-        if "admin" in person.scopes:
-            people = db.rows(_PEOPLE, workspace=person.workspace_id, **values)
-            kinds["People"] = [Match(name, f"/inbox/people#{id_}", "person", email) for id_, name, email in people]
-    filled_kinds = {kind: matches for kind, matches in kinds.items() if matches}
-    return FramedPage("search/search.html", q=text, kinds=filled_kinds, searched=SEARCHED)
+    if not text:
+        return kinds
+    pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    kinds |= {"Approvals": approvals(db, person, text, pattern), "Sessions": _sessions(db, person, text, pattern)}
+    values = {"exact": text, "pattern": pattern, "searched": SEARCHED, "most": _MOST_SHOWN}
+    if "read" in person.scopes:
+        kinds["Agents"] = [Match(name, _path_of_agent(id_), "agent") for id_, name in db.rows(_AGENTS, **values)]
+    if "admin" in person.scopes:
+        people = db.rows(_PEOPLE, workspace=person.workspace_id, **values)
+        kinds["People"] = [Match(name, f"/inbox/people#{id_}", "person", email) for id_, name, email in people]
+    return kinds
 
 
 def _places(person: PersonPrincipal, text: str) -> list[Match]:
@@ -79,7 +90,7 @@ def approvals(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[
     """Return the approvals whose id is the text, or whose prompt or tool has it."""
     selection = _matching(Selection(Approval), "approval", "prompt ILIKE %(pattern)s OR tool ILIKE %(pattern)s", text, pattern)
     rows = only_own(db, person, selection, "id").select(db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN)
-    return [Match(_one_line(row), f"/inbox/approvals/{row.id}", "shell", row.path(db), APPROVAL[row.status]) for row in rows]
+    return [_of_approval(row, row.path(db)) for row in rows]
 
 
 def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[Match]:
@@ -103,8 +114,10 @@ def _state(row: Session) -> StateWord:
     return session_state(row.status, row.stop_reason, archived=row.archived_at is not None)
 
 
-def _one_line(row: Approval) -> str:
-    return sentences.shortened(" ".join(": ".join(part for part in sentences.title(row) if part).split()), 120)
+def _of_approval(row: Approval, path: str) -> Match:
+    line = gist(row)
+    label = " ".join(filter(None, (line.text, line.more)))
+    return Match(label, f"/inbox/approvals/{row.id}", line.glyph, path, APPROVAL[row.status], is_code=line.is_code)
 
 
 def _path_of_agent(agent_id: str) -> str:

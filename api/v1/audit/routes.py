@@ -1,20 +1,20 @@
 """Routes of the audit: list, verify, export, erase. All of them need the scope `admin`."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from itertools import islice
 
 from flask import Blueprint, Response
 
 from api.door import auth, parsing
-from api.door.paging import Order, Selection, page, place
+from api.door.paging import Selection, page
 from api.door.requests import NoQuery
 from api.door.responses import Page
 from api.door.routes import Door, dumps, opens, reads, respond, writes
 from api.v1.audit import responses
+from api.v1.audit.listing import NEWEST, by_spans, index_of
 from api.v1.audit.requests import AuditErase, AuditExport, AuditList, AuditVerify
 from models.audit import erasing, seal_key, text, verifying
-from models.audit.acts import Audit
+from models.audit.acts import TOLD, Audit, time_text
 from models.audit.principal import Principal
 from models.audit.seals import SignedHead
 from models.audit.verifying import AuditReport, Item
@@ -31,11 +31,6 @@ JSON_LINES = "application/jsonl"
 VERIFIED_AT_ONCE = 5000
 """Most acts that one request verifies: some 0.4 s of the 1 s of CPU time that a request may take. `assent audit verify` handles
 more, outside the web processes."""
-SPANS = [timedelta(minutes=10) * 12**n for n in range(5)]
-"""Spans of time in which a page is searched, backwards from its beginning: ever longer spans, up to five months, then all acts.
-No index sorts a workspace's acts by time, since the index would slow down every insert. The BRIN index finds spans."""
-
-NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq))
 
 
 @audit.get("")
@@ -49,24 +44,17 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Page[responses.Aud
     )
 
 
-def listed(db: Db, query: AuditList, actions: Sequence[str] = ()) -> tuple[Sequence[Audit], str | None]:
-    """Return a page of the acts that `query` selects, and the cursor of the next page. `actions`: only acts with one of these."""
+def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
+    """Return a page of the acts that `query` selects, and the cursor of the next page."""
     selection = Selection(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
     selection = selection.between("at", query.between)
-    if actions:
-        selection = selection.where("action = ANY(%(actions)s)", actions=list(actions))
-    edges = [at for op, at in query.between if op in {"lt", "lte"}]
-    edge = min([*edges, place(NEWEST, query.page)[0] if query.page else clock.now(db)])
+    if condition := index_of([query.action] if query.action else []):
+        return page(db, selection.where(condition), NEWEST, query.limit, query.page)
+    edge = min((at for op, at in query.between if op in {"lt", "lte"}), default=None)
     oldest = max((at for op, at in query.between if op in {"gt", "gte"}), default=None)
-    for span in SPANS:
-        rows, after = page(db, selection.where("at > %(span)s", span=edge - span), NEWEST, query.limit, query.page)
-        if after or (oldest and oldest > edge - span):
-            break
-    else:
-        rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    return rows, after
+    return by_spans(db, selection, query.limit, query.page, edge, oldest)
 
 
 @audit.get("/head")
@@ -93,6 +81,31 @@ def verified(workspace_id: str, query: AuditVerify) -> AuditReport:
     """Return the report on a workspace's acts. Reads the acts in transactions of its own. Raises Invalid for too many acts."""
     items = _at_most(VERIFIED_AT_ONCE, verifying.walk(workspace_id, query.session_id))
     return verifying.verify(workspace_id, items, seal_key.trusted_keys(), only=query.session_id, signed_since=query.signed_since)
+
+
+def verified_lately(workspace_id: str) -> AuditReport:
+    """Return the report on a workspace's acts; of a workspace with more than `VERIFIED_AT_ONCE` acts, on the newest ones alone.
+
+    A note says from where it begins. Raises Invalid if none of the newest acts is a seal.
+    """
+    with transaction(workspace_id) as db:
+        is_long = bool(db.rows(f"SELECT FROM audit WHERE {TOLD} LIMIT 1 OFFSET %(most)s", most=VERIFIED_AT_ONCE))
+        is_long = is_long or db.get_one(Workspace, workspace_id).audit_seq > VERIFIED_AT_ONCE
+    try:
+        if not is_long:
+            return verified(workspace_id, AuditVerify())
+    except Invalid:
+        pass
+    beginning = verifying.Beginning.of(workspace_id)
+    if beginning is None:
+        raise Invalid("", f"this workspace has more than {VERIFIED_AT_ONCE} acts, and none of the newest is a seal: {_COMMAND}")
+    report = verifying.verify(workspace_id, beginning.walk(workspace_id), seal_key.trusted_keys(), heads=beginning.heads)
+    since = f"act {beginning.seal} of {time_text(beginning.at)}"
+    report.notes.insert(0, f"Only the newest acts were looked at, from the seal of {since} on. To verify all of them, {_COMMAND}")
+    return report
+
+
+_COMMAND = "run `assent audit verify`."
 
 
 @audit.get("/export")

@@ -9,6 +9,7 @@ from models.audit.verifying.exports import check as check_export
 from models.audit.verifying.file import NoExport
 from models.audit.verifying.file import lines as export
 from models.audit.verifying.file import read as read_export
+from models.audit.verifying.recent import Beginning
 from models.audit.verifying.verdict import AuditReport, Problem
 from models.audit.verifying.verify import verify
 from models.audit.verifying.walk import Act, Head, Item, walk
@@ -16,6 +17,7 @@ from models.audit.verifying.walk import Act, Head, Item, walk
 __all__ = [
     "Act",
     "AuditReport",
+    "Beginning",
     "Head",
     "Item",
     "NoExport",

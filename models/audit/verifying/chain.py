@@ -42,6 +42,10 @@ class VerifiedChain:
     def __post_init__(self) -> None:
         self.sealed = max(self.points, default=0)
 
+    def begin_behind(self, head: Head) -> None:
+        """Leave out the acts up to this one."""
+        self.seq, self.hash, self.agreed = head.seq, head.hash, head.seq
+
     def take(self, row: dict[str, Any]) -> None:
         """Verify the next act."""
         seq = row["seq"]

@@ -4,7 +4,7 @@ removed, inserted or cut off, and the time from which such a change would go unn
 Memory is bounded: the expected hashes from the seals stay on disk until their chain is read.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -32,17 +32,20 @@ def verify(
     kept_head: Head | None = None,
     only: str | None = None,
     signed_since: datetime | None = None,
+    heads: Mapping[str, Head] | None = None,
 ) -> AuditReport:
     """Return the report on these acts.
 
     `keys` are the keys whose signatures count. With at least one, an unsigned seal is a problem, unless it and all acts that it
     covers are older than `signed_since`. `kept_head` is a head of the workspace's chain that was kept elsewhere. `only` names the
-    one session whose acts are among the items.
+    one session whose acts are among the items. `heads`: by chain, the last act that is not among the items, if older ones are left
+    out: see `recent`.
     """
     with Points() as points:
         report = AuditReport(workspace_id)
         signing = Signing(report, {key.id: key for key in keys}, signed_since)
         checking = _Checking(report, points, signing, kept_head, only)
+        checking.begin_behind(heads)
         for item in items:
             if isinstance(item, Head):
                 checking.head(item)
@@ -63,6 +66,7 @@ class _Checking:
         self.texts = Texts(report, points)
         self.cuts = Cuts(report, points)
         self.outside.gaps = self.cuts.gaps
+        self.heads: Mapping[str, Head] | None = None
         self.late = False
         """True once a session's chain was read. Seals after that name acts that were not read."""
         self.open = _Open()
@@ -70,6 +74,12 @@ class _Checking:
         """The time up to which, by the seals that count, all acts are sealed."""
         self.adoptions: list[str] = []
         self.outside_head: Head | None = None
+
+    def begin_behind(self, heads: Mapping[str, Head] | None) -> None:
+        """Leave out the acts up to these heads, by chain. The hash of the next act covers them."""
+        self.heads = heads
+        if heads:
+            self.outside.begin_behind(heads[self.outside.id])
 
     def act(self, act: Act) -> None:
         """Verify the next act."""
@@ -104,7 +114,8 @@ class _Checking:
         self.report.head = Head(self.outside.id, self.outside.seq, self.outside.hash)
         for chain, last in self.points.missing():
             self.report.add("missing", chain, 1, last, f"chain {chain} is missing: all of its {last} acts")
-        for chain, last, sealed in self.points.deserted():
+        # What was deleted just before the beginning is told by an act that is left out.
+        for chain, last, sealed in self.points.deserted() if self.heads is None else ():
             message = f"the session of chain {chain} is gone, and no act says that it was deleted"
             if not sealed:
                 message = f"chain {chain} is not a session's, and no seal knows of it: it was put in, or its session was removed"
@@ -122,6 +133,8 @@ class _Checking:
             self._leave(None)
             self.late = True
             self.inside = VerifiedChain(chain, self.report, self.points.of(chain), self.cuts.gaps, self.points.anchors(chain))
+            if self.heads and chain in self.heads:
+                self.inside.begin_behind(self.heads[chain])
         return self.inside
 
     def _leave(self, head: Head | None) -> None:

@@ -15,6 +15,8 @@ from models.database.transactions import transaction
 
 ROWS = 500
 """Acts read at once."""
+_MOST_LATER = 5_000
+"""Acts of one chain behind a head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,16 @@ _SESSIONS = f"""
     ORDER BY act.chain, act.seq
 """  # noqa: S608 - our own names
 _OF_SESSIONS = _SESSIONS.format("(chain, seq) > (%(chain)s, %(seq)s) AND chain <> %(workspace)s")
+_LATER = f"""
+    SELECT act.*, {_TEXTS}, NULL AS key_id, NULL AS signature, head.audit_seq, encode(head.audit_head, 'hex')
+    FROM (
+        SELECT later.* FROM unnest(%(chains)s::text[], %(seqs)s::bigint[]) begun (chain, seq) CROSS JOIN LATERAL (
+            SELECT {_COLUMNS} FROM audit WHERE chain = begun.chain AND audit.seq > begun.seq ORDER BY audit.seq LIMIT %(rows)s
+        ) later
+    ) act
+    LEFT JOIN LATERAL (SELECT audit_seq, audit_head FROM session WHERE id = act.chain LIMIT 1) head ON true
+    ORDER BY act.chain, act.seq
+"""  # noqa: S608 - our own names
 _OF_ONE = _SESSIONS.format("chain = %(chain)s AND seq > %(seq)s")
 _OUTSIDE = f"""
     SELECT act.*, {_TEXTS}, signed.key_id, signed.signature, workspace.audit_seq, encode(workspace.audit_head, 'hex')
@@ -91,6 +103,7 @@ _WITHOUT_ACTS = """
     WHERE id > %(after)s AND (%(only)s = '' OR id = %(only)s) AND audit_seq > 0 AND NOT EXISTS (SELECT FROM audit WHERE chain =
     session.id) ORDER BY id LIMIT %(rows)s
 """
+_HEADS = "SELECT id, audit_seq, encode(audit_head, 'hex') FROM session WHERE id = ANY(%(chains)s) ORDER BY id"
 _HEAD = "SELECT id, audit_seq, encode(audit_head, 'hex') FROM workspace WHERE id = %(workspace)s"
 # A small workspace in a large installation needs time, because the scan passes over other workspaces' acts. The only good plan
 # follows the primary key, which has the order already.
@@ -105,6 +118,27 @@ def walk(workspace_id: str, only: str | None = None) -> Iterator[Item]:
     while rows := _read(workspace_id, _WITHOUT_ACTS, rows=ROWS, after=after, only=only or ""):
         yield from (Head(*row) for row in rows)
         after = rows[-1][0]
+    yield from _outside(workspace_id, seq, to_the_end=True)
+
+
+def walk_from(workspace_id: str, heads: list[Head]) -> Iterator[Item]:
+    """Yield the acts behind these heads, one of which is the workspace's, and the heads of the chains."""
+    [start] = [head for head in heads if head.chain == workspace_id]
+    others = [head for head in heads if head is not start]
+    seq = yield from _outside(workspace_id, start.seq)
+    for first in range(0, len(others), ROWS):
+        some = others[first : first + ROWS]
+        chains, seqs = [head.chain for head in some], [head.seq for head in some]
+        last, rows = None, _acts(workspace_id, _LATER, chains=chains, seqs=seqs, rows=_MOST_LATER)
+        for row in rows:
+            if last is not None and row.chain != last.chain:
+                yield from _head(last)
+            yield _act(row)
+            last = row
+        if last is not None:
+            yield from _head(last)
+        silent = sorted(set(chains) - {row.chain for row in rows})
+        yield from (Head(*row) for row in _read(workspace_id, _HEADS, chains=silent))
     yield from _outside(workspace_id, seq, to_the_end=True)
 
 

@@ -1,4 +1,4 @@
-"""Times in words, from one moment to another: `31 minutes ago`, `23 hours left`."""
+"""Times in words, from one moment to another: `31 minutes ago`, `23 hours left`, `Yesterday`."""
 
 from datetime import datetime
 
@@ -23,6 +23,15 @@ def span(seconds: float) -> str:
         if seconds >= size:
             return number_with_noun(int(seconds // size), unit)
     return "0 seconds"
+
+
+def day_of(moment: datetime, now: datetime) -> str:
+    """Return a day in words, in UTC: `Today`, `Yesterday`, `Friday, 20 November`."""
+    days = (now.date() - moment.date()).days
+    if days < 2:
+        return "Yesterday" if days == 1 else "Today"
+    year = f" {moment.year}" if moment.year != now.year else ""
+    return f"{moment:%A}, {moment.day} {moment:%B}{year}"
 
 
 def number_with_noun(number: int, noun: str) -> str:
