@@ -55,6 +55,7 @@ from models.workspace.idempotency import StoredResponse
 from models.workspace.provider_key import ProviderKey
 from models.workspace.row import Workspace
 from models.workspace.spend_limit import SpendLimit
+from models.workspace.spend_sum import SpendSum
 from models.workspace.toolset import Listing, Toolset
 
 _OF_SESSIONS = (
@@ -77,6 +78,7 @@ TABLES = (
     Halt,
     ProviderKey,
     SpendLimit,
+    SpendSum,
     Toolset,
     Listing,
     *_OF_PEOPLE,

@@ -1,6 +1,6 @@
 """Spend limits: the most that a workspace, an agent or a person may spend in a day, a week or a month, at list prices.
 
-`models.flow.spend.limits` holds turns to them. A limit's row has the running sums of its present period, which
+`models.flow.spend.limits` holds turns to them. The running sums of a limit's present period are in a row of `SpendSum`, which
 `models.session.spending.standing` keeps.
 """
 
@@ -48,12 +48,11 @@ class SpendLimit(Base):
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     created_by: Mapped[str]
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    since: Mapped[date]
-    """The first day of the period whose cost is `spent`: the newest one in which a request ended."""
-    spent: Mapped[Decimal] = mapped_column(sa.Numeric, default=Decimal(0))
-    """The cost of that period, in US dollars: the sum of `daily_usage`."""
-    reserved: Mapped[Decimal] = mapped_column(sa.Numeric, default=Decimal(0))
-    """The most that the requests under way may cost, in US dollars: the sum of their quotes."""
+    since: Mapped[date] = mapped_column(server_default="0001-01-01")
+    spent: Mapped[Decimal] = mapped_column(sa.Numeric, server_default="0")
+    reserved: Mapped[Decimal] = mapped_column(sa.Numeric, server_default="0")
+    """These three are for processes of the release before, while this one is deployed: the database's function
+    `assent_carry_spend` carries what they change over to the limit's `SpendSum`."""
 
     __table_args__ = (sa.UniqueConstraint("workspace_id", "scope_type", "scope_id", "period"),)
     __table_options__ = {"postgresql_with": {"fillfactor": "70"}}  # noqa: RUF012 - as the base class declares it
@@ -62,12 +61,12 @@ class SpendLimit(Base):
     def put(cls, db: Db, by: Principal, scope: tuple[str, str], period: str, amount: Decimal | None) -> "tuple[SpendLimit, bool]":
         """Set the limit of a scope (its type and id) in a period, in the place of the former one. Idempotent.
 
-        Returns the limit, and whether it is new: then the caller sets its sums.
+        Returns the limit, and whether it is new: then the caller inserts its sums.
         """
         db.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
         now, values = clock.now(db), {"scope_type": scope[0], "scope_id": scope[1], "period": period}
         new_id = ids.new("spl")
-        db.write(_INSERT, id=new_id, workspace=by.workspace_id, by=str(by), now=now, since=starts(now)[period], **values)
+        db.write(_INSERT, id=new_id, workspace=by.workspace_id, by=str(by), now=now, **values)
         [row] = db.find(cls, _OF_SCOPE, **values)
         is_new = row.id == new_id
         if is_new or row.amount != amount:
@@ -76,9 +75,9 @@ class SpendLimit(Base):
             row.amount, row.updated_at = amount, now
         return row, is_new
 
-    def spent_at(self, now: datetime) -> Decimal:
-        """Return the cost of the period in which `now` is."""
-        return self.spent if self.since >= starts(now)[self.period] else Decimal(0)
+    def start(self, now: datetime) -> date:
+        """Return the first day of the period in which `now` is."""
+        return starts(now)[self.period]
 
     @classmethod
     def find(cls, db: Db, limit_id: str, *, lock: bool = False) -> "SpendLimit":
@@ -102,9 +101,8 @@ def _text(amount: Decimal | None) -> str | None:
 
 
 _INSERT = """
-    INSERT INTO spend_limit (
-        id, workspace_id, scope_type, scope_id, period, created_at, created_by, updated_at, since, spent, reserved
-    ) VALUES (%(id)s, %(workspace)s, %(scope_type)s, %(scope_id)s, %(period)s, %(now)s, %(by)s, %(now)s, %(since)s, 0, 0)
+    INSERT INTO spend_limit (id, workspace_id, scope_type, scope_id, period, created_at, created_by, updated_at)
+    VALUES (%(id)s, %(workspace)s, %(scope_type)s, %(scope_id)s, %(period)s, %(now)s, %(by)s, %(now)s)
     ON CONFLICT (workspace_id, scope_type, scope_id, period) DO NOTHING
 """
 _OF_SCOPE = """

@@ -1,4 +1,4 @@
-"""While a snapshot is held, the rows that have left a queue do not slow down those that enter it and leave it."""
+"""While a snapshot is held, no claim passes old versions: of rows that have left a queue, or of the sums of a spend limit."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ import pytest
 from benchmarks.copies import copy
 from own_database import Clock, DatabaseUrls
 from rows.crowd import Admin
-from rows.stage import Stage
+from rows.spending import COSTS_10, QUOTE, begin, limit
+from rows.stage import Stage, say
 
 from models.database.transactions import transaction
 from models.operate import queued
@@ -15,7 +16,22 @@ from models.session.hints import hint_next
 from models.session.turn.row import Turn
 
 LEFT = 2000
+FEW = 16
+"""Pages that a cycle may read in addition: each of its look-ups passes one more level of the index."""
 _DONE = "UPDATE turn SET status = 'done' WHERE id LIKE 'turn_left%'"
+
+_NEWEST = "SELECT number FROM spend_sum ORDER BY number DESC LIMIT 1"
+_VERSIONS = f"""
+DO $$ BEGIN
+    FOR n IN 1..5000 LOOP
+        UPDATE spend_sum SET number = n + 1000 WHERE number = ({_NEWEST});
+    END LOOP;
+END $$
+"""
+_PAGES = """
+    SELECT sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)
+    FROM pg_statio_user_tables WHERE relname IN ('spend_limit', 'spend_sum')
+"""
 
 
 @pytest.fixture
@@ -78,3 +94,31 @@ def test_a_look_begins_anew_when_the_database_s_time_is_earlier_than_the_last_on
     stage.message(session)
     with transaction(stage.workspace_id) as db:
         assert db.find(Turn)[0].hinted_at is not None
+
+
+def test_a_cycle_at_a_spend_limit_reads_as_many_pages_among_old_versions(stage: Stage, admin: Admin) -> None:
+    stage.quote = QUOTE
+    limit(stage, "1000000")
+    session = begin(stage)
+
+    def cycle() -> int:
+        before = pages_of_limits(stage)
+        stage.reply(session, say("That was $10."), charge=COSTS_10)
+        stage.message(session)
+        return pages_of_limits(stage) - before
+
+    cycle()
+    few = cycle()
+    admin.execute(_VERSIONS)
+    admin.execute("VACUUM ANALYZE spend_limit, spend_sum")
+    cycle()
+    many = cycle()
+    assert few <= many <= few + FEW, f"{few} pages, {many} among old versions"
+
+
+def pages_of_limits(stage: Stage) -> int:
+    """Return how many pages of limits and their sums the connection of this process has read."""
+    with transaction(stage.workspace_id) as db:
+        db.rows("SELECT pg_stat_force_next_flush()")
+    with transaction(stage.workspace_id) as db:
+        return int(db.value(_PAGES))

@@ -5,19 +5,21 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import psycopg
 import pytest
 from people import member
 from rows.spending import COSTS_10, PRICE, QUOTE, begin, limit
 from rows.stage import Stage, say
 
 from models.database import clock as database_clock
-from models.database.transactions import transaction
+from models.database.transactions import is_transient, transaction
 from models.flow.begin.messages import receive
 from models.flow.run.turns import correct_usage, give_up_turn
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
+from models.session.spending import standing as spend_standing
 from models.session.turn.row import Turn
-from models.workspace.spend_limit import PERIODS, SpendLimit, starts
+from models.workspace.spend_limit import PERIODS, SpendLimit
 
 ACTS = 80
 CHEAP = Charge("openai", "n", PRICE, Usage(output_tokens=10_000))
@@ -26,6 +28,13 @@ _SPENT = """
     AND (%(kind)s = 'workspace' OR (%(kind)s = 'agent' AND agent_id = %(scope)s) OR (%(kind)s = 'user' AND person_id = %(scope)s))
 """
 _DAYS = _SPENT.replace("turn_usage", "daily_usage").replace("(at AT TIME ZONE 'UTC')::date", "day")
+
+
+_AS_BEFORE = """
+    UPDATE spend_limit SET since = %(since)s, reserved = reserved + %(reserved)s,
+        spent = CASE WHEN since = %(since)s THEN spent ELSE 0 END + %(spent)s
+    WHERE id = %(id)s
+"""
 
 
 class Play:
@@ -117,18 +126,26 @@ class Play:
     def check(self) -> int:
         """Compare each limit's sums with the usage and the running turns. Returns how many limits there are."""
         with transaction(self.stage.workspace_id) as db:
-            now, limits = database_clock.now(db), db.find(SpendLimit)
+            standings = spend_standing.of_workspace(db)
             running = db.find(Turn, "WHERE status = 'running' AND quote IS NOT NULL")
-            for row in limits:
-                values = {"kind": row.scope_type, "scope": row.scope_id, "since": starts(now)[row.period]}
-                assert row.spent_at(now) == db.value(_SPENT, **values) == db.value(_DAYS, **values)
-                assert row.reserved == sum(Decimal((turn.quote or {})["cost"]) for turn in running if self.applies(row, turn))
-        return len(limits)
+            for standing in standings:
+                row, since = standing.limit, standing.limit.start(database_clock.now(db))
+                values = {"kind": row.scope_type, "scope": row.scope_id, "since": since}
+                assert standing.spent == db.value(_SPENT, **values) == db.value(_DAYS, **values)
+                assert standing.reserved == sum(Decimal((turn.quote or {})["cost"]) for turn in running if self.applies(row, turn))
+        return len(standings)
 
     def applies(self, row: SpendLimit, turn: Turn) -> bool:
         if row.scope_type == "user":
             return bool(turn.quote) and turn.quote.get("person") == row.scope_id
         return row.scope_type == "workspace" or self.stage.read(turn.session_id).agent_id == row.scope_id
+
+
+def sums(stage: Stage) -> tuple[Any, Any]:
+    """What the workspace's one limit has counted: spent, and reserved."""
+    with transaction(stage.workspace_id) as db:
+        [standing] = spend_standing.of_workspace(db)
+    return standing.spent, standing.reserved
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -150,9 +167,47 @@ def test_a_limit_that_is_set_in_mid_period_counts_what_was_spent_and_is_under_wa
     first, second = begin(stage), begin(stage)
     stage.reply(first, say("That was $10."), charge=COSTS_10)
     turn = stage.begin(second)
-    row = limit(stage, "22")
-    assert (row.spent, row.reserved) == (10, 11)
+    limit(stage, "22")
+    assert sums(stage) == (10, 11)
     assert stage.claim(begin(stage)) is None
     stage.reply(second, say("That was $10."), turn=turn, charge=COSTS_10)
-    row = stage.get(SpendLimit, row.id)
-    assert (row.spent, row.reserved) == (20, 0)
+    assert sums(stage) == (20, 0)
+
+
+def test_processes_of_the_release_before_count_in_the_same_sums(stage: Stage) -> None:
+    stage.quote = QUOTE
+    row = limit(stage, "40")
+    session = begin(stage)
+    stage.reply(session, say("That was $10."), charge=COSTS_10)
+    assert old_row(stage, row) == (0, 0), "no older process has counted yet"
+    count_as_before(stage, row, spent="0", reserved="11")
+    assert old_row(stage, row) == sums(stage) == (10, 11)
+    count_as_before(stage, row, spent="10", reserved="-11")
+    assert old_row(stage, row) == sums(stage) == (20, 0)
+    stage.message(session)
+    stage.reply(session, say("That was $10."), charge=COSTS_10)
+    assert sums(stage) == (30, 0)
+
+
+def test_a_claim_of_the_release_before_does_not_pass_what_it_cannot_see(stage: Stage) -> None:
+    stage.quote = QUOTE
+    row = limit(stage, "10")
+    stage.reply(begin(stage), say("That was $10."), charge=COSTS_10)
+    with pytest.raises(psycopg.errors.SerializationFailure) as refusal:
+        count_as_before(stage, row, spent="0", reserved="11")
+    assert is_transient(refusal.value)
+    assert sums(stage) == (10, 0)
+
+
+def count_as_before(stage: Stage, row: SpendLimit, spent: str, reserved: str) -> None:
+    """Count at a limit as processes of the release before do, who see only the limit's row."""
+    with transaction(stage.workspace_id) as db:
+        db.rows("SELECT FROM spend_limit WHERE id = %(id)s FOR NO KEY UPDATE", id=row.id)
+        since = row.start(database_clock.now(db))
+        db.write(_AS_BEFORE, id=row.id, since=since, spent=Decimal(spent), reserved=Decimal(reserved))
+
+
+def old_row(stage: Stage, row: SpendLimit) -> tuple[Any, Any]:
+    """The sums in the limit's own row."""
+    before = stage.get(SpendLimit, row.id)
+    return before.spent, before.reserved

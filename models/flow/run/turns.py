@@ -109,7 +109,7 @@ class QueuedTurn:
             return None
         locked.run_again()
         turn.claim(locked, worker, charge, task)
-        spend_standing.reserve(standings, charge)
+        spend_standing.reserve(locked, standings, charge)
         locked.note("turn.started", turn.id, attempt=turn.attempt, worker=worker)
         return turn
 

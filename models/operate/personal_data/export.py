@@ -24,6 +24,7 @@ from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.event.log import archived_at
 from models.session.event.row import Event
+from models.workspace import spend_sum
 
 ROWS = 500
 """Rows of one table that are read at once."""
@@ -56,6 +57,9 @@ class Part:
         return [dict(zip(self.columns, row, strict=True)) for row in db.rows(statement, rows=ROWS, **cursor, **values)]
 
 
+_WITH_SUMS = f"""
+    (SELECT id, scope_type, scope_id, period, amount, newest.spent, created_at FROM spend_limit {spend_sum.newest("spent")}) limits
+"""  # noqa: S608 - names of our own
 _MINE = "person_id = %(person)s"
 PARTS = (
     Part(
@@ -84,7 +88,7 @@ PARTS = (
     ),
     Part("api_keys", "api_key", "%(person)s = ANY (makers)", ("id", "name", "created_at", "last_used_at", "revoked_at")),
     Part(
-        *("spend_limits", "spend_limit", "scope_type = 'user' AND scope_id = %(person)s"),
+        *("spend_limits", _WITH_SUMS, "scope_type = 'user' AND scope_id = %(person)s"),
         ("id", "period", "amount", "spent", "created_at"),
     ),
     Part(

@@ -1,11 +1,12 @@
 """How spend limits stand: the cost of their present periods, and the most that requests under way may add.
 
-Both are running sums in the limit's row, so a claim takes the same time however much was spent. A claim reserves the most that its
+Both are running sums (`SpendSum`), so a claim takes the same time however much was spent. A claim reserves the most that its
 request may cost. The transaction that ends the attempt removes this and adds the cost (`models.session.spending.sums`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 from models.database import clock
@@ -15,7 +16,9 @@ from models.database.rows import Db
 from models.pure.pricing.charges import Charge
 from models.session.locked import Locked
 from models.session.spending.sums import applies
+from models.workspace import spend_sum
 from models.workspace.spend_limit import NO_NEW_LIMIT, SpendLimit, starts
+from models.workspace.spend_sum import SpendSum
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,18 @@ class Standing:
     """A limit and the sums of its present period, in US dollars."""
 
     limit: SpendLimit
+    sums: SpendSum
     spent: Decimal
-    reserved: Decimal
-    """The most that requests under way may cost."""
+
+    @classmethod
+    def at(cls, now: datetime, limit: SpendLimit, sums: SpendSum) -> "Standing":
+        """Return how a limit stands in the period in which `now` is."""
+        return cls(limit, sums, sums.spent_from(limit.start(now)))
+
+    @property
+    def reserved(self) -> Decimal:
+        """The most that requests under way may cost."""
+        return self.sums.reserved
 
     def allows(self, dollars: Decimal) -> bool:
         """True if this amount may be spent in addition."""
@@ -44,27 +56,35 @@ def lock_limits(locked: Locked, limits: Sequence[SpendLimit]) -> list[Standing]:
     """
     if not limits:
         return []
-    rows = locked.db.find(SpendLimit, "WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE", ids=[limit.id for limit in limits])
-    return [Standing(row, row.spent_at(locked.now), row.reserved) for row in rows]
+    ids = [limit.id for limit in limits]
+    rows, sums = locked.db.read(select(SpendLimit, _LOCKED, ids=ids), spend_sum.of_limits(ids))
+    return _standings(locked.now, rows, sums)
 
 
-def reserve(standings: Sequence[Standing], charge: Charge) -> None:
+def reserve(locked: Locked, standings: Sequence[Standing], charge: Charge) -> None:
     """Count a request that begins, whose quote is `charge`, at these limits, which are locked."""
-    for standing in standings:
-        standing.limit.reserved = standing.reserved + (charge.cost or Decimal(0))
+    if standings and charge.cost:
+        spend_sum.reserve(locked.db, [standing.sums for standing in standings], charge.cost)
 
 
 def start(db: Db, limit: SpendLimit) -> None:
-    """Set the sums of a new limit, from which the workspace's transactions are kept out (`SpendLimit.put`)."""
-    values = {"type": limit.scope_type, "scope": limit.scope_id, "since": limit.since}
-    [(limit.spent, limit.reserved)] = db.rows(_SUMS, **values)
+    """Insert the sums of a new limit, from which the workspace's transactions are kept out (`SpendLimit.put`)."""
+    since = limit.start(clock.now(db))
+    [dollars] = db.rows(_SUMS, type=limit.scope_type, scope=limit.scope_id, since=since)
+    row = {"limit_id": limit.id, "workspace_id": limit.workspace_id, "number": 1, "since": since}
+    db.insert(SpendSum(**row, spent=dollars[0], reserved=dollars[1]))
 
 
 def of_workspace(db: Db) -> list[Standing]:
     """Return the standings of all limits of the workspace."""
-    now = clock.now(db)
     limits = db.find(SpendLimit, "ORDER BY scope_type DESC, scope_id, period")
-    return [Standing(limit, limit.spent_at(now), limit.reserved) for limit in limits]
+    [sums] = db.read(spend_sum.of_limits([limit.id for limit in limits]))
+    return _standings(clock.now(db), limits, sums)
+
+
+def _standings(now: datetime, limits: Sequence[SpendLimit], sums: Sequence[SpendSum]) -> list[Standing]:
+    sums_of = {row.limit_id: row for row in sums}
+    return [Standing.at(now, limit, sums_of[limit.id]) for limit in limits]
 
 
 def with_room(db: Db, of_kind: str, tool: str, after: str, most: int) -> list[str]:
@@ -78,6 +98,7 @@ def with_room(db: Db, of_kind: str, tool: str, after: str, most: int) -> list[st
     return [session_id for (session_id,) in db.rows(_WITH_ROOM.format(of_kind=of_kind), **values)]
 
 
+_LOCKED = "WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
 _PERSON = "coalesce(session.on_behalf_of, CASE WHEN cardinality(session.speakers) = 1 THEN session.speakers[1] END)"
 """`Session.spender`, in SQL."""
 _OF_THREAD = applies("thread.agent_id", _PERSON)
@@ -98,8 +119,8 @@ _SUMS = f"""
 """  # noqa: S608 - conditions of our own
 _WITH_ROOM = f"""
     WITH standing AS MATERIALIZED (
-        SELECT scope_type, scope_id, amount, CASE WHEN since >= {_START} THEN spent ELSE 0 END AS spent
-        FROM spend_limit WHERE amount IS NOT NULL
+        SELECT scope_type, scope_id, amount, CASE WHEN newest.since >= {_START} THEN newest.spent ELSE 0 END AS spent
+        FROM spend_limit {spend_sum.newest("since, spent")} WHERE amount IS NOT NULL
     )
     SELECT session.id FROM approval JOIN session ON session.id = approval.session_id
     JOIN thread ON thread.session_id = approval.session_id AND thread.id = approval.thread_id JOIN turn ON turn.id = thread.turn_id

@@ -1,4 +1,4 @@
-"""The running sums of spend limits, which the commit of a transaction changes."""
+"""Changes of the running sums of spend limits (`SpendSum`), which the commit of a transaction makes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import Any
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.workspace.spend_limit import NO_NEW_LIMIT
+from models.workspace.spend_sum import newest
 
 
 def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: Decimal) -> None:
@@ -41,9 +42,10 @@ class _Change:
 def _add(db: Db, agent_id: str, change: _Change) -> None:
     if not (change.spent or change.reserved):
         return
-    db.closing["sums", "spend_limit", "lock"] = NO_NEW_LIMIT
     first = Statement(_ADD, {"agent": agent_id, "days": [], "people": [], "spent": [], "reserved": []})
-    values = db.closing.setdefault(("sums", "spend_limit", "rows"), first).values
+    values = db.closing.setdefault(("sums", "spend_limit", "3"), first).values
+    db.closing["sums", "spend_limit", "1"] = NO_NEW_LIMIT
+    db.closing["sums", "spend_limit", "2"] = Statement(_LOCK, values)
     values["days"].append(change.at.astimezone(UTC).date())
     values["people"].append(change.person_id)
     values["spent"].append(change.spent)
@@ -57,11 +59,14 @@ def applies(agent: str, person: str) -> str:
     )"""
 
 
+_OF_THESE = f"""
+    workspace_id = current_setting('assent.workspace') AND {applies("%(agent)s", "ANY(%(people)s::text[])")}
+"""
+_LOCK = f"SELECT id FROM spend_limit WHERE {_OF_THESE} ORDER BY id FOR NO KEY UPDATE"  # noqa: S608 - conditions of our own
 _ADD = f"""
-    WITH own AS MATERIALIZED (
-        SELECT id, scope_type, scope_id, period, since, spent, reserved FROM spend_limit
-        WHERE workspace_id = current_setting('assent.workspace') AND {applies("%(agent)s", "ANY(%(people)s::text[])")}
-        ORDER BY id FOR NO KEY UPDATE
+    WITH own AS (
+        SELECT id, scope_type, scope_id, period, newest.* FROM spend_limit
+        {newest("number, since, spent, reserved")} WHERE {_OF_THESE}
     ), part AS (
         SELECT own.*, added.dollars, added.held,
             date_trunc(CASE period WHEN 'daily' THEN 'day' WHEN 'weekly' THEN 'week' ELSE 'month' END, added.day::timestamp)::date
@@ -71,10 +76,13 @@ _ADD = f"""
     ), present AS (
         SELECT *, greatest(since, max(start) OVER (PARTITION BY id)) AS newest FROM part
     ), total AS (
-        SELECT id, newest, CASE WHEN since = newest THEN spent ELSE 0 END + coalesce(sum(dollars) FILTER (WHERE start = newest), 0)
-            AS spent, reserved + sum(held) AS reserved
-        FROM present GROUP BY id, newest, since, spent, reserved
+        SELECT id, number, newest, CASE WHEN since = newest THEN spent ELSE 0 END
+            + coalesce(sum(dollars) FILTER (WHERE start = newest), 0) AS spent, reserved + sum(held) AS reserved
+        FROM present GROUP BY id, number, newest, since, spent, reserved
     )
-    UPDATE spend_limit SET since = newest, spent = total.spent, reserved = total.reserved FROM total WHERE spend_limit.id = total.id
+    UPDATE spend_sum SET number = total.number + 1, since = newest, spent = total.spent, reserved = total.reserved
+    FROM total WHERE limit_id = total.id AND spend_sum.number = total.number
+        AND limit_id = ANY(ARRAY(SELECT id FROM own)) AND spend_sum.number = ANY(ARRAY(SELECT number FROM own))
 """  # noqa: S608 - conditions of our own
-"""Locks the limits in the order of their ids. A cost of an earlier period than the row's changes nothing."""
+"""Changes the sums of the limits that `_LOCK` has locked. A cost of an earlier period than the row's changes nothing. The arrays
+say again which rows these are: Postgres expects one row in the table, and would read its whole index for a join."""
