@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from models.database import clock
 from models.database.rows import Db
-from models.operate.insights.report import Span, lines
+from models.operate.insights.report import AskLine, Span, lines
 
 DAYS = 7
 SEARCHED = 20_000
@@ -31,6 +31,8 @@ class Activity:
     sessions: int = 0
     asks: int = 0
     waiting: int = 0
+    waiting_text: str = "0"
+    """`waiting` as text: `AskLine.waiting_text`."""
     cost: Decimal = Decimal(0)
     """In US dollars, at list prices."""
 
@@ -43,12 +45,9 @@ def activity_of(db: Db, agent_ids: Sequence[str]) -> dict[str, Activity]:
     sessions: dict[str, int] = dict(db.rows(_SESSIONS, since=since, most=SEARCHED, ids=ids))
     cost: dict[str, Decimal | None] = dict(db.rows(_COST, first=span.first, ids=ids))
     asks = {line.name: line for line in lines(db, span, "agent")}
-    return {
-        id_: Activity(
-            sessions=sessions.get(id_, 0),
-            asks=asks[id_].asks if id_ in asks else 0,
-            waiting=asks[id_].waiting if id_ in asks else 0,
-            cost=Decimal(cost.get(id_) or 0),
-        )
-        for id_ in agent_ids
-    }
+    activities = {}
+    for id_ in agent_ids:
+        line = asks.get(id_) or AskLine(id_)
+        of_days = Decimal(cost.get(id_) or 0)
+        activities[id_] = Activity(sessions.get(id_, 0), line.asks, line.waiting, line.waiting_text, of_days)
+    return activities

@@ -16,8 +16,8 @@ DAYS = 30
 """The span of a report without times."""
 MOST_LINES = 500
 """Lines of a report. Of more names, those with the most approvals."""
-MOST_WAITING = 10_000
-"""Approvals that wait now, of which a report counts those with the earliest deadlines."""
+MOST_WAITING = 1000
+"""Most approvals that wait now which a report counts: those with the earliest deadlines."""
 OUTCOMES = {
     "allowed": "allows",
     "denied": "denials",
@@ -77,6 +77,11 @@ class AskLine:
             self.decisions[outcome] += asks
             self.waits[wait] += asks
             self.quick_allows += asks if outcome == "allowed" and wait <= QUICK else 0
+
+    @property
+    def waiting_text(self) -> str:
+        """How many wait now, as text: `1,000+` from `MOST_WAITING` on."""
+        return f"{self.waiting:,}" + ("+" if self.waiting >= MOST_WAITING else "")
 
     @property
     def asks(self) -> int:
