@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
+from crashes.processes import wait_for
 from inbox.linked import Message, decided_by, fields, new_message, send
 from inbox.waiting import asked, asks_back, status, unknown_outcome
 from own_database import Clock
@@ -13,7 +15,11 @@ from rows.stage import Stage, call
 
 from models.audit import text
 from models.database.transactions import transaction
+from models.flow.decide.decisions import decide
+from models.flow.lock import lock
 from models.notices.link import TRIES
+from models.people.confirming import principal_of
+from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.workspace.row import Workspace
@@ -172,6 +178,28 @@ def test_two_right_codes_at_once_decide_once(api: str, stage: Stage, approval: A
     outcome = {"allowed": "Allowed by anna", "denied": "Denied by anna"}[status(stage, approval)]
     assert all(outcome in response.text for response in responses), "each page tells the one decision"
     assert len([event for event in stage.events(approval.session_id) if event.type == "approval.decided"]) == 1
+
+
+def test_a_code_that_meets_its_person_s_decision_half_way_is_too_late(
+    api: str, stage: Stage, approval: Approval, anna: Somebody, message: Message
+) -> None:
+    """The other request commits while this one reads: between the approval's row and its votes, which a lock keeps from it."""
+    with Visitor(api) as browser, ThreadPoolExecutor() as pool:
+        values = fields(browser.get(message.path), code=message.code, do="allow")
+        with transaction(stage.workspace_id) as db:
+            locked = lock(db, approval.session_id, principal_of(db, anna.person_id))
+            db.rows("LOCK TABLE vote IN ACCESS EXCLUSIVE MODE")
+            late = pool.submit(browser.post, message.path, data=values)
+            wait_for("the request's read of the votes", lambda: waits_for_votes(stage))
+            decide(locked, db.get_one(Approval, approval.id, lock=True), Decision("deny"))
+    assert late.result().status_code == 409
+    assert "Denied by anna" in late.result().text
+
+
+def waits_for_votes(stage: Stage) -> bool:
+    """True while a transaction waits for the table of votes."""
+    with transaction(stage.workspace_id) as db:
+        return bool(db.value("SELECT count(*) FROM pg_locks WHERE relation = 'vote'::regclass AND NOT granted"))
 
 
 def at_once(api: str, message: Message, *forms: dict[str, str]) -> list[httpx2.Response]:

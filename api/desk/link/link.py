@@ -208,6 +208,7 @@ def _page(row: Link, status: int = 200, *, refusal: str = "", fault: str = "", u
 def _look(db: Db, row: Link) -> View:
     """Return the link's present state, and only those values of the approval that the link's person may see now."""
     g.now = clock.now(db)
+    votes = Vote.of_approval(db, row.approval_id)  # before the approval: a decision that commits meanwhile is seen as decided
     approval = db.get(Approval, row.approval_id)
     person = _person(db, row)
     if approval is None or person is None or not may_see(db, person, approval):
@@ -227,7 +228,7 @@ def _look(db: Db, row: Link) -> View:
     if state == "changed":
         words = "Somebody has changed the call's input since the message was sent. Sign in to see the input that would run now."
         return View(state, {"heading": "The call has changed", "words": words})
-    if why_not := waiting_list.why_not(db, person, approval, Vote.of(db, [approval.id])[approval.id]):
+    if why_not := waiting_list.why_not(db, person, approval, votes):
         return View("not_yours", {"heading": "Not yours to decide", "words": why_not})
     shown = {"reader": db.get_one(Person, row.person_id).name, "why_sign_in": by_link.why_sign_in(db, session, approval)}
     return View(state, values() | shown)
