@@ -1,15 +1,35 @@
-"""What differs since people were asked: the files that a tools worker saw, the branch, and what the session has cost."""
+"""What differs since people were asked: the files that a tools worker saw, the branch, an amount, and what the session has cost."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from models.briefing.amounts import differing_amounts
 from models.database.rows import Db
 from models.pure.json.canonical import canonical
+from models.pure.state_words import APPROVAL
 from models.pure.text.visible import visible
 from models.session.approval.evidence import Evidence
+from models.session.approval.kinds import tool_call
 from models.session.approval.row import Approval
 from models.session.row import Session
 from models.workspace.toolset import listings_at
+
+_COMPARED = 100
+"""The most calls of the same tool and agent that are read: the newest."""
+_LONGEST = 10_000
+"""Longer inputs, in characters, are not compared."""
+_LIKE_IT = f"""
+    SELECT coalesce(decided_input, input), status
+    FROM (
+        SELECT * FROM approval WHERE agent_id = %(agent)s AND likeness = %(likeness)s AND {tool_call.KIND.sql}
+        ORDER BY created_at DESC LIMIT {_COMPARED}
+    ) newest
+    WHERE session_id = %(session)s AND tool = %(tool)s AND id <> %(this)s AND shown_input IS NULL AND decided_shown IS NULL
+    AND length(coalesce(decided_input, input)) <= {_LONGEST}
+    ORDER BY created_at DESC, id DESC
+"""  # noqa: S608 - a condition of our own
+"""Other calls of the session, with the input that runs. Those with secrets are left out."""
 
 
 def changes_since(db: Db, approval: Approval) -> list[str]:
@@ -20,7 +40,7 @@ def changes_since(db: Db, approval: Approval) -> list[str]:
         return [f"The session has cost ${db.get_one(Session, approval.session_id).list_cost:.2f} by now."]
     evidence = db.get(Evidence, approval.id)
     of_files = _of_files(evidence.first_body, evidence.body) if evidence and evidence.first_body else ()
-    return [*of_files, *_of_tool(db, approval)]
+    return [*of_files, *_of_tool(db, approval), *_of_amount(db, approval)]
 
 
 def _of_tool(db: Db, approval: Approval) -> Iterator[str]:
@@ -36,6 +56,22 @@ def _of_tool(db: Db, approval: Approval) -> Iterator[str]:
         names = _differing(approval.input_schema.get("properties") or {}, entry["input_schema"].get("properties") or {})
         of = f" of {', '.join(visible(name) for name in names)}" if names else ""
         yield f"Since it was asked, the tool has changed its declaration{of}. A person is asked again before such a call runs."
+
+
+def _of_amount(db: Db, approval: Approval) -> Iterator[str]:
+    """Yield what the newest call says that the session asked for too, and that differs from this one in nothing but amounts."""
+    its_input = approval.decided_input or approval.input
+    if not approval.call(db).address or approval.likeness is None or approval.shown_input or approval.decided_shown:
+        return
+    if len(its_input) > _LONGEST:
+        return
+    place = {"session": approval.session_id, "tool": approval.tool, "this": approval.id}
+    for text, status in db.rows(_LIKE_IT, agent=approval.agent_id, likeness=approval.likeness, **place):
+        if amounts := differing_amounts(json.loads(its_input), json.loads(text)):
+            here = " and ".join(f"{visible(name)} {value}" for name, value, _ in amounts[:3])
+            there = " and ".join(f"{visible(name)} {other}" for name, _, other in amounts[:3])
+            yield f"This session asked for the same with {there}, which is {APPROVAL[status].word}. It is {here} here."
+            return
 
 
 def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

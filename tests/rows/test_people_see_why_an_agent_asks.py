@@ -139,6 +139,52 @@ def test_a_change_that_was_taken_back_is_not_told(stage: Stage) -> None:
         assert changes_since(db, approval) == []
 
 
+def refund(amount: int, order: str = "o1", **more: Any) -> dict[str, Any]:
+    return call("mcp__shop__refund", order=order, amount=amount, **more)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        (refund(1250), refund(1900), "This session asked for the same with amount 1250, which is denied. It is amount 1900 here."),
+        (
+            refund(1250, price={"eur": 1.5}),
+            refund(1250, price={"eur": 2}),
+            "with price.eur 1.5, which is denied. It is price.eur 2 ",
+        ),
+        (refund(1250), refund(1250), ""),
+        (refund(1250), refund(1900, order="o2"), ""),
+        (refund(1250), refund(1900, note="more"), ""),
+        (refund(1250, line_id=1), refund(1250, line_id=2), ""),
+        (refund(1250, urgent=True), refund(1900, urgent=1), ""),
+        (call("mcp__shop__refund", n=1), call("mcp__shop__refund", n=2), ""),
+        (refund(1250, password="hunter2hunter2"), refund(1900, password="hunter2hunter2"), ""),
+        (call(command="sleep 1", timeout_ms=5000), call(command="sleep 1", timeout_ms=9000), ""),
+    ],
+)
+def test_another_amount_of_the_same_call_is_told(stage: Stage, before: dict[str, Any], now: dict[str, Any], words: str) -> None:
+    schema = {"type": "object", "additionalProperties": True}
+    toolset.announce({"orders": [entry("refund", input_schema=schema)]})
+    session_id = stage.session(bash="always_ask", servers={"shop": "assent:orders"})
+    [first] = asked(stage, before, session_id=session_id)
+    stage.decide(first, result="deny")
+    stage.reply(session_id, now)
+    second = stage.approvals(session_id)[-1]
+    assert second.id != first.id
+    with transaction(stage.workspace_id) as db:
+        changes = " ".join(changes_since(db, second))
+    assert words in changes
+    assert bool(changes) == bool(words)
+
+
+def test_another_session_s_amount_is_not_told(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund", input_schema={"type": "object"})]})
+    for amount in (1250, 1900):
+        [approval] = asked(stage, refund(amount), servers={"shop": "assent:orders"})
+    with transaction(stage.workspace_id) as db:
+        assert changes_since(db, approval) == []
+
+
 def test_a_question_about_money_says_what_the_session_has_cost_by_now(stage: Stage) -> None:
     stage.quote = QUOTE
     [approval] = stage.approvals(spent(stage))
