@@ -21,6 +21,7 @@ from api.chat.requests import (
 from api.v1.agents.toolsets import MAX_TOOLS
 from models.errors import Invalid
 from models.flow.carry_on.listing import without_listings
+from models.pure.json.property_order import order_field
 from models.pure.naming import RESERVED, is_reserved
 from models.settings import settings
 from models.workspace.agent import BUILTIN_TOOLS
@@ -138,7 +139,8 @@ def merged_tools(own: list[Json], present: list[Json], tools: Iterable[FunctionT
             raise Invalid(field, RESERVED)
         taken.add(function.name)
         schema = function.parameters or _ANY_PARAMETERS
-        added.append({"type": "custom", "name": function.name, "description": function.description or "", "input_schema": schema})
+        texts = {"type": "custom", "name": function.name, "description": function.description or ""}
+        added.append({**texts, "input_schema": schema, **order_field(schema)})
     if len(kept) + len(added) > MAX_TOOLS:
         raise Invalid("tools", f"at most {MAX_TOOLS} tools together with the agent's; these are {len(kept) + len(added)}.")
     return kept + added
@@ -146,7 +148,7 @@ def merged_tools(own: list[Json], present: list[Json], tools: Iterable[FunctionT
 
 def _of_client(tool: Json) -> bool:
     """True if a client may have added the tool. Tools with settings of their own come from the agent's owner."""
-    return tool.keys() == {"type", "name", "description", "input_schema"} and tool["type"] == "custom"
+    return tool.keys() - {"property_order"} == {"type", "name", "description", "input_schema"} and tool["type"] == "custom"
 
 
 def _content(message: ChatUserMessage, field: str) -> list[Json]:

@@ -9,7 +9,7 @@ else:
      "mcp_servers": [{"type": "url", "name": str, "url": str}], "skills": [], "multiagent": MULTIAGENT | null,
      "execution_identity": {"type": "service_account"}}
 
-`models.workspace.roster` describes MULTIAGENT.
+`models.workspace.roster` describes MULTIAGENT, and `models.pure.json.property_order` a `property_order`.
 
 `tools` holds at most one agent toolset, with its six tools resolved; client tools; and toolsets of MCP servers, by the names in
 `mcp_servers`. The `configs` of an MCP toolset list only the tools that differ from `default_config`:
@@ -17,7 +17,7 @@ else:
     {"type": "agent_toolset_20260401", "default_config": {"enabled": bool, "permission_policy": POLICY},
      "configs": [{"type": "bash", "name": "bash", "enabled": bool, "permission_policy": POLICY, "approval": APPROVAL?},
                  ... edit, read, write, glob, grep]}
-    {"type": "custom", "name": str, "description": str, "input_schema": {...},
+    {"type": "custom", "name": str, "description": str, "input_schema": {...}, "property_order": {...}?,
      "permission_policy": POLICY?, "approval": APPROVAL?, "result_timeout_seconds": float?}
     {"type": "mcp_toolset", "mcp_server_name": str,
      "default_config": {"enabled": bool, "permission_policy": POLICY, "policy_from": "toolset" | "default"},

@@ -13,6 +13,9 @@ import pytest
 from inbox.waiting import asked
 from rows.stage import Stage, call, entry
 
+from api.chat.requests import FunctionTool
+from api.chat.translating import merged_tools
+from api.v1.agents.requests import AgentCreate
 from models.pure.json.property_order import in_order, order_of
 from models.session.approval.row import Approval
 from models.workspace import toolset
@@ -87,6 +90,41 @@ def test_a_changed_declaration_is_told(anna: httpx2.Client, stage: Stage) -> Non
     assert "the tool has changed its declaration of reason. A person is asked again before such a call runs." in page
     briefing = anna.get(f"/v1/approvals/{approval.id}/briefing").json()
     assert len(briefing["changes"]) == 1
+
+
+CUSTOM = {
+    "type": "custom",
+    "name": "refund",
+    "description": "d",
+    "input_schema": SCHEMA,
+    "permission_policy": {"type": "always_ask"},
+}
+
+
+def normal(*tools: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return tools as the door stores them."""
+    body: list[dict[str, Any]] = AgentCreate.model_validate({"name": "A", "model": "m", "tools": list(tools)}).normal()["tools"]
+    return body
+
+
+def test_a_custom_tool_s_call_stands_in_the_order_of_its_agent_s_author(anna: httpx2.Client, stage: Stage) -> None:
+    session_id = stage.session()
+    stage.change_agent(session_id, lambda agent: agent.update(tools=normal(CUSTOM)))
+    [approval] = asked(stage, call("refund", **INPUT), session_id=session_id)
+    page = anna.get(f"/inbox/approvals/{approval.id}").text
+    assert names(page)[:5] == ["Order order_number", "amount", "value_in_cents", "Currency of", "reason"]
+
+
+def test_the_order_of_a_custom_tool_survives_that_its_agent_is_read_and_written_again() -> None:
+    [stored] = json.loads(json.dumps(normal(CUSTOM), sort_keys=True))
+    assert normal(stored) == normal(CUSTOM)
+
+
+def test_a_chat_client_s_tool_has_an_order_and_is_replaced_by_its_next_one() -> None:
+    tool = FunctionTool.model_validate({"type": "function", "function": {"name": "refund", "parameters": SCHEMA}})
+    added = merged_tools([], [], [tool])
+    assert added[0]["property_order"] == order_of(SCHEMA)
+    assert merged_tools([], added, [tool]) == added
 
 
 def test_an_order_survives_what_jsonb_does_to_a_schema() -> None:

@@ -49,6 +49,8 @@ class CustomTool(ResponseModel):
     name: str
     description: str
     input_schema: dict[str, Any]
+    property_order: dict[str, list[str]] | None = None
+    """The order of the schema's properties, by JSON Pointer to their object: its author's."""
     permission_policy: Policy | None = None
     approval: ToolApprovalSettings | None = None
     result_timeout_seconds: float | None = None

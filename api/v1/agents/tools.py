@@ -10,6 +10,7 @@ from api.v1.agents.schemas import InputSchema
 from api.v1.agents.toolsets import MAX_TOOLS, ServerToolset, Toolset
 from api.v1.policy.approval_settings import ApprovalConfig
 from api.v1.policy.requests import Policy
+from models.pure.json.property_order import order_field
 from models.pure.naming import RESERVED, is_reserved
 from models.workspace.agent import TOOLSET
 
@@ -21,6 +22,9 @@ class Custom(Body):
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
     description: str = Field(max_length=10_000)
     input_schema: InputSchema
+    property_order: dict[str, list[str]] | None = Field(
+        None, description="The order of the schema's properties for people. Left out: the order in which `input_schema` has them."
+    )
     permission_policy: Policy | None = None
     approval: ApprovalConfig | None = None
     result_timeout_seconds: Annotated[float, Field(gt=0, le=YEAR)] | None = Field(
@@ -36,7 +40,9 @@ class Custom(Body):
 
     def normal(self) -> dict[str, Any]:
         """Return the normal form: the fields that the request sets."""
-        fields = self.model_dump(include={"type", "name", "description", "input_schema"})
+        fields = self.model_dump(include={"type", "name", "description", "input_schema"}) | order_field(self.input_schema)
+        if self.property_order:
+            fields["property_order"] = self.property_order
         if self.permission_policy:
             fields["permission_policy"] = self.permission_policy
         if self.result_timeout_seconds:

@@ -16,6 +16,12 @@ def order_of(schema: Any) -> dict[str, list[str]]:
     return {path: list(properties) for path, properties in _objects(schema, "", 0) if len(properties) > 1}
 
 
+def order_field(schema: Any) -> dict[str, Any]:
+    """Return the field `property_order` of a tool with this schema; empty if the schema has nothing to order."""
+    order = order_of(schema)
+    return {"property_order": order} if order else {}
+
+
 def in_order(schema: Any, order: Order) -> Any:
     """Return a copy of a schema with its properties in this order, and where it does not say, required ones first, in the order of
     `required`, then short ones, then objects and lists."""
