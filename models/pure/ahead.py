@@ -3,9 +3,12 @@
 A transaction holds locks and is never interrupted. So a calculation whose cost somebody else chose may take at most `SECONDS` in
 it. Beyond that, `Needed` ends the transaction, the calculation is done, and the transaction starts anew with its result:
 `models.database.transactions.transact` does so. A result is looked up by the calculation's arguments, so it is never stale.
+
+A long calculation outside of transactions takes `Pauses`, in which the process serves its other requests.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +20,9 @@ P = ParamSpec("P")
 
 SECONDS = 0.02
 """CPU time of one calculation in a transaction."""
+_WORK_SECONDS = 0.01
+_PAUSE_SECONDS = _WORK_SECONDS / 10
+"""Not zero: gevent serves its sockets only during a real pause."""
 
 _results: ContextVar[Mapping[str, Any] | None] = ContextVar("results", default=None)
 _is_limited: ContextVar[bool] = ContextVar("is_limited", default=False)
@@ -88,3 +94,16 @@ def require(seconds: float) -> None:
     """Raise CalculationTooLong if the present calculation may not take as long."""
     if limited(seconds) < seconds:
         raise CalculationTooLong
+
+
+class Pauses:
+    """The pauses of one calculation, which begins now."""
+
+    def __init__(self) -> None:
+        self._worked_since = time.monotonic()
+
+    def pause_if_due(self) -> None:
+        """Pause if the calculation has worked for 10 ms since the last pause."""
+        if time.monotonic() - self._worked_since > _WORK_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
+            self._worked_since = time.monotonic()

@@ -4,7 +4,6 @@
 """
 
 import re
-import time
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from api.door.requests import Body, Id, QueryString, Sha256, Version, examples, 
 from api.v1.model import ModelDefaults
 from api.v1.policy.approval_settings import ApprovalDefaults
 from models.pure import chat, policy
+from models.pure.ahead import Pauses
 from models.pure.json.canonical import canonical
 from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
@@ -23,8 +23,6 @@ from models.workspace import denial_reasons
 
 INPUT_BYTES = 100_000
 """Longest input of a call to explain. Calls may be longer, but a thousand rules would take long to judge a longer input."""
-_PAUSE_AFTER = 0.01
-"""Seconds of compiling rules between two pauses for the process's other requests."""
 _FIELD = re.compile(r"([\w.-]+): (.*)", re.DOTALL)
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
@@ -117,13 +115,11 @@ def _policy(value: Any) -> dict[str, Any]:
 def _compile_with_pauses(value: Any) -> None:
     """Compile a policy's rules with pauses, so that the compiled rules are cached: a thousand slow ones take ten seconds."""
     rules = value.get("rules") if isinstance(value, dict) else None
-    paused_at = time.monotonic()
+    pauses = Pauses()
     with suppress(ValueError):
         for rule in rules if isinstance(rules, list) and len(rules) <= MAX_RULES else ():
             policy.rule_of(rule)
-            if time.monotonic() - paused_at > _PAUSE_AFTER:
-                time.sleep(_PAUSE_AFTER / 10)
-                paused_at = time.monotonic()
+            pauses.pause_if_due()
 
 
 def _rule(value: Any) -> dict[str, Any]:

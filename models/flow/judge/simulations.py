@@ -18,6 +18,7 @@ from models.errors import Busy, Invalid
 from models.flow.judge.explanations import with_tool
 from models.flow.judge.past_calls import Then, decided_how, grants_of, pages
 from models.policy.session_policies import SessionPolicies
+from models.pure.ahead import Pauses
 from models.pure.json.canonical import canonical
 from models.pure.policy import Effect, Granted, Match, Verdict
 from models.pure.policy.rules import MAX_RULES
@@ -32,8 +33,6 @@ SHOWN_BYTES = 10_000
 """Largest input of an example."""
 _KEPT = 500
 """Most compiled policies that are kept."""
-_PAUSE_AFTER = 0.01
-"""Seconds of work after which other greenlets of the process run."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +108,13 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> SimulatedOutcome:
     outcome = SimulatedOutcome()
     trials = _TrialPolicies(db, trial, Workspace.policies(db))
     until = time.monotonic() + trial.seconds
-    paused_at = time.monotonic()
+    pauses = Pauses()
     for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):
         grants, then = grants_of(db, calls), decided_how(db, calls)
         for call in calls:
-            now = time.monotonic()
-            if outcome.looked_at == trial.most or now > until:
+            if outcome.looked_at == trial.most or time.monotonic() > until:
                 return outcome
-            if now - paused_at > _PAUSE_AFTER:
-                # Not zero: gevent serves its sockets only during a real pause.
-                time.sleep(_PAUSE_AFTER / 10)
-                paused_at = time.monotonic()
+            pauses.pause_if_due()
             look = looks[call.thread_id]
             policies = trials.of(look, call)
             offer = policies.quorum(call.name).offer

@@ -20,6 +20,7 @@ from models.flow.judge.simulations import added, default_of
 from models.operate.insights.candidates import Candidate, candidates, is_harmless
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.policy.session_policies import SessionPolicies
+from models.pure.ahead import Pauses
 from models.pure.policy import Effect, covers, rule_of
 from models.pure.shell import Words, read
 from models.session.approval.columns import is_by_person
@@ -42,8 +43,6 @@ _MOST_CANDIDATES = 40
 _LONGEST = 8_000
 """Bytes of the longest input that is read. A longer one that was denied speaks against every rule about its tool."""
 _SECONDS = 3.0
-_PAUSE_AFTER = 0.01
-"""Seconds of work after which other greenlets of the process run."""
 
 Outcome = Literal["allowed", "denied", "changed", "expired"]
 """What people said: `changed` if they edited the input, or answered in the tool's place. `expired` if they said nothing."""
@@ -167,16 +166,13 @@ class _Clock:
     """The time that is left for all agents."""
 
     until: float = field(default_factory=lambda: time.monotonic() + _SECONDS)
-    paused_at: float = field(default_factory=time.monotonic)
+    pauses: Pauses = field(default_factory=Pauses)
     is_over: bool = False
 
     def tick(self) -> bool:
         """True while there is time. Lets other greenlets run now and then."""
-        now = time.monotonic()
-        if now - self.paused_at > _PAUSE_AFTER:
-            time.sleep(_PAUSE_AFTER / 10)  # not zero: gevent serves its sockets only during a real pause
-            self.paused_at = time.monotonic()
-        self.is_over = self.is_over or now > self.until
+        self.pauses.pause_if_due()
+        self.is_over = self.is_over or time.monotonic() > self.until
         return not self.is_over
 
 
