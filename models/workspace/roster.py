@@ -8,7 +8,7 @@ The field is null, or has every default filled in. Each agent but `self` is name
                                           "inline_agents": {"type": "enabled" | "disabled"}}}
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,14 @@ def members(db: Db, agent: Mapping[str, Any]) -> list[Member]:
             body = AgentVersion.of_session(db, reference["id"], reference["version"]).body
             rows.append(Member(reference["id"], reference["version"], body["name"], body.get("description")))
     return rows
+
+
+def archived(db: Db, of: Iterable[Member]) -> set[str]:
+    """Return the ids of those of these agents that are archived. They begin no threads."""
+    return {id_ for (id_,) in db.rows(_ARCHIVED, ids=[member.id for member in of])}
+
+
+_ARCHIVED = "SELECT id FROM agent WHERE id = ANY(%(ids)s) AND archived_at IS NOT NULL"
 
 
 def bodies(db: Db, agent: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,14 +1,17 @@
 """Whatever a sub-agent calls and a client sends, only the coordinator begins threads, and only its own tools are a sub-agent's."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rows.crew import SELF, Crew, create_agent, roster, send, write
+from rows.crew import SELF, Crew, create_agent, list_agents, roster, send, write
 from rows.stage import Stage, call, confirmation, say
 
+from models.database.transactions import transaction
 from models.errors import Invalid
 from models.session.tool_call.row import ToolCall
+from models.workspace.agent import Agent
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 DEPLOY = {"type": "custom", "name": "deploy", "description": "Deploys.", "input_schema": SCHEMA}
@@ -68,6 +71,17 @@ def test_a_sub_agent_has_no_tool_of_its_coordinator(stage: Stage, crew: Crew) ->
     for event in results_of(refused):
         with pytest.raises(Invalid):
             stage.send(crew.session_id, event)
+
+
+@pytest.mark.parametrize("by", ["Reader", "id"])
+def test_an_archived_agent_begins_no_thread_and_its_threads_go_on(stage: Stage, crew: Crew, by: str) -> None:
+    reader = crew.thread().agent_id
+    with transaction(stage.workspace_id) as db:
+        Agent.find(db, reader).archive(db, stage.principal)
+    begun, written, listed = crew.lead_replies(send(reader if by == "id" else by), write(crew.thread().id), list_agents())
+    assert "is archived and begins no new threads; your other agents: Lead." in stage.result(begun)
+    assert stage.result(written).startswith("Sent to Reader")
+    assert [agent["agent"] for agent in json.loads(stage.result(listed))["agents"]] == ["Lead"]
 
 
 def test_a_client_gets_the_call_of_the_thread_that_has_the_tool(stage: Stage, crew: Crew) -> None:

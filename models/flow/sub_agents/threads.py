@@ -36,9 +36,11 @@ def carry_out(locked: Locked, call: ToolCall) -> None:
 
 
 def _list(locked: Locked) -> str:
-    """Return the roster, and the threads of sub-agents, as JSON for the model."""
+    """Return the roster without archived agents, and the threads of sub-agents, as JSON for the model."""
     agent = locked.agent
-    agents = [{"agent": row.name, "id": row.id, "description": row.description} for row in roster.members(locked.db, agent)]
+    members = roster.members(locked.db, agent)
+    archived = roster.archived(locked.db, members)
+    agents = [{"agent": row.name, "id": row.id, "description": row.description} for row in members if row.id not in archived]
     threads = [
         {"session_thread_id": thread.id, "agent": thread.name, "state": _STATES[thread.status]}
         for thread in locked.threads
@@ -123,16 +125,18 @@ def _check_name(locked: Locked, name: str) -> None:
 
 
 def _member(locked: Locked, name: str) -> Member:
-    """Return the agent of the roster with this id or name. Raises Invalid."""
+    """Return the agent of the roster with this id, or else with this name. Raises Invalid, for an archived agent too."""
     members = roster.members(locked.db, locked.agent)
-    for member in members:
-        if name == member.id:
-            return member
-    for member in members:
-        if name.casefold() == member.name.casefold():
-            return member
-    names = ", ".join(member.name for member in members) or "none"
-    raise Invalid("agent", f"{name!r} is none of your agents: {names}.")
+    archived = roster.archived(locked.db, members)
+    names = ", ".join(member.name for member in members if member.id not in archived) or "none"
+    by_id = [member for member in members if name == member.id]
+    same_name = by_id or [member for member in members if name.casefold() == member.name.casefold()]
+    if not same_name:
+        raise Invalid("agent", f"{name!r} is none of your agents: {names}.")
+    member = next((member for member in same_name if member.id not in archived), None)
+    if member is None:
+        raise Invalid("agent", f"{name!r} is archived and begins no new threads; your other agents: {names}.")
+    return member
 
 
 def _thread(locked: Locked, member: Member, *, inline: bool) -> Thread:
