@@ -31,6 +31,7 @@ WRITES = {
     "seal": "new acts of the audit's chains are sealed",
     "cut": "acts of the audit are deleted behind an anchor",
     "delete_old": "responses that are too old for any retry are deleted",
+    "delete_archived": "a session whose archived content is kept no longer is deleted",
     "remove_batch": "rows of a deleted session are removed",
     "begin_part": "the row of a part of the archive is inserted",
     "store_content": "a part's content is stored in the database",

@@ -26,7 +26,7 @@ from models.flow.run import claims, folds, results, turns
 from models.flow.run.claims import QueuedCall
 from models.flow.run.rejudging import Unresolved
 from models.flow.spend import limits
-from models.operate import archiving, due, floods, queued, removals, retention
+from models.operate import archive_retention, archiving, due, floods, queued, removals, retention
 from models.operate.metrics import adding_up
 from models.session.approval.evidence import Evidence
 from models.session.archive import contents
@@ -130,6 +130,8 @@ for _verb in ("to_watch", "watch", "publish"):
 cutting.due = name(READS)(cutting.due)
 cutting._is_sealed = name(READS)(cutting._is_sealed)
 cutting._delete = name("cut")(cutting._delete)
+archive_retention.due = name(READS)(archive_retention.due)
+archive_retention.delete = name("delete_archived")(archive_retention.delete)
 retention.delete_old = name("delete_old")(retention.delete_old)
 sealing.grown = name(READS)(sealing.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)

@@ -19,7 +19,7 @@ from models.audit.cutting import sweep as cutting
 from models.audit.seal_sweep import SealSweep
 from models.database import transactions
 from models.database.transactions import transaction
-from models.flow.begin.sessions import delete
+from models.flow.begin.sessions import delete, gone
 from models.operate import due
 from models.outbox import removal
 from models.session.archive.part import erase_parts
@@ -27,6 +27,7 @@ from models.session.event.row import Event
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from models.workspace.idempotency import KEY_SECONDS, Slip
+from models.workspace.row import Workspace
 from workers.sweeps import archiving, deleting
 from workers.sweeps import sealing as sealing_sweeps
 
@@ -103,6 +104,30 @@ def test_a_sweep_that_deletes_responses_may_die_too(journey: Journey, boundary: 
         response = young.find(db)
         assert response
         assert response.text == "said"
+
+
+@pytest.mark.parametrize("boundary", of("delete_archived"))
+def test_a_sweep_that_deletes_an_old_archived_session_may_die_too(
+    journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next sweep deletes it with its content, once."""
+    monkeypatch.setattr(transactions, "_send", lambda _: None)  # no worker takes what the stage does
+    stage = journey.stage
+    session = conversation(stage)
+    journey.clock.advance(MONTH)
+    archiving.archive()
+    [part] = parts(stage, session)
+    with transaction(stage.workspace_id) as db:
+        Workspace.change_policies(db, stage.principal, {"retention": {"archived_days": 100}})
+    journey.clock.advance(100 * 86_400)
+    journey.kill_at(boundary, "sweep.delete_archived")
+    assert (gone([session]) == set()) == (boundary == "delete_archived.before_commit")
+    wait_for("it is deleted", lambda: not deleting.delete_archived() and gone([session]))
+    wait_for("its rows are removed", lambda: not deleting.remove_deleted() and due.removals() == [])
+    wait_for("its content is removed", lambda: not archiving.remove_parts() and parts(stage, session) == [])
+    assert stored(stage, part) is None
+    with transaction(stage.workspace_id) as db:
+        assert len(db.find(Audit, "WHERE action = 'session.deleted' AND chain = %(chain)s", chain=stage.workspace_id)) == 1
 
 
 @pytest.mark.parametrize("boundary", of("remove_batch"))

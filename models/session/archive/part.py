@@ -102,4 +102,5 @@ def erase_parts(db: Db, session_id: str) -> None:
 
 
 _KEPT = "WHERE session_id = %(session)s AND status = 'kept'"
+# One statement instead of `Db.move`, as a session may have thousands of parts: from every other status a part may become `gone`.
 _ERASE = "UPDATE archive_part SET status = 'gone', due_at = assent_now() WHERE session_id = %(session)s AND status <> 'gone'"
