@@ -4,11 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 from models.audit import legal_hold
+from models.audit.acts import WorkspaceChain
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.errors import Conflict
 from models.notices.link import Link
 from models.operate.personal_data import person, session
 from models.outbox import removal
@@ -34,20 +36,32 @@ LATE = timedelta(seconds=60)
 def remove_batch(workspace_id: str, subject_id: str) -> bool:
     """Delete the next rows of a deleted session or endpoint, or of an erased person. Returns True if there may be more. Idempotent.
 
-    They stay while they are on a legal hold that was set after the deletion.
+    They stay while they are on a legal hold that was set after the deletion, also on one that is set while this runs.
     """
-    with transaction(workspace_id) as db:
-        row = db.first(Removal, "WHERE subject_id = %(id)s FOR UPDATE SKIP LOCKED", id=subject_id)
-        if row is None or (row.kind != "endpoint" and legal_hold.find(db, subject_id)):
-            return False
-        removal.sees(db, subject_id)
-        if _delete_some(db, row):
-            return True
-        now = clock.now(db)
-        row.emptied_at = row.emptied_at or now
-        if row.created_at < now - LATE and not (row.kind == "erased_person" and person.is_on_hold(db, subject_id)):
-            db.delete(row)
+    try:
+        with transaction(workspace_id) as db:
+            row = db.first(Removal, "WHERE subject_id = %(id)s FOR UPDATE SKIP LOCKED", id=subject_id)
+            if row is None or (row.kind != "endpoint" and legal_hold.find(db, subject_id)):
+                return False
+            has_more = _remove(db, row)
+            if row.kind != "endpoint":
+                WorkspaceChain.lock(db, workspace_id)
+                legal_hold.refuse(db, subject_id)
+            return has_more
+    except Conflict:  # rolls back what was deleted
         return False
+
+
+def _remove(db: Db, row: Removal) -> bool:
+    """Delete a batch; where nothing is left, note that, and forget the removal after `LATE`. Returns True if there may be more."""
+    removal.sees(db, row.subject_id)
+    if _delete_some(db, row):
+        return True
+    now = clock.now(db)
+    row.emptied_at = row.emptied_at or now
+    if row.created_at < now - LATE and not (row.kind == "erased_person" and person.is_on_hold(db, row.subject_id)):
+        db.delete(row)
+    return False
 
 
 def _delete_some(db: Db, row: Removal) -> bool:

@@ -1,8 +1,10 @@
 """What is on legal hold is not deleted or erased, whoever asks. A refusal names the hold, and the audit who set and released it."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from crashes.processes import wait_for
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call, say
 
@@ -13,6 +15,7 @@ from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
 from models.flow.begin import sessions
 from models.operate import removals
+from models.outbox import removal
 from models.session.event.row import Event
 
 REASON = "Case 2026-114"
@@ -76,6 +79,26 @@ def test_the_rows_of_a_deleted_session_stay_if_the_workspace_is_put_on_hold_befo
     assert not removals.remove_batch(stage.workspace_id, session_id)
     release(stage, row)
     assert removals.remove_batch(stage.workspace_id, session_id), "rows are left to remove"
+
+
+def test_a_hold_that_is_set_while_rows_are_removed_keeps_them(stage: Stage, session_id: str) -> None:
+    """The hold commits after the removal has looked for holds, and before the removal commits."""
+    stage.locked(session_id, sessions.delete)
+    with ThreadPoolExecutor() as pool:
+        with transaction(stage.workspace_id) as db:
+            LegalHold.set_on(db, stage.principal, session_id, REASON)
+            has_more = pool.submit(removals.remove_batch, stage.workspace_id, session_id)
+            wait_for("the removal", lambda: has_more.done() or waiting(stage))
+        assert has_more.result() is False
+    with transaction(stage.workspace_id) as db:
+        removal.sees(db, session_id)
+        assert db.find(Event, "WHERE session_id = %(id)s", id=session_id)
+
+
+def waiting(stage: Stage) -> bool:
+    """True while a transaction waits for the lock of another one."""
+    with transaction(stage.workspace_id) as db:
+        return bool(db.value("SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"))
 
 
 def test_texts_of_the_audit_on_hold_are_not_erased(stage: Stage, session_id: str) -> None:
