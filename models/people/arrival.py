@@ -138,12 +138,15 @@ def _create(db: Db, arrival: Arrival) -> str:
 def _update(db: Db, arrival: Arrival, person_id: str, role: Role | None) -> None:
     """Set the person's role and groups in the transaction's workspace to those that the source gives now.
 
-    A role that an admin gave stays, and so does a deactivation by an admin.
+    A role that an admin gave stays, and so does a deactivation by an admin. The last admin stays an admin.
     """
     name = arrival.source.name
     by = Principal("user", person_id, db.workspace_id, address=arrival.address)
+    keeps_admin = Member.keeps_admin(db, person_id, role, source=name)
     member = db.get(Member, db.workspace_id, person_id, lock=True)
-    if member is None or member.source == name:
+    if member is not None and keeps_admin:
+        member.keep_admin(db, role, by=by)
+    elif member is None or member.source == name:
         if role is not None:
             member = Member.give_role(db, person_id, role, source=name, by=by)
         elif member is not None:

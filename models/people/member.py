@@ -1,5 +1,6 @@
 """Members: people with a role in a workspace. A member is deactivated, never deleted."""
 
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 from typing import cast
@@ -20,6 +21,8 @@ from models.people.principal import PersonPrincipal, of_person
 from models.people.roles import Role
 from models.people.sign_in import SignIn
 from models.people.slack_user import SlackUser
+
+log = logging.getLogger(__name__)
 
 DIRECT = "direct"
 """The `source` of roles and groups that an admin gave. Any other source is the name of an issuer, or `proxy`."""
@@ -53,6 +56,8 @@ class Member(Base):
     """`Principal.makers` of the sign-in in which the password was set."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     deactivated_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    kept_admin_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When the source took the role away from the last admin, who keeps it. None: the source gives the role."""
 
     __table_args__ = (sa.ForeignKeyConstraint(["workspace_id", "person_id"], ["person.workspace_id", "person.id"]),)
 
@@ -71,8 +76,19 @@ class Member(Base):
         Locks the admins and the person's own row, in one order: of admins who remove each other at the same moment, one stays. So
         call it before the row is locked.
         """
-        if [admin_id for admin_id, is_admin in db.rows(_ADMINS, person=person_id) if is_admin] == [person_id]:
+        if cls._is_last_admin(db, person_id):
             raise Conflict(f"user:{person_id} is the last admin of the workspace: make somebody else an admin first.")
+
+    @classmethod
+    def _is_last_admin(cls, db: Db, person_id: str) -> bool:
+        return [admin_id for admin_id, is_admin in db.rows(_ADMINS, person=person_id) if is_admin] == [person_id]
+
+    @classmethod
+    def keeps_admin(cls, db: Db, person_id: str, role: Role | None, *, source: str) -> bool:
+        """True if the source gives this role now to the last admin, whose role it gave. Locks as `refuse_last_admin`."""
+        row = db.get(cls, db.workspace_id, person_id)
+        is_admin = row is not None and row.deactivated_at is None and (row.role, row.source) == ("admin", source)
+        return is_admin and role != "admin" and cls._is_last_admin(db, person_id)
 
     @classmethod
     def give_role(cls, db: Db, person_id: str, role: Role, *, source: str = DIRECT, by: Principal) -> "Member":
@@ -87,6 +103,7 @@ class Member(Base):
             change = {"from": row.role, "to": role, "source": Text(source), "was_deactivated": row.deactivated_at is not None}
             acts.record(db, by, "person.role_changed", person_id, change)
             row.role, row.source, row.deactivated_at = role, source, None
+        row.kept_admin_at = None
         return row
 
     @classmethod
@@ -122,6 +139,15 @@ class Member(Base):
             raise NotFound("user", person_id)
         row.source = DIRECT  # no issuer reactivates the member at the next sign-in
         row.end(db, by=by)
+
+    def keep_admin(self, db: Db, role: Role | None, *, by: Principal) -> None:
+        """Note that the last admin, whose row is locked, keeps the role although the source gives `role`. Idempotent."""
+        if self.kept_admin_at is None:
+            self.kept_admin_at = clock.now(db)
+            facts = {"source": Text(self.source), "given": role or "none"}
+            acts.record(db, by, "person.admin_kept", self.person_id, facts)
+            words = "workspace %s: its last admin, user:%s, keeps the role, which %s no longer gives"
+            log.warning(words, self.workspace_id, self.person_id, self.source)
 
     def end(self, db: Db, *, by: Principal) -> None:
         """Deactivate the member, whose row is locked, until the source gives a role again. Idempotent."""

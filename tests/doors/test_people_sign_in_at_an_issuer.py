@@ -13,6 +13,7 @@ from doors.served import SIGN_IN_WORKSPACE, served
 from people import Visitor, acts_of, member
 from rows.stage import Stage
 
+from models.audit.acts import Audit
 from models.audit.principal import system
 from models.database.transactions import transaction
 from models.people import person
@@ -121,6 +122,7 @@ def test_a_person_gets_the_strongest_role_of_their_groups(house: str, provider: 
 
 
 def test_groups_are_mapped_at_each_sign_in_and_without_a_role_nobody_signs_in(house: str, provider: str, stage: Stage) -> None:
+    member(stage, "admin")
     account(provider, groups=["assent-admins"])
     with Visitor(house) as browser:
         enter(browser)
@@ -135,6 +137,29 @@ def test_groups_are_mapped_at_each_sign_in_and_without_a_role_nobody_signs_in(ho
         assert not browser.signed_in(), "the earlier sign-ins have ended too"
         account(provider, groups=["finance"])
         assert enter(browser).status_code == 303
+
+
+@pytest.mark.parametrize(("groups", "status", "given"), [(["finance"], 303, "approver"), ([], 400, "none")])
+def test_the_last_admin_stays_one_against_the_issuer_s_groups_until_somebody_else_is(
+    house: str, provider: str, stage: Stage, groups: list[str], status: int, given: str
+) -> None:
+    account(provider, groups=["assent-admins"])
+    with Visitor(house) as browser, Visitor(house) as later:
+        enter(browser)
+        account(provider, groups=groups)
+        for _ in range(2):
+            assert enter(later).status_code == status
+            assert row(stage)[:3] == ("admin", "corp", False)
+        assert browser.get("/inbox/system").status_code == 200, "the earlier sign-in goes on"
+        assert later.signed_in() == (status == 303), "without a role of the groups, the issuer signs nobody in"
+    with transaction(stage.workspace_id) as db:
+        [act] = db.find(Audit, "WHERE action = 'person.admin_kept'")
+        assert act.details["given"] == given
+    member(stage, "admin")
+    with Visitor(house) as browser:
+        enter(browser)
+    role, _, ended, _ = row(stage)
+    assert (role, ended) == (("approver", False) if groups else ("admin", True))
 
 
 def test_a_person_whom_an_admin_deactivated_stays_deactivated(house: str, provider: str, stage: Stage) -> None:

@@ -15,6 +15,7 @@ from models.database.metric import sweep_succeeded
 from models.database.transactions import transaction
 from models.notices.channel import Channel
 from models.operate import system
+from models.people.member import Member
 from models.workspace.halt import Halt
 from workers.schedule import BEAT
 
@@ -62,6 +63,20 @@ def test_a_queue_says_how_long_its_first_row_waits(admin: Visitor, sweeps: None,
     admin.open(PATH)
     assert cells(admin, "Queues", "Turns of agents") == ["Turns of agents", "late", "1", "6 minutes ago", "0"]
     assert alarms(admin) == ["Turns of agents have waited for 6 minutes", "Tool calls have waited for 6 minutes"]
+
+
+def test_a_last_admin_whom_the_issuer_no_longer_names_is_told(admin: Visitor, sweeps: None, stage: Stage) -> None:
+    with transaction(stage.workspace_id) as db:
+        [row] = db.find(Member, "WHERE role = 'admin'")
+        row.source = "corp"
+        row.keep_admin(db, "viewer", by=stage.principal)
+    admin.open(PATH)
+    [alarm] = alarms(admin)
+    assert alarm.endswith("is the last admin, and corp no longer gives that role")
+    with transaction(stage.workspace_id) as db:
+        Member.give_role(db, row.person_id, "admin", source="corp", by=stage.principal)
+    admin.open(PATH)
+    assert alarms(admin) == []
 
 
 def test_a_beat_that_stands_still_is_seen(admin: Visitor, clock: Clock, sweeps: None) -> None:

@@ -55,6 +55,7 @@ ACTS: dict[str, tuple[str, str]] = {
     "message.sent_to_thread": (WORK, "sent a message to a sub-agent in"),
     "person.account_connected": (ACCESS, "connected an account of the organization"),
     "person.added": (ACCESS, "added the person"),
+    "person.admin_kept": (ACCESS, "stayed the last admin, against the groups of the issuer"),
     "person.confirmed": (ACCESS, "confirmed the sign-in of"),
     "person.deactivated": (ACCESS, "deactivated"),
     "person.erased": (ACCESS, "erased a person"),

@@ -22,6 +22,7 @@ from models.outbox.endpoint import Endpoint
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import SERVICE, SYSTEM
 from models.pure.text.relative_time import number_with_noun, span
+from models.pure.text.visible import visible
 from models.workspace.halt import Halt
 from models.workspace.row import Workspace
 
@@ -69,7 +70,7 @@ def show(db: Db, person: PersonPrincipal) -> FramedPage:
         "system/system.html",
         words=SERVICE | SYSTEM,
         state=state,
-        alarms=[*_alarms(state, now), *_floods(db)],
+        alarms=[*_alarms(state, now), *_floods(db), *_kept_admins(db)],
         redis=redis_state,
         replies=system.replies(db, now),
         model_errors=system.model_errors(db, now),
@@ -114,5 +115,16 @@ def _floods(db: Db) -> Iterator[Alarm]:
         yield Alarm(title, "Let others decide too, or make rules of what is asked most.", "/inbox/insights?show=people")
 
 
+def _kept_admins(db: Db) -> Iterator[Alarm]:
+    for name, source in db.rows(_KEPT_ADMINS, most=MOST):
+        title = f"{visible(name)} is the last admin, and {source} no longer gives that role"
+        yield Alarm(title, "Make somebody else an admin, or have the person's groups restored at the issuer.", "/inbox/people")
+
+
+_KEPT_ADMINS = """
+    SELECT person.name, member.source FROM member JOIN person ON person.id = member.person_id
+    WHERE member.workspace_id = current_setting('assent.workspace') AND kept_admin_at IS NOT NULL AND deactivated_at IS NULL
+    ORDER BY person.id LIMIT %(most)s
+"""
 _FAILING_ENDPOINTS = "WHERE failing_since IS NOT NULL AND state = 'enabled' ORDER BY failing_since LIMIT %(most)s"
 _FAILING_CHANNELS = "WHERE error <> '' AND state = 'enabled' AND NOT for_everyone ORDER BY id LIMIT %(most)s"
