@@ -19,6 +19,10 @@ CONNECTED_SECONDS = 600
 """A failure that comes so long after the end of the pause before it is counted from the beginning."""
 FORGOTTEN_AFTER_SECONDS = 3600
 """Age, from the end of the pause, at which a failure is deleted. A subject that still fails is tried again long before."""
+TOLD_SECONDS = 900
+TOLD = f"failures > 0 AND not_before > {STARTED} - interval '{TOLD_SECONDS} seconds'"
+"""SQL that is true for failures that operators are told of. A subject that still fails is tried again within TOLD_SECONDS: so an
+older failure has healed, or its row was ended."""
 
 
 class Failure(Base):
@@ -88,7 +92,7 @@ def to_retry(task: str, limit: int) -> list[tuple[str, str]]:
 
 
 def failure_counts(db: Db) -> list[tuple[str, str, int]]:
-    """Return the workspace's failures as `(task, class of the error, number of subjects)`, the most frequent first."""
+    """Return the workspace's failures of TOLD as `(task, class of the error, number of subjects)`, the most frequent first."""
     return [(task, error, subjects) for task, error, subjects in db.rows(_COUNTED)]
 
 
@@ -106,7 +110,6 @@ _STEP_BACK = f"""
             ELSE excluded.since + make_interval(secs => least(%(longest)s, %(first)s * power(2, least(failure.failures, 20)))) END
     RETURNING failures, assent_now() - since, not_before
 """  # noqa: S608 - names of our own
-_COUNTED = """
-    SELECT task, error, COUNT(*) FROM failure WHERE failures > 0
-    GROUP BY task, error ORDER BY COUNT(*) DESC, task, error LIMIT 20
-"""
+_COUNTED = f"""
+    SELECT task, error, COUNT(*) FROM failure WHERE {TOLD} GROUP BY task, error ORDER BY COUNT(*) DESC, task, error LIMIT 20
+"""  # noqa: S608 - a condition of our own

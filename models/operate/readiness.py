@@ -53,6 +53,6 @@ def _without_a_worker(db: Db) -> list[str]:
 
 def _failing(db: Db) -> list[str]:
     return [
-        f"{task} failed at {subjects} row(s) in the last hour ({error}): the log names them"
+        f"{task} failed at {subjects} row(s) lately ({error}): the log names them"
         for task, error, subjects in failure.failure_counts(db)
     ]

@@ -12,7 +12,7 @@ from rows.stage import Stage, call
 from models.database import failure
 from models.database.failure import Failure
 from models.database.transactions import transaction
-from models.operate import due
+from models.operate import due, readiness
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
@@ -198,6 +198,14 @@ def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, 
         deleting.delete_old()
         with transaction(stage.workspace_id) as db:
             assert len(db.find(Failure, "")) == left
+
+
+def test_a_failure_is_told_until_its_subject_would_have_failed_again(stage: Stage, clock: Clock) -> None:
+    failure.step_back("rescue", "sesn_1", stage.workspace_id, "ValueError")
+    clock.advance(600)
+    assert readiness.failing(stage.workspace_id) == ["rescue failed at 1 row(s) lately (ValueError): the log names them"]
+    clock.advance(400)
+    assert readiness.failing(stage.workspace_id) == []
 
 
 def test_a_session_that_fails_does_not_stop_the_others_after_a_halt(stage: Stage, clock: Clock, broken: set[str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from models.audit.cutting import sweep as cutting
+from models.database import failure
 from models.database.clock import STARTED
 from models.database.transactions import transaction
 from models.operate.doctor import sessions
@@ -87,7 +88,7 @@ def _pending_anchors(negation: str) -> str:
     `negation`: `NOT` or empty. Anchors at which the sweep fails are left out: `failing` has these.
     """
     on_hold = "EXISTS (SELECT FROM legal_hold WHERE legal_hold.workspace_id = audit_anchor.workspace_id AND released_at IS NULL)"
-    counted = f"EXISTS (SELECT FROM failure WHERE task = '{cutting.TASK}' AND subject_id = {_ANCHOR} AND failures > 0)"
+    counted = f"EXISTS (SELECT FROM failure WHERE task = '{cutting.TASK}' AND subject_id = {_ANCHOR} AND {failure.TOLD})"
     condition = f"cut_at IS NULL AND created_at <= {STARTED} - interval '1 hour' AND NOT {counted} AND {negation} {on_hold}"
     return _rows("audit_anchor", condition, "created_at", ids=f"{_ANCHOR}, workspace_id")
 
@@ -176,7 +177,7 @@ CHECKS = (
             "the task tries again after pauses of at most 5 minutes; a turn, call or message ends with an error after 6 failures",
             "the log names the error by the row's id; an interrupt ends a session's run",
         ),
-        _rows("failure", f"failures > 0 AND task <> '{sessions.TASK}'", "since", "task || ' failed with ' || error", _SUBJECT),
+        _rows("failure", f"{failure.TOLD} AND task <> '{sessions.TASK}'", "since", "task || ' failed with ' || error", _SUBJECT),
     ),
     Check(
         Advice(
