@@ -1,6 +1,5 @@
 """deliver.send: claim a delivery, send the signed request, record the endpoint's response, exit."""
 
-import asyncio
 import logging
 import threading
 import time
@@ -8,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
-import httpx2
 from standardwebhooks import Webhook
 
 from models.database import clock
@@ -25,6 +23,7 @@ from models.people.organization import Organization
 from models.settings import settings
 from workers import guarded_http
 from workers.celery import app
+from workers.guarded_http import NoResponse
 from workers.outcome import FAILED, FAILURES, LOST, SENT, TRIES_AGAIN, Ends, conclude, of_several, task
 
 log = logging.getLogger(__name__)
@@ -159,13 +158,10 @@ def signed_request(
 
 def _post(request: DeliveryRequest) -> tuple[int | None, str | None]:
     """Send the request. Returns the response's status, and the error unless the status is a 2xx. Reads nothing of the body."""
-    seconds = settings().webhook_seconds
     try:
-        response = asyncio.run(guarded_http.post(request.url, request.payload, request.headers, seconds))
-    except TimeoutError:
-        return None, f"No response within {seconds:g} s."
-    except httpx2.HTTPError as error:
-        return None, f"{type(error).__name__}: {error}"[:300]
+        response = guarded_http.post(request.url, request.payload, request.headers, settings().webhook_seconds)
+    except NoResponse as error:
+        return None, str(error)
     status = response.status_code
     if response.is_success:
         return status, None

@@ -105,27 +105,21 @@ class Publisher:
         lane.put_nowait(publication)
         self._count.release()
 
-    def close(self) -> None:
-        """Send what waits, end the thread, and close the connections. Does not wait for it."""
-        self._count.release()
-
-    def _next(self) -> _Publication | None:
-        """Wait for the next publication. None once the publisher is closed."""
+    def _next(self) -> _Publication:
+        """Wait for the next publication."""
         self._count.acquire()
-        for lane in (self._first, self._later):
-            with contextlib.suppress(queue.Empty):
-                return lane.get_nowait()
-        return None
+        with contextlib.suppress(queue.Empty):
+            return self._first.get_nowait()
+        return self._later.get_nowait()
 
     def _run(self) -> None:
-        while publication := self._next():
+        while True:
+            publication = self._next()
             try:
                 with _publishing:
                     self._publish(*publication)
             except Exception as error:  # noqa: BLE001 - without this thread, the process publishes nothing any more
                 log.error("a message was not published (%s): the sweeps send hints later", type(error).__name__)
-        self._producer.connection.collect()
-        self.redis.close()
 
     def _publish(self, hints: list[Hint], notes: Notes) -> None:
         if time.monotonic() < self.paused_until:

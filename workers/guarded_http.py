@@ -21,6 +21,8 @@ from models.settings import settings
 
 _KEPT_SECONDS = 2.0
 """How long idle connections are kept: shorter than servers do, because a request into a closing connection is silently lost."""
+_MOST_REASON = 300
+"""Most characters of the reason why there is no response."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _SPECIAL = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
 """Reserved networks. Some versions of `ipaddress` call parts of them global."""
@@ -28,6 +30,10 @@ _SPECIAL = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88
 
 class UrlRefused(httpx2.ConnectError):
     """The destination is not allowed. Nothing was sent."""
+
+
+class NoResponse(Exception):
+    """A request got no response. The message says why, for the person who chose the URL."""
 
 
 class TooLong(httpx2.ReadError):
@@ -147,11 +153,20 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def post(url: str, content: str | bytes, headers: dict[str, str], seconds: float) -> httpx2.Response:
+def post(url: str, content: str | bytes, headers: dict[str, str], seconds: float) -> httpx2.Response:
     """Send a POST to a public address within `seconds`, and return the response, of whose body nothing is read.
 
-    Raises TimeoutError; UrlRefused and every other httpx2.HTTPError.
+    Raises NoResponse.
     """
+    try:
+        return asyncio.run(_post(url, content, headers, seconds))
+    except TimeoutError:
+        raise NoResponse(f"No response within {seconds:g} s.") from None
+    except httpx2.HTTPError as error:
+        raise NoResponse(f"{type(error).__name__}: {error}"[:_MOST_REASON]) from None
+
+
+async def _post(url: str, content: str | bytes, headers: dict[str, str], seconds: float) -> httpx2.Response:
     async with (
         asyncio.timeout(seconds),
         httpx2.AsyncClient(transport=GuardedTransport(max_bytes=0), timeout=seconds, **OPEN_NOTHING_ELSE) as client,

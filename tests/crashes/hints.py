@@ -13,8 +13,6 @@ def use_redis(patch: pytest.MonkeyPatch, url: str) -> None:
 
 
 def forget() -> None:
-    """Read the settings again, and connect again."""
+    """Read the settings again, and connect again: the thread of the earlier publisher waits until the process ends."""
     settings.cache_clear()
-    if enqueue.publisher.cache_info().currsize:
-        enqueue.publisher().close()
     enqueue.publisher.cache_clear()

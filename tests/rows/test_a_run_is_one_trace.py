@@ -29,7 +29,7 @@ from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from workers import tool, turn
-from workers.providers import ModelError, ModelReply, choosing
+from workers.providers import ModelError, ModelReply
 
 ASKING = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 DECIDING = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -122,25 +122,6 @@ class Client:
 def client(flask_app: Flask, stage: Stage) -> Client:
     """A client of the stage's workspace."""
     return Client(flask_app, stage)
-
-
-@pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function that sets the model's next answers: replies, or errors that are raised."""
-
-    def give(*values: ModelReply | Exception) -> None:
-        rest = list(values)
-
-        class Provider:
-            def ask(self, *_: object) -> ModelReply:
-                value = rest.pop(0)
-                if isinstance(value, Exception):
-                    raise value
-                return value
-
-        monkeypatch.setattr(choosing, "provider_for", lambda *_: Provider())
-
-    return give
 
 
 def run_turn(stage: Stage, session_id: str) -> None:

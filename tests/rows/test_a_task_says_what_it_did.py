@@ -16,26 +16,9 @@ from models.operate import queued
 from models.session.tool_call.row import ToolCall
 from workers import outcome, tool, turn
 from workers.outcome import LONGEST, Failed
-from workers.providers import ModelError, ModelReply, choosing
+from workers.providers import ModelError, ModelReply
 
-Answer = Callable[[ModelReply | Exception], None]
 LOGS = ("celery", "workers")
-
-
-@pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """A function that sets the model's next answer: a reply, or an error that is raised."""
-
-    class Provider:
-        def __init__(self, value: ModelReply | Exception) -> None:
-            self.value = value
-
-        def ask(self, *_: object) -> ModelReply:
-            if isinstance(self.value, Exception):
-                raise self.value
-            return self.value
-
-    return lambda value: monkeypatch.setattr(choosing, "provider_for", lambda *_: Provider(value))
 
 
 def ids_of(stage: Stage, **policies: Any) -> tuple[str, str, str]:
@@ -45,10 +28,10 @@ def ids_of(stage: Stage, **policies: Any) -> tuple[str, str, str]:
     return stage.thread(session_id).turn_id or "", session_id, stage.workspace_id
 
 
-def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answer: Answer) -> None:
+def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answers: Callable[..., None]) -> None:
     ids = ids_of(stage, bash="always_ask", read="always_allow")
     calls = [call(command="rm -r secret"), call(command="ls"), call("read", file_path="a"), call("tool_of_the_model_s_own")]
-    answer(ModelReply([say("I begin."), *calls], "tool_use"))
+    answers(ModelReply([say("I begin."), *calls], "tool_use"))
     assert turn.run(*ids) == "asked 2: bash; queued 1: read; refused 1"
 
 
@@ -57,15 +40,15 @@ def test_a_turn_names_the_statuses_and_the_tools_of_its_calls(stage: Stage, answ
     [("end_turn", "replied: end_turn"), ("my secret: <b>", "replied: other"), ("x" * 500, "replied: other")],
 )
 def test_a_turn_without_calls_names_the_stop_reason_if_it_is_a_word(
-    stage: Stage, answer: Answer, stop_reason: str, words: str
+    stage: Stage, answers: Callable[..., None], stop_reason: str, words: str
 ) -> None:
-    answer(ModelReply([say("A secret.")], stop_reason))
+    answers(ModelReply([say("A secret.")], stop_reason))
     assert turn.run(*ids_of(stage)) == words
 
 
-def test_a_hint_that_claims_nothing_says_so(stage: Stage, answer: Answer) -> None:
+def test_a_hint_that_claims_nothing_says_so(stage: Stage, answers: Callable[..., None]) -> None:
     ids = ids_of(stage)
-    answer(ModelReply([say("Done.")], "end_turn"))
+    answers(ModelReply([say("Done.")], "end_turn"))
     assert [turn.run(*ids), turn.run(*ids)] == ["replied: end_turn", "nothing to do"]
     assert tool.run("toolu_none", ids[1], ids[2]) == "nothing to do"
 
@@ -84,10 +67,10 @@ WORDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_an_error_is_a_failed_task_or_one_to_retry_without_a_traceback_in_the_log(
-    stage: Stage, answer: Answer, caplog: pytest.LogCaptureFixture, end: str
+    stage: Stage, answers: Callable[..., None], caplog: pytest.LogCaptureFixture, end: str
 ) -> None:
     value, state = ENDS[end]
-    answer(value)
+    answers(value)
     with caplog.at_level(logging.INFO):
         result = turn.run.apply(ids_of(stage, max_turns=1))
     assert result.state == state

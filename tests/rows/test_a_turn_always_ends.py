@@ -2,13 +2,14 @@
 
 import json
 import threading
+from collections.abc import Callable
 
 import pytest
 from rows.stage import Stage
 
 from models.session.turn.row import Turn
 from workers import turn as task
-from workers.providers import ModelError, ModelReply, choosing
+from workers.providers import ModelError, ModelReply
 
 
 def _run(stage: Stage, session_id: str) -> bool:
@@ -22,16 +23,6 @@ def _run(stage: Stage, session_id: str) -> bool:
         stage.send(session_id, {"type": "user.interrupt"})  # raises the fence, which ends the thread
         thread.join(5)
     return ended
-
-
-class _Provider:
-    def __init__(self, answer: ModelReply | Exception) -> None:
-        self.answer = answer
-
-    def ask(self, *_: object) -> ModelReply:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
 
 
 ANSWERS = {
@@ -53,11 +44,11 @@ ANSWERS = {
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_a_turn_ends_whatever_the_provider_answers(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, answer: ModelReply | Exception
+    stage: Stage, answers: Callable[..., None], answer: ModelReply | Exception
 ) -> None:
     session_id = stage.session()
     stage.message(session_id)
-    monkeypatch.setattr(choosing, "provider_for", lambda *_: _Provider(answer))
+    answers(answer)
 
     assert _run(stage, session_id), "the task retries a write that Postgres refuses, and renews its lease meanwhile"
 

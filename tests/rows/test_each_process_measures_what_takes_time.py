@@ -20,7 +20,7 @@ from models.operate.metrics import durations
 from models.session.tool_call.row import ToolCall
 from models.settings import settings
 from workers import tool, turn
-from workers.providers import ModelError, ModelReply, choosing
+from workers.providers import ModelError, ModelReply
 
 Samples = dict[tuple[str | None, ...], float]
 
@@ -49,25 +49,6 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         durations.begin()
         yield number
     settings.cache_clear()
-
-
-@pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function that sets the model's next answers: replies, or errors that are raised."""
-
-    def give(*values: ModelReply | Exception) -> None:
-        rest = list(values)
-
-        class Provider:
-            def ask(self, *_: object) -> ModelReply:
-                value = rest.pop(0)
-                if isinstance(value, Exception):
-                    raise value
-                return value
-
-        monkeypatch.setattr(choosing, "provider_for", lambda *_: Provider())
-
-    return give
 
 
 def run_turn(stage: Stage, session_id: str) -> None:

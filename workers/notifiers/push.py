@@ -3,13 +3,11 @@
 The browser's own push service carries the message, and cannot read it. A later message about an approval replaces the earlier one.
 """
 
-import asyncio
 import json
 from datetime import UTC, datetime
 from functools import cache
 from urllib.parse import urlsplit
 
-import httpx2
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from webpush import WebPush, WebPushSubscription
@@ -20,6 +18,7 @@ from models.notices.notification import Receipt
 from models.settings import settings
 from models.settings.key_text import raw_key
 from workers import guarded_http
+from workers.guarded_http import NoResponse
 from workers.notifiers import Address, Gone, Retry
 from workers.notifiers.texts import deadline
 
@@ -49,7 +48,10 @@ class Push:
         message = _signer().get(payload(notice, is_silent=is_silent), subscription, ttl=life)
         topic = notice.approval_id.rpartition("_")[2][-32:]
         headers = {**message.headers, "ttl": str(life), "topic": topic, "urgency": "low" if is_silent else "high"}
-        status = _post(endpoint, message.encrypted, headers)
+        try:
+            status = guarded_http.post(endpoint, message.encrypted, headers, SECONDS).status_code
+        except NoResponse as error:
+            raise Retry(f"The browser's push service cannot be reached. {error}") from None
         if status in _NOT_THERE:
             raise Gone("This browser takes no more notifications: turn them on again in that browser.")
         if not 200 <= status < 300:
@@ -89,16 +91,6 @@ def _life(notice: Notice) -> int:
     """Return for how many seconds the message is worth delivering."""
     seconds = (notice.deadline - datetime.now(UTC)).total_seconds() if notice.deadline else LONGEST_LIFE
     return max(60, min(int(seconds), LONGEST_LIFE))
-
-
-def _post(url: str, content: bytes, headers: dict[str, str]) -> int:
-    """Send the message, and return the response's status. Raises Retry."""
-    try:
-        return asyncio.run(guarded_http.post(url, content, headers, SECONDS)).status_code
-    except TimeoutError:
-        raise Retry(f"The browser's push service did not respond within {SECONDS} s.") from None
-    except httpx2.HTTPError as error:
-        raise Retry(f"The browser's push service cannot be reached ({type(error).__name__}).") from None
 
 
 def _signer() -> WebPush:
