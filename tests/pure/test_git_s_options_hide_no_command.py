@@ -68,6 +68,12 @@ def test_an_option_that_may_have_an_effect_hides_the_command_from_no_rule_that_d
     assert verdict(f"{git} log", ("allow", "bash(git *)"), default="ask") == "ask"
 
 
+@pytest.mark.parametrize("shell", ["sh -c", "X=1 sh -c", "X=$(date) bash -c", "ls > x; sh -c"])
+@pytest.mark.parametrize("command", ["\"git -C '/a b' push origin\"", "'git -C \"/a b\" push origin'"])
+def test_a_value_with_a_space_hides_no_command_of_a_shell_in_a_line_that_is_not_certain(shell, command):
+    assert verdict(f"{shell} {command}", ("deny", "bash(git push *)")) == "deny"
+
+
 @pytest.mark.parametrize("git", [git for git in BEFORE if "/" not in git])
 def test_a_rule_that_is_written_with_the_option_is_the_rule_without_it(git):
     match = match_of(f"bash({git} log *)")

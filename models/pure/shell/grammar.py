@@ -74,10 +74,20 @@ def probable(root: Node, source: bytes) -> tuple[list[tuple[str, ...]], list[str
         if node.type == "command":
             words = [child for child in node.children if child.is_named and _is_word(child)] + _after_redirects(node)
             commands.append(tuple(part for word in words for part in _braces(guess(text_of(word, source)))))
+            commands.append(tuple(_with_inner_quotes(word, source) for word in words))
         elif node.type in _TEXTS:
             texts.append(text_of(node, source))
         todo.extend(reversed(node.children))
-    return [words for words in commands if words], texts
+    return [words for words in dict.fromkeys(commands) if words], texts
+
+
+def _with_inner_quotes(word: Node, source: bytes) -> str:
+    """Return the word with the quotes that stand within its quotes, as in `sh -c "git -C '/a b' push"`."""
+    try:
+        value = literal(word, source)
+    except Doubt:
+        value = MARK
+    return guess(text_of(word, source)) if value.startswith(MARK) else value
 
 
 def _is_word(node: Node) -> bool:
