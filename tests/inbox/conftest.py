@@ -17,9 +17,9 @@ from models.session.approval.row import Approval
 
 
 @pytest.fixture(scope="session")
-def all_windows(shared_browser: Shared) -> Windows:
+def all_windows(shared_browser: Shared, api: str) -> Windows:
     """The browser's windows."""
-    return Windows(shared_browser.browser)
+    return Windows(shared_browser.browser, f"{api}/healthz")
 
 
 @pytest.fixture

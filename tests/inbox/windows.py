@@ -1,4 +1,8 @@
-"""Windows of one browser, used again by test after test: a new window costs Chromium over a second of CPU, an address a fifth."""
+"""Windows of one browser, used again by test after test: a new window costs Chromium over a second of CPU time.
+
+A page from another site costs a fifth of a second, because Chromium starts a process for it. So a window that rests shows a small
+page of the site of the tests' servers, and not `about:blank`.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,9 +33,9 @@ class Window:
         self.is_used_up = True
         self.page.clock.install()
 
-    def clear(self) -> None:
-        """Leave the page, forget who is signed in, and forget the faults."""
-        self.page.goto("about:blank")
+    def clear(self, rest: str) -> None:
+        """Go to the URL `rest`, forget who is signed in, and forget the faults."""
+        self.page.goto(rest)
         self.page.context.clear_cookies()
         self.page.emulate_media(color_scheme=self.color_scheme)
         self.faults.clear()
@@ -42,6 +46,8 @@ class Windows:
     """The windows of one browser that no test uses at the moment, by their options."""
 
     browser: Browser
+    rest: str
+    """The URL of a page on which nothing happens."""
     idle: dict[str, list[Window]] = field(default_factory=dict)
     used: list[tuple[str, Window]] = field(default_factory=list)
 
@@ -66,6 +72,6 @@ class Windows:
             if window.is_used_up:
                 window.page.context.close()
             else:
-                window.clear()
+                window.clear(self.rest)
                 self.idle.setdefault(key, []).append(window)
         return faults
