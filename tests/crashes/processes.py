@@ -60,10 +60,11 @@ def lives(pid: int) -> bool:
 
 def wait_for(what: str, condition: Callable[[], T], seconds: float = 20) -> T:
     """Wait until `condition` returns something true. Returns that value, or fails after so many seconds."""
-    deadline = time.monotonic() + seconds
+    start = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(PACE)
+        waited = time.monotonic() - start
+        assert waited < seconds, f"{what}: not within {seconds} s"
+        time.sleep(min(max(PACE, waited / 10), LOOK_PACE))  # a look may cost more CPU time than what it waits for
     return value
 
 

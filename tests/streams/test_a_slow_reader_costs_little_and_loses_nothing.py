@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from crashes.processes import wait_for
+from crashes.processes import LOOK_PACE, wait_for
 from doors.reading import stream
 from doors.served import Caller, good, message
 from rows.stage import Stage, say
@@ -59,7 +59,7 @@ def test_a_client_that_does_not_read_is_cut_and_costs_no_memory(
         while open_to(process, clients):
             assert time.monotonic() < deadline, f"{open_to(process, clients)} are not cut"
             most = max(most, process.memory_info().rss)
-            time.sleep(0.02)
+            time.sleep(LOOK_PACE)
     assert most - before < 40 * MEGABYTE, f"{(most - before) / MEGABYTE:.0f} MB for clients that read nothing"
     assert "Traceback" not in log.read_text()
 
@@ -67,10 +67,11 @@ def test_a_client_that_does_not_read_is_cut_and_costs_no_memory(
 def test_a_client_that_was_cut_resumes_without_loss_or_repetition(api: str, caller: Caller, session_id: str) -> None:
     """Twice it reads a little, stops reading, is cut, and returns with the last number that it read completely."""
     seen: list[int] = []
+    process = worker(api)
     for _ in range(2):
         with slow_stream(api, caller.headers["x-api-key"], session_id, last=seen[-1] if seen else 0) as client:
             client.read(EVENTS * EVENT_BYTES // 5)
-            wait_for("the client is cut", lambda: not open_to(worker(api), [client]), 60)
+            wait_for("the client is cut", lambda: not open_to(process, [client]), 60)
             client.rest()
             assert client.frames
             seen += [number for number, _ in client.frames]
