@@ -211,3 +211,20 @@ def old_row(stage: Stage, row: SpendLimit) -> tuple[Any, Any]:
     """The sums in the limit's own row."""
     before = stage.get(SpendLimit, row.id)
     return before.spent, before.reserved
+
+
+@pytest.mark.parametrize("quote", ["[7]", '{"cost": "NaN"}', '{"cost": 11}', '{"price": {}}'])
+def test_a_quote_that_cannot_be_read_is_released_with_its_turn(stage: Stage, clock: Any, quote: str) -> None:
+    stage.quote = QUOTE
+    spoiled = begin(stage)
+    turn = stage.begin(spoiled)
+    clock.advance(400)
+    stage.begin(begin(stage))
+    limit(stage, "100")
+    assert sums(stage) == (0, 22)
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE turn SET quote = CAST(%(quote)s AS jsonb) WHERE id = %(id)s", quote=quote, id=turn.id)
+    with transaction(stage.workspace_id) as db:
+        give_up_turn(db, spoiled, turn.id, "It cannot be taken back.")
+    assert stage.get(Turn, turn.id).status == "failed"
+    assert sums(stage) == (0, 11)

@@ -15,7 +15,7 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.pure.pricing.charges import Charge
 from models.session.locked import Locked
-from models.session.spending.sums import applies
+from models.session.spending.sums import RESERVED, applies
 from models.workspace import spend_sum
 from models.workspace.spend_limit import NO_NEW_LIMIT, SpendLimit, starts
 from models.workspace.spend_sum import SpendSum
@@ -111,11 +111,7 @@ _SUMS = f"""
     SELECT (
         SELECT coalesce(sum(cost), 0) FROM daily_usage
         WHERE workspace_id = current_setting('assent.workspace') AND day >= %(since)s AND {applies("agent_id", "person_id")}
-    ), (
-        SELECT coalesce(sum((quote->>'cost')::numeric), 0) FROM turn
-        JOIN thread ON thread.session_id = turn.session_id AND thread.id = turn.thread_id
-        WHERE turn.status = 'running' AND {applies("thread.agent_id", "turn.quote->>'person'")}
-    ) FROM (SELECT %(type)s::text AS scope_type, %(scope)s::text AS scope_id) spend_limit
+    ), {RESERVED} FROM (SELECT %(type)s::text AS scope_type, %(scope)s::text AS scope_id) spend_limit
 """  # noqa: S608 - conditions of our own
 _WITH_ROOM = f"""
     WITH standing AS MATERIALIZED (

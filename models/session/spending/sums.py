@@ -1,5 +1,6 @@
 """Changes of the running sums of spend limits (`SpendSum`), which the commit of a transaction makes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,9 @@ from models.database.rows import Db
 from models.workspace.spend_limit import NO_NEW_LIMIT
 from models.workspace.spend_sum import newest
 
+_AMOUNT = r"\d+(\.\d+)?"
+"""The form of an amount in a quote, in Python and SQL."""
+
 
 def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: Decimal) -> None:
     """Have the commit add the cost of a request that ended at `at`. All requests of a transaction are of the same agent."""
@@ -20,13 +24,24 @@ def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: D
 def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> None:
     """Have the commit remove what a request reserved that is no longer under way. `quote` is `Turn.quote`.
 
-    A quote that cannot be read releases nothing, because its turn must be able to end.
+    A quote that cannot be read does not say what it reserved. Its turn ends all the same, and what all limits of the workspace
+    reserve is counted anew from the requests that are under way.
     """
-    try:
-        person, dollars = quote.get("person"), Decimal(quote.get("cost", "0"))
-    except (AttributeError, ArithmeticError, TypeError, ValueError):
+    dollars = _cost(quote)
+    if dollars is None:
+        db.closing["sums", "spend_limit", "1"] = NO_NEW_LIMIT
+        db.closing["sums", "spend_limit", "1 of all"] = Statement(_LOCK_ALL, {})
+        db.closing["sums", "spend_limit", "4"] = Statement(_COUNT_ANEW, {})
         return
-    _add(db, agent_id, _Change(person, at, reserved=-dollars))
+    _add(db, agent_id, _Change(quote.get("person"), at, reserved=-dollars))
+
+
+def _cost(quote: Any) -> Decimal | None:
+    """Return the cost of a quote, 0 if its price is not known; None for a quote that cannot be read."""
+    if not isinstance(quote, dict) or ("cost" not in quote and "price" in quote):
+        return None
+    cost = quote.get("cost", "0")
+    return Decimal(cost) if isinstance(cost, str) and re.fullmatch(_AMOUNT, cost, re.ASCII) else None
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,18 @@ def applies(agent: str, person: str) -> str:
     )"""
 
 
+RESERVED = f"""(
+    SELECT coalesce(sum((turn.quote ->> 'cost')::numeric) FILTER (WHERE turn.quote ->> 'cost' ~ '^{_AMOUNT}$'), 0)
+    FROM turn JOIN thread ON thread.session_id = turn.session_id AND thread.id = turn.thread_id
+    WHERE turn.status = 'running' AND {applies("thread.agent_id", "turn.quote ->> 'person'")}
+)"""  # noqa: S608 - conditions of our own
+"""What the requests under way reserve at a row of `spend_limit`, in SQL. A quote that cannot be read reserves nothing."""
+_LOCK_ALL = "SELECT id FROM spend_limit WHERE workspace_id = current_setting('assent.workspace') ORDER BY id FOR NO KEY UPDATE"
+_COUNT_ANEW = f"""
+    UPDATE spend_sum SET number = number + 1, reserved = {RESERVED} FROM spend_limit
+    WHERE limit_id = spend_limit.id AND spend_limit.workspace_id = current_setting('assent.workspace')
+"""  # noqa: S608 - conditions of our own
+"""Counts what the limits reserve that `_LOCK_ALL` has locked."""
 _OF_THESE = f"""
     workspace_id = current_setting('assent.workspace') AND {applies("%(agent)s", "ANY(%(people)s::text[])")}
 """
