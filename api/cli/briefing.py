@@ -9,7 +9,7 @@ from models.pure.text.visible import visible
 
 _MOST = 300
 """Most characters of a text of somebody else's."""
-_EFFECTS = {"reads": "reads only", "writes": "may write", "unknown": "effect not declared"}
+_EFFECTS = {"reads": "reads only", "writes": "may write", "destroys": "may destroy", "unknown": "effect not declared"}
 
 
 def briefing_lines(briefing: dict[str, Any]) -> Iterator[str]:

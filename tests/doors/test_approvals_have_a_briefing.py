@@ -12,7 +12,7 @@ def test_a_briefing_has_what_a_card_shows(caller: Caller, stage: Stage) -> None:
     [first] = asked(caller, stage, say("I look."), call(command="ls -l"))
     [approval] = stage.approvals(first.session_id)
     briefing = good(caller.get(f"/v1/approvals/{approval.id}/briefing"))
-    assert briefing["stakes"] == {"tool": "bash", "effect": "writes", "at_most_once": True, "at_client": False, "secrets": 0}
+    assert briefing["stakes"] == {"tool": "bash", "effect": "reads", "at_most_once": True, "at_client": False, "secrets": 0}
     assert (briefing["last_words"], briefing["since"], briefing["changes"]) == ("I look.", None, [])
     assert briefing["precedent"] == {
         "kind": "ls",

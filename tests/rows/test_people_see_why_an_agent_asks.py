@@ -76,7 +76,7 @@ def test_the_built_in_tools_say_whether_they_write() -> None:
 @pytest.mark.parametrize(
     ("block", "session", "chips"),
     [
-        (call(command="ls"), {}, ["may write", "at most once"]),
+        (call(command="make"), {}, ["may write", "at most once"]),
         (call("read", file_path="a"), {"read": "always_ask"}, ["reads only"]),
         (call("write", file_path="a", content="b"), {"write": "always_ask"}, ["may write"]),
         (call("look_up", n=1), {"custom": ("look_up?",)}, ["effect not declared", "at most once", "runs at the client"]),
@@ -91,6 +91,30 @@ def test_what_a_call_can_do_is_told_as_its_tool_declares_it(
     [approval] = asked(stage, block, **session)
     assert stakes(stage, approval)[1] == chips
     assert sorted(stakes(stage, approval, is_first=True)[1]) == sorted([*chips, "first time for this agent"])
+
+
+@pytest.mark.parametrize(
+    ("command", "effect"),
+    [
+        ("git status && git diff | head -20", "reads only"),
+        ("cd src; grep -rn delete . 2>/dev/null", "reads only"),
+        ("git status > out.txt", "may write"),
+        ("find . -name '*.log' -exec cat {} +", "may write"),
+        ("curl -X POST https://shop.example", "may write"),
+        ("cat $(make names)", "may write"),
+        ("kill 17", "may write"),
+        ("./git status", "may write"),
+        ("rm -rf build", "may destroy"),
+        ("ls && git push --force", "may destroy"),
+        ("find . -name '*.log' -delete", "may destroy"),
+        ('rm "$(cat names)"', "may destroy"),
+    ],
+)
+def test_what_a_command_does_is_told_by_its_words(stage: Stage, command: str, effect: str) -> None:
+    [approval] = asked(stage, call(command=command))
+    assert stakes(stage, approval)[1][0] == effect
+    with transaction(stage.workspace_id) as db:
+        assert Stakes.effects_of(db, [approval])[approval.id].words == effect
 
 
 def test_masked_secrets_are_counted_and_a_tool_has_a_name_for_people(stage: Stage) -> None:

@@ -21,12 +21,13 @@ from models.session.event.fields import ApprovalId
 
 
 class AtStake(ResponseModel):
-    """What the call can do, by its tool's declaration."""
+    """What the call can do: a command by its words, another call by its tool's declaration."""
 
     tool: str = Field(examples=["refund of shop"])
     """The tool's name for people."""
-    effect: Literal["reads", "writes", "unknown"]
-    """`unknown` for a tool of the client's, which declares nothing."""
+    effect: Literal["reads", "writes", "destroys", "unknown"]
+    """`unknown` for a tool of the client's, which declares nothing; `destroys` for a command that may take away what nobody
+    brings back."""
     at_most_once: bool
     """Whether the call does not run again by itself if its worker is lost: then a person says what became of it."""
     at_client: bool

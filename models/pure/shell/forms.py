@@ -51,6 +51,8 @@ class Program:
     """True if the program writes files in its known forms. A rule that names such a program covers its other forms as well."""
     by_name: bool = False
     """True if only a rule that names the program covers it, since its configuration or its program text may run others."""
+    sends: bool = False
+    """True if the program may change something at another machine in its known forms."""
     whole_words: bool = False
     """True if options are whole words with one dash (`find -name`)."""
     attached: bool = True

@@ -7,6 +7,8 @@
     Program(..., by_name=True)      only reads, in these forms, but its configuration (`~/.curlrc`, `.git/config`) or its program
                                     text may make it run others. So only a rule that names the program covers it.
 
+`sends=True` marks a program that may change something at another machine.
+
 A list contains only options that run no program, load no code and, without `writes`, write no file, not even a temporary one that
 stays. Unlisted options ask, so leave out options that you have not looked up. A reader whose operands may name a file to write to
 (`uniq IN OUT`) limits its operands. `builtins` holds the builtins of bash.
@@ -262,6 +264,7 @@ _BY_NAME = {
             **dict.fromkeys(("-w", "--write-out"), r"(?!@)([^%]|%%|%\{[a-z_.]+\})*"),
         },
         by_name=True,
+        sends=True,
     ),
     "git blame": Program(
         "-b -c -C? -e -f -l -L: -M? -n -p -s -t -w --abbrev? --date: --ignore-rev: --ignore-revs-file: --line-porcelain "
@@ -337,3 +340,14 @@ def unknown(words: Sequence[str]) -> str | None:
     if program is None or program.by_name or "/" in words[0]:
         return f"`{words[0]}` may run other programs"
     return None if program.knows(args) else f"`{words[0]}` may run other programs in this form"
+
+
+def only_reads(words: Sequence[str]) -> bool:
+    """True if this command certainly changes nothing by its words: no file, no process, and nothing at another machine.
+
+    The settings of a program that only a rule by its name covers may still have it run others.
+    """
+    if words[0] in builtins.NAMES:
+        return words[0] != "kill" and builtins.doubt(words[0], words[1:]) is None
+    program, args = program_of(words)
+    return program is not None and "/" not in words[0] and not (program.writes or program.sends) and program.knows(args)
