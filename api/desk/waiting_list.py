@@ -1,7 +1,7 @@
 """The waiting list of the inbox: the approvals that a person sees, their order, and the next card."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +9,7 @@ from flask import request
 
 from api.door.framed import query_value
 from api.door.paging import Count, Selection
+from api.door.requests import EARLIEST, LATEST
 from api.v1.approvals.visible import may_see, sees_all
 from api.v1.approvals.waiting_list import OLDEST_DEADLINE, before, waiting_for
 from models.database import clock
@@ -16,6 +17,7 @@ from models.database.rows import Db
 from models.database.transactions import outbox
 from models.flow.judge.approvers import who_may_decide, why_excluded
 from models.people.group import Group
+from models.people.member import Member
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.session.approval import sentences
@@ -42,10 +44,11 @@ def matching(
 ) -> Selection[Approval]:
     """Return the approvals that fit the filters: those that wait for the person or, for a person who reads everything, all.
 
-    `status`: `pending`, or `decided` for those that are decided. A search looks at prompts and tools, which show no secrets.
+    `status`: `pending`, or `decided` for those that are decided. These alone are filtered by the `person` who decided and by the
+    `day` of the decision, in UTC. A search looks at prompts and tools, which show no secrets.
     """
     if status == "decided":
-        selection = _past(person)
+        selection = _by_decision(_past(person), filters)
     elif mine or "read" not in person.scopes:
         selection = waiting_for(db, person.person_id, person.makers)
     else:
@@ -68,10 +71,30 @@ def _past(person: PersonPrincipal) -> Selection[Approval]:
     return selection if "read" in person.scopes else selection.equal(decided_by=str(person))
 
 
-def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:
-    """Return the values of the list's filters: those of the first waiting approvals that the person sees."""
-    tools, agents, session_ids = matching(db, person, {}, mine=mine).values_of(
-        db, ("tool", "agent_id", "session_id"), "ORDER BY expires_at LIMIT %(looked_at)s", looked_at=_LOOKED_AT
+def _by_decision(selection: Selection[Approval], filters: dict[str, str | None]) -> Selection[Approval]:
+    if person_id := filters.get("person"):
+        selection = selection.equal(decided_by=f"user:{person_id}")
+    if day := day_named(filters.get("day")):
+        start = datetime.combine(day, time(), UTC)
+        condition = "decided_at >= %(day_start)s AND decided_at < %(day_end)s"
+        selection = selection.where(condition, day_start=start, day_end=start + timedelta(days=1))
+    return selection
+
+
+def day_named(text: str | None) -> date | None:
+    """Return the day that a text such as `2026-11-20` names; None for every other text."""
+    try:
+        day = date.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return day if EARLIEST.date() <= day < LATEST.date() else None
+
+
+def choices(db: Db, person: PersonPrincipal, *, mine: bool, status: str = "pending") -> dict[str, list[Any]]:
+    """Return the values of the list's filters: those of the first waiting, or the newest decided approvals that the person sees."""
+    end = "ORDER BY decided_at DESC" if status == "decided" else "ORDER BY expires_at"
+    tools, agents, session_ids = matching(db, person, {}, mine=mine, status=status).values_of(
+        db, ("tool", "agent_id", "session_id"), f"{end} LIMIT %(looked_at)s", looked_at=_LOOKED_AT
     )
     versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
     newest = session_ids[-_SESSIONS:]
@@ -85,6 +108,7 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[An
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda agent: agent[1]),
         "session": [(id_, title or id_) for id_, title in sessions],
         "group": [(row.id, row.name) for row in groups],
+        "person": Member.names(db, _CHOICES) if status == "decided" and "read" in person.scopes else [],
     }
 
 

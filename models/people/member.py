@@ -38,6 +38,10 @@ _ADMINS = """
     WHERE role = 'admin' AND deactivated_at IS NULL OR person_id = %(person)s ORDER BY person_id FOR NO KEY UPDATE
 """
 """The admins, and the person's own row."""
+_NAMES = """
+    SELECT id, name FROM person JOIN member ON person_id = id WHERE member.workspace_id = %(workspace)s
+    ORDER BY name, id LIMIT %(most)s
+"""
 
 
 class Member(Base):
@@ -68,6 +72,11 @@ class Member(Base):
         if row is None or row.deactivated_at is not None:
             raise NotFound("user", person_id)
         return row
+
+    @classmethod
+    def names(cls, db: Db, most: int) -> list[tuple[str, str]]:
+        """Return the id and the name of each member, also of those who are deactivated, by name. `most`: how many at most."""
+        return [(id_, name) for id_, name in db.rows(_NAMES, workspace=db.workspace_id, most=most)]
 
     @classmethod
     def refuse_last_admin(cls, db: Db, person_id: str) -> None:

@@ -28,6 +28,20 @@ def test_what_is_due_comes_first_and_then_what_only_people_can_settle(api: str, 
     assert all(re.fullmatch(r"\d{4}-\d{2}-\d{2}|arrived", day) for day in decided), "by day"
 
 
+def test_agents_of_one_name_and_sessions_of_one_title_are_told_apart(api: str, stage: Stage) -> None:
+    for title in ("March", "March", "April"):
+        [approval] = asked(stage)
+        stage.locked(approval.session_id, lambda locked, title=title: setattr(locked.session, "title", title))
+    with people.member(stage, "admin").client(api) as client:
+        by_agent, by_session, by_tool = (
+            re.findall(r'<h2 id="head-[^"]+">([^<]+)</h2>', client.get(f"/inbox?by={axis}").text)
+            for axis in ("agent", "session", "tool")
+        )
+    assert by_agent == ["Agent · March", "Agent · March (2)", "Agent · April", "New"]
+    assert by_session == ["March · Agent", "March · Agent (2)", "April", "New"]
+    assert by_tool == ["bash", "New"]
+
+
 def test_a_decided_row_stays_and_says_what_came_of_its_call(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage, call(command="make"))
     admin.open()

@@ -6,8 +6,10 @@ import people
 import pytest
 from inbox.visitor import Visitor
 from inbox.waiting import asked
+from own_database import Clock
 from playwright.sync_api import expect
 from rows.stage import Stage, call
+from rows.voting import vote
 
 from models.session.approval.row import Approval
 from models.session.locked import Locked
@@ -86,3 +88,30 @@ def test_the_choices_name_nothing_that_the_person_may_not_see(visit: Callable[..
     member = visit("approver", somebody=people.member(stage, groups=[finance]))
     member.open("/inbox?show=all")
     assert "Salaries" in member.page.content()
+
+
+def test_decided_calls_are_filtered_by_who_decided_and_on_which_day(api: str, stage: Stage, clock: Clock) -> None:
+    anna, ben = (people.member(stage, "admin", email=f"{name}@example.com") for name in ("anna", "ben"))
+    rows = {name: asked(stage, call(command=f"echo {name}"))[0] for name in ("first", "second")}
+    vote(stage, anna, rows["first"])
+    vote(stage, ben, rows["second"], "deny")
+    clock.advance(86_400)
+    rows["third"] = asked(stage, call(command="echo third"))[0]
+    vote(stage, anna, rows["third"])
+    day = f"{stage.get(Approval, rows['third'].id).decided_at:%Y-%m-%d}"
+
+    with people.member(stage, "admin").client(api) as client:
+
+        def remaining(query: str) -> set[str]:
+            page = client.get(f"/inbox?show=decided&{query}").text
+            return {name for name, row in rows.items() if f'<li id="{row.id}"' in page}
+
+        assert remaining(f"person={anna.person_id}") == {"first", "third"}
+        assert remaining(f"day={day}") == {"third"}
+        assert remaining(f"person={ben.person_id}&day={day}") == set()
+        assert remaining("day=tomorrow") == set(rows), "what is no day is no filter"
+        page = client.get(f"/inbox?show=decided&person={anna.person_id}&day={day}").text
+        assert "Decided by anna <span" in page
+        assert "Today <span" in page
+        assert f'value="{anna.person_id}" selected>anna</option>' in page
+        assert "Decided by anna" not in client.get(f"/inbox?person={anna.person_id}").text, "only decided calls have the filter"

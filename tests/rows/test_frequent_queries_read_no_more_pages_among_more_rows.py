@@ -13,10 +13,13 @@ from rows import crowd
 from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
 from rows.stage import Stage, call, say
+from rows.voting import vote
 
 from api import create_app
+from api.desk import waiting_list as desk_list
 from api.desk.audit import actions
 from api.desk.audit import reading as audit
+from api.desk.inbox.list import NEWEST as NEWEST_DECIDED
 from api.desk.search import search
 from api.desk.sessions.timeline import Timeline
 from api.desk.shell import viewing
@@ -107,6 +110,28 @@ def test_what_waits_for_a_person_is_counted_to_a_hundred(stage: Stage, admin: Ad
     def read(db: Any) -> None:
         count = waiting_list.waiting_for(db, anna.person_id).count(db)
         assert (count, str(count)) == (MOST_COUNTED, "99+")
+
+    check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
+
+
+@pytest.mark.parametrize("filters", [{"person": True}, {"day": True}, {"person": True, "day": True}])
+def test_what_a_person_decided_on_a_day_is_found_among_the_decisions_of_others(
+    stage: Stage, admin: Admin, filters: dict[str, bool]
+) -> None:
+    anna, session = member(stage, "admin"), stage.session(bash="always_ask")
+    stage.confirm(session, stage.propose(session).id)
+    theirs = stage.propose(stage.session(bash="always_ask"))
+    [own] = stage.approvals(theirs.session_id)
+    vote(stage, anna, own)
+    day = "2020-02-20"
+    admin.execute("UPDATE approval SET decided_at = %s WHERE id = %s", (day, own.id))
+    values = {"person": anna.person_id, "day": day}
+
+    def read(db: Any) -> None:
+        chosen = {name: values[name] for name in filters}
+        selection = desk_list.matching(db, anna.principal, chosen, mine=False, status="decided")
+        rows, _ = page(db, selection, NEWEST_DECIDED, 25, None)
+        assert [row.id for row in rows] == [own.id]
 
     check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
 

@@ -1,5 +1,6 @@
 """The groups of a list of approvals: what is due soon, what is no call to run, and the rest by agent, session or tool."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -103,7 +104,32 @@ class WaitingPage:
             else:
                 key = getattr(row.approval, _COLUMNS[axis]) or row.approval.thread_id
                 rest.setdefault(key, Group(key, heading(row), names=axis)).rows.append(row)
-        return [group for group in (soon, *kinds.values(), *rest.values()) if group.rows]
+        groups = [group for group in (soon, *kinds.values(), *rest.values()) if group.rows]
+        _name_apart(groups, axis)
+        return groups
+
+
+def _name_apart(groups: Sequence[Group], axis: Axis) -> None:
+    """Give groups of one heading different ones: agents of one name by their session, sessions of one title by their agent.
+
+    What then still has one heading is counted.
+    """
+    if axis != "tool":
+        other = _HEADINGS["session" if axis == "agent" else "agent"]
+        for group in _alike(groups):
+            if group.names == axis:
+                group.heading = f"{group.heading} · {other(group.rows[0])}"
+    numbers: Counter[str] = Counter()
+    for group in _alike(groups):
+        numbers[group.heading] += 1
+        if number := numbers[group.heading] - 1:
+            group.heading = f"{group.heading} ({number + 1})"
+
+
+def _alike(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups whose heading another one has as well."""
+    counts = Counter(group.heading for group in groups)
+    return [group for group in groups if counts[group.heading] > 1]
 
 
 _HEADINGS: dict[Axis, Callable[[ListedApproval], str]] = {

@@ -1,7 +1,7 @@
 """The list of approvals: those that wait for the person, all that wait, unknown outcomes, or the decided ones."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -25,6 +25,7 @@ from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.people.saved_view import views_of
 from models.people.sign_in import SignIn
+from models.pure.text.relative_time import day_of
 from models.session.approval.kinds import KINDS, unknown_outcome
 from models.session.approval.row import Approval
 from models.workspace import denial_reasons
@@ -36,6 +37,8 @@ _OF_EVERYBODY = ("all", "unknown")
 KEPT = 500
 """Approvals of an open page that are looked up again."""
 FILTERS = ("agent", "tool", "session", "kind", "group", "due", "q")
+OF_DECIDED = ("person", "day")
+"""Further filters of the decided approvals: who decided, and on which day."""
 NEWEST: Order[Approval] = Order("decided", (Approval.decided_at, Approval.id))
 
 
@@ -58,8 +61,12 @@ class ListAddress:
         """Return what a query says. A tab that the person does not have is that of what waits for the person."""
         values = dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
         tab, axis = values.get("show", "mine"), next((axis for axis in AXES if axis == values.get("by")), AXES[0])
-        filters = {name: values[name] for name in FILTERS if name in values}
-        return cls(tab if tab in tabs_of(person) else "mine", filters, axis, values.get("page"))
+        tab = tab if tab in tabs_of(person) else "mine"
+        names = FILTERS + OF_DECIDED if tab == "decided" else FILTERS
+        filters = {name: values[name] for name in names if name in values}
+        if not waiting_list.day_named(filters.get("day")):
+            filters.pop("day", None)
+        return cls(tab, filters, axis, values.get("page"))
 
     def query(self, **changes: str | None) -> str:
         """Return the query of the list with other filters, another tab, axis or page. None leaves a filter out."""
@@ -98,7 +105,9 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     selection = address.selection(db, person, now)
     groups, after = _groups(db, person, address, selection, now)
     shown_ids = {row.approval.id for group in groups for row in group.rows}
-    choices = waiting_list.choices(db, person, mine=address.tab == "mine")
+    status = "decided" if address.tab == "decided" else "pending"
+    choices = waiting_list.choices(db, person, mine=address.tab == "mine", status=status)
+    choices["tool"] = [(tool, tool_in_words(tool)) for tool in choices["tool"]]
     kept_rows = rows_of(db, person, _on_page_before(db, person, shown_ids))
     viewer = db.get_one(Person, person.person_id)
     return FramedPage(
@@ -111,7 +120,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         chooses_all=query_value("choose") == "all" and "x-refresh" not in request.headers,
         axes=AXES if address.tab != "decided" else (),
         choices=choices,
-        chips=_chips(address, choices),
+        chips=_chips(address, choices, now),
         refusal=str(refusal or ""),
         groups=[*groups, *([Group("kept", "Decided meanwhile", kept_rows)] if kept_rows else [])],
         after=after,
@@ -155,12 +164,12 @@ def _tabs(db: Db, person: PersonPrincipal, address: ListAddress) -> list[tuple[s
     return result
 
 
-def _chips(address: ListAddress, choices: dict[str, list[Any]]) -> list[tuple[str, str]]:
+def _chips(address: ListAddress, choices: dict[str, list[Any]], now: datetime) -> list[tuple[str, str]]:
     """Return each filter in words, with the address of the list without it."""
-    return [(_in_words(name, value, choices), address.path(**{name: None})) for name, value in address.filters.items()]
+    return [(_in_words(name, value, choices, now), address.path(**{name: None})) for name, value in address.filters.items()]
 
 
-def _in_words(name: str, value: str, choices: dict[str, list[Any]]) -> str:
+def _in_words(name: str, value: str, choices: dict[str, list[Any]], now: datetime) -> str:
     """Return a filter as people read it."""
     match name:
         case "due":
@@ -169,9 +178,13 @@ def _in_words(name: str, value: str, choices: dict[str, list[Any]]) -> str:
             return KINDS[value].group if value in KINDS else value
         case "q":
             return f"“{value}”"
-        case "tool":
-            return f"Tool: {tool_in_words(value)}"
-    return f"{name.capitalize()}: {dict(choices[name]).get(value, value)}"
+        case "person":
+            return f"Decided by {dict(choices[name]).get(value, 'somebody else')}"
+        case "day":
+            day = datetime.combine(date.fromisoformat(value), time(), UTC)
+            return day_of(day, now) if day <= now else value
+    words = dict(choices[name]).get(value, tool_in_words(value) if name == "tool" else value)
+    return f"{name.capitalize()}: {words}"
 
 
 def _on_page_before(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:

@@ -18,6 +18,7 @@ from api.v1.sessions.routes import NEWEST
 from models.database import clock
 from models.database.rows import Db
 from models.flow.judge.approvers import awaited_names
+from models.people.member import Member
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import StateWord, session_state
 from models.pure.text.visible import visible
@@ -37,10 +38,6 @@ _OF_PERSON = "(on_behalf_of = %(person)s OR %(person)s = ANY(speakers))"
 _AMONG_NEWEST = f"""created_at >= coalesce(
     (SELECT created_at FROM session ORDER BY created_at DESC OFFSET {SEARCHED} LIMIT 1), '-infinity'
 )"""  # noqa: S608 - a number of our own
-_MEMBERS = """
-    SELECT id, name FROM person JOIN member ON person_id = id WHERE member.workspace_id = %(workspace)s
-    ORDER BY name, id LIMIT %(most)s
-"""
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,5 @@ def _choices(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]
         return {"agent": [], "person": []}
     agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_CHOICES)
     versions: dict[str, Any] = heads(db, agents)
-    members: list[tuple[str, str]] = [
-        (id_, name) for id_, name in db.rows(_MEMBERS, workspace=person.workspace_id, most=_MOST_CHOICES)
-    ]
-    return {"agent": [(row.id, versions[row.id].body["name"]) for row in agents], "person": members}
+    named_agents = [(row.id, versions[row.id].body["name"]) for row in agents]
+    return {"agent": named_agents, "person": Member.names(db, _MOST_CHOICES)}
