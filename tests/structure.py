@@ -256,6 +256,40 @@ def migrations_of_one_number() -> int:
     return len(numbers) - len(set(numbers))
 
 
+def classes_of_two_nouns() -> list[str]:
+    """Return the CSS classes that two nouns style, since all styles are one sheet.
+
+    The folder that styles a class by itself defines it. Another one may style it only within a class of its own, and the parts of
+    all pages, which `shell` and `rendering` define, within anything.
+    """
+    sheets = [(sheet, sheet.parent.name) for sheet in sorted((ROOT / "api/desk").glob("*/*.css"))]
+    shared_homes = {"shell", "rendering"}
+    selectors = [("" if home in shared_homes else home, selector) for sheet, home in sheets for selector in _selectors(sheet)]
+    homes: dict[str, set[str]] = {}
+    for folder, selector in selectors:
+        if alone := _CLASS_ALONE.fullmatch(selector):
+            homes.setdefault(alone[1], set()).add(folder)
+    strays = {name for name, folders in homes.items() if len(folders) > 1}
+    for folder, selector in selectors:
+        *_, subject = _BETWEEN_COMPOUNDS.split(selector)
+        if not any(folder in homes.get(name, ()) for name in _CLASS.findall(selector)):
+            strays |= {name for name in _CLASS.findall(subject) if "" not in homes.get(name, {""})}
+    return sorted(strays)
+
+
+def _selectors(file: Path) -> Iterator[str]:
+    """Yield the selectors of a style sheet, without what they only look at (`:has`, `:not`)."""
+    for heads in _HEADS.findall(_NO_HEADS.sub("", file.read_text("utf-8"))):
+        yield from map(str.strip, re.split(r",(?![^(]*\))", _LOOKED_AT.sub("", heads)))
+
+
+_NO_HEADS = re.compile(r"/\*.*?\*/|@[^{]*\{", re.DOTALL)
+_HEADS = re.compile(r"([^{}]+)\{")
+_LOOKED_AT = re.compile(r":(?:has|not)\((?:[^()]|\([^()]*\))*\)")
+_CLASS, _CLASS_ALONE = re.compile(r"\.([\w-]+)"), re.compile(r"[a-z]*\.([\w-]+)(?:::?[\w-]+)*")
+_BETWEEN_COMPOUNDS = re.compile(r"\s*[ >+~]\s*")
+
+
 def main() -> int:
     """Print each count beside its bound. Return the number of counts above their bound."""
     graph = grimp.build_graph("models", "workers", "api")
@@ -276,12 +310,14 @@ def main() -> int:
         for file, tree in trees.items()
         if not {"kinds", "migrations"}.intersection(file.relative_to(ROOT).parts)
     )
+    classes = classes_of_two_nouns()
     counts += [
         ("functions with six and more parameters", sum(map(functions_with_six_parameters, modules)), MOST_WITH_SIX_PARAMETERS),
         ("comparisons of an approval's kind", by_kind, MOST_COMPARISONS_OF_KINDS),
         ("participles as names", sum(named(tree, PARTICIPLES) for tree in modules), MOST_PARTICIPLES),
         ("riddles as names", sum(named(tree, RIDDLES) for tree in modules), 0),
         ("migrations with the number of another one", migrations_of_one_number(), 0),
+        (" ".join(["CSS classes of two nouns", *classes]), len(classes), 0),
     ]
     for name, number, most in counts:
         print(f"{name}: {number} of {most}{' TOO MANY' if number > most else ''}")

@@ -19,7 +19,7 @@ from werkzeug.exceptions import HTTPException
 
 from api.door import auth, browser, errors, limits, parsing
 from api.door.routes import HTML, View
-from models.errors import Refusal
+from models.errors import NotFound, Refusal
 from models.people.principal import PersonPrincipal
 
 SIGN_IN = "/sign-in"
@@ -67,7 +67,7 @@ def install(
     @blueprint.errorhandler(Refusal)
     def refuse(refusal: Refusal) -> Response:
         status = errors.status_of(refusal)
-        response = failed(template, status, headings(status), str(refusal))
+        response = failed(template, status, headings(status), _in_words(refusal))
         if isinstance(refusal, errors.Denied):
             response.headers.update(refusal.headers)
         return response
@@ -81,6 +81,11 @@ def install(
     def break_off(error: Exception) -> Response:
         status, message = errors.fault_of(error)
         return failed(template, status, headings(status), f"{message} Request id: {g.get('request_id')}.")
+
+
+def _in_words(refusal: Refusal) -> str:
+    """Return a refusal as a page says it: without the id of what is not there."""
+    return "It does not exist, or you may not see it." if isinstance(refusal, NotFound) else str(refusal)
 
 
 def failed(template: str, status: int, heading: str, message: str, place: str = "") -> Response:

@@ -70,9 +70,11 @@ class Panel:
 
     @property
     def awaits(self) -> str:
-        """Whose vote is missing, in words: `one more of finance`; empty if none is."""
-        number = {0: "", 1: "one more"}.get(self.missing, f"{self.missing} more")
-        return f"{number} of {self.of}" if number and self.of else number
+        """Whose vote is missing, in words: `one more of finance`, or `2 people`; empty if none is."""
+        if not self.missing:
+            return ""
+        number = ("one" if self.missing == 1 else str(self.missing)) + (" more" if self.seats else "")
+        return f"{number} of {self.of}" if self.of else f"{number} {'person' if self.missing == 1 else 'people'}"
 
 
 def _seats(db: Db, votes: Sequence[Vote]) -> tuple[Seat, ...]:

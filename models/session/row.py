@@ -14,6 +14,7 @@ from models.database.columns import Mapped, mapped_column
 from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base, Hex
+from models.people.names import Names
 from models.policy.effective_tool import with_toolset
 from models.policy.session_policies import SessionPolicies
 from models.pure.pricing.money import monetary
@@ -124,6 +125,12 @@ class Session(Progress, Base):
     def spender(self) -> str | None:
         """The person who pays: the person for whom the session was created, else the only speaker of the present run."""
         return self.on_behalf_of or (self.speakers[0] if len(self.speakers) == 1 else None)
+
+    def starter(self, db: Db) -> str:
+        """Return the name of who started the session: a person's, or `the key “CI”`; empty if it is not known."""
+        act = db.first(acts.Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=self.id)
+        name = Names.of(db, [act.principal])[act.principal] if act else ""
+        return "" if act and name == act.principal else name
 
     @property
     def budget(self) -> dict[str, Any] | None:

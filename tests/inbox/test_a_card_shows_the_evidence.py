@@ -24,7 +24,7 @@ def test_a_server_s_own_claims_are_marked_as_claims(admin: Visitor, stage: Stage
 def test_a_card_shows_the_directory_that_the_call_names(admin: Visitor, stage: Stage) -> None:
     [approval] = asked(stage, call(command="git status", working_directory="src/\u202eapp"))
     admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.locator("#evidence header").first).to_have_text("in src/<U+202E>app")
+    expect(admin.page.locator("#evidence header").first).to_have_text("In src/<U+202E>app")
     expect(admin.page.locator("#evidence")).to_contain_text("working_directory")
 
 

@@ -198,7 +198,7 @@ UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str]] = {
         "happened",
     ),
     "Run again": (
-        lambda person: (person.unfold("Run the call again…"), person.page.get_by_label("Run it again").check())[1],
+        lambda person: (person.unfold("Run again…"), person.page.get_by_label("Run it again").check())[1],
         "rerun",
     ),
     "Give up": (lambda person: person.unfold("Give up…"), "give_up"),

@@ -1,5 +1,7 @@
 """A session's page tells what happened in lines: who said what, one line per call, for whom the run waited, and what helps."""
 
+from dataclasses import replace
+
 from inbox.visitor import Visitor
 from inbox.waiting import asked
 from own_database import Clock
@@ -8,10 +10,12 @@ from playwright.sync_api import expect
 from rows.spending import COSTS_10, MODEL, QUOTE
 from rows.stage import Stage, call, say
 
+from models.database.transactions import transaction
 from models.flow.decide.decisions import decide
 from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
+from models.workspace.api_key import ApiKey, NewKey
 
 OUTPUT = "stdout:\n" + "\n".join(f"line {number}" for number in range(30)) + "\nexit code: 0"
 
@@ -142,3 +146,15 @@ def test_the_lanes_and_files_are_of_the_whole_session_and_lead_to_the_page(admin
     expect(admin.page.get_by_text("Answer 24.")).to_be_visible()
     admin.open(f"/inbox/sessions/{session_id}?at=nonsense")
     expect(admin.page.get_by_text("Answer 24.")).to_be_in_viewport()
+
+
+def test_a_key_that_started_the_session_has_its_name(api: str, stage: Stage) -> None:
+    with transaction(stage.workspace_id) as db:
+        key, _ = ApiKey.create(db, NewKey("CI"))
+    stage.principal = replace(stage.principal, id=key.id)
+    session_id = stage.session()
+    stage.message(session_id, "Please test it.")
+    with member(stage, "admin").client(api) as client:
+        page = client.get(f"/inbox/sessions/{session_id}").text
+    assert "<span>Agent, version 1</span><span>by the key “CI”, started" in page
+    assert '<span class="who">the key “CI”</span><div class="text"><p class="plain">Please test it.' in page

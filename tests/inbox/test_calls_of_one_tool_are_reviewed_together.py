@@ -58,7 +58,7 @@ def test_the_list_offers_a_table_from_five_calls_on(anna: httpx2.Client, stage: 
 def test_the_table_has_each_argument_once_and_allows_what_is_chosen(anna: httpx2.Client, stage: Stage) -> None:
     rows = refunds(stage)
     text = texts_of(anna.get(PLACE))
-    assert "shop refund 6 calls wait for you" in text
+    assert "Shop refund 6 calls wait for you" in text
     assert text.count("EUR") == 1
     assert "amount_cents order" in text
     assert "6 of 6 calls, 615 amount_cents in all" in text

@@ -49,7 +49,7 @@ def test_an_open_card_says_who_decided_it_and_keeps_what_is_typed_until_then(adm
     expect(admin.page.locator("#outcome")).to_be_focused()
     expect(admin.page.locator("aside")).to_have_text("You were writing:I am thinking")
     expect(admin.page.get_by_text("If nobody decides")).to_have_count(0)
-    expect(admin.page.locator("#deadline")).to_have_count(0)
+    expect(admin.page.get_by_text("What follows")).to_have_count(0)
     asked(stage, call(command="echo 3"))
     expect(admin.page.locator("#nav-inbox .count")).to_contain_text("2")
     expect(admin.page.locator("aside")).to_have_text("You were writing:I am thinking")

@@ -25,7 +25,7 @@ from workers.notifiers import Address
 from workers.notifiers.mail import Mail
 
 LINK = re.compile(r"http://localhost:8000(/link/[\w-]{43})(?![\w-])")
-CODE = re.compile(r"The code for that page: (?:<b>)?(\d{6})\b")
+CODE = re.compile(r"The code for that page: (?:<b[^>]*>)?(\d{6})\b")
 
 
 @pytest.fixture

@@ -25,6 +25,16 @@ _MAILBOX = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1")
 """Enhanced status codes (RFC 3463) of a mailbox that does not exist. Other codes may be a fault of the server's configuration."""
 _REFUSED = frozenset({550, 551, 553})
 """Replies to RCPT for such a mailbox, from servers without enhanced codes."""
+_HEAD = (
+    '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"></head>'
+)
+"""Lets a phone show the mail in its own width, and a mail program in its dark colours."""
+_BODY = "max-width:600px;margin:0 auto;padding:16px;font:16px/1.5 system-ui,sans-serif"
+_BUTTON = (
+    "display:inline-block;padding:10px 20px;border-radius:6px;background:#2a55cf;color:#fff;font-weight:600;text-decoration:none"
+)
+_CODE = "padding:12px;border-radius:6px;background:#f3f3f0;color:#1b1e23;white-space:pre-wrap;overflow-wrap:anywhere"
 _UNFOLDED = SMTP.clone(max_line_length=998)
 """Folds no header: folding would encode a link that is longer than a line."""
 
@@ -90,26 +100,27 @@ def _message_id(receipt: Receipt, count: str) -> str:
 
 def _html(notice: Notice, unsubscribe: str) -> str:
     """Return the mail's text as HTML. All texts of others are escaped."""
-    link = f'<a href="{html.escape(notice.url)}">'
+    link, button = f'<a href="{html.escape(notice.url)}">', f'<a href="{html.escape(notice.url)}" style="{_BUTTON}">'
     paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
     if notice.stage == "decided":
         came_of = f" {html.escape(notice.came_of)}." if notice.came_of else ""
         paragraphs += [
             f"<p>{html.escape(notice.ending)}.{came_of}</p>",
-            f"<p>{link}See what came of it</a></p>",
+            f"<p>{button}See what came of it</a></p>",
         ]
     elif notice.stage in ALONE:
         paragraphs.append(f"<p>{link}Open Assent</a></p>")
     else:
         if notice.evidence:
-            style = "background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere"
-            paragraphs.append(f'<pre style="{style}">{html.escape(notice.evidence)}</pre>')
+            paragraphs.append(f'<pre style="{_CODE}">{html.escape(notice.evidence)}</pre>')
         paragraphs.append(f"<p>{html.escape(texts.deadline(notice)).replace(chr(10), '<br>')}</p>")
-        paragraphs.append(f"<p>{link}Decide</a></p>")
+        paragraphs.append(f"<p>{button}Decide</a></p>")
         if notice.code:
-            paragraphs.append(f"<p>The code for that page: <b>{html.escape(notice.code)}</b></p>")
+            paragraphs.append(
+                f"<p>The code for that page: <b style='font-size:20px;letter-spacing:2px'>{html.escape(notice.code)}</b></p>"
+            )
     paragraphs.append(f'<p><small><a href="{html.escape(unsubscribe)}">No more mail from this channel</a></small></p>')
-    return f'<!doctype html><html lang="en"><body style="font-family:sans-serif">{"".join(paragraphs)}</body></html>'
+    return f'<!doctype html><html lang="en">{_HEAD}<body style="{_BODY}">{"".join(paragraphs)}</body></html>'
 
 
 def _deliver(server: MailServer, message: EmailMessage, recipient: str) -> None:

@@ -58,7 +58,7 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refu
         "card/always.html",
         approval=approval,
         headline=sentences.headline(approval, approval.path(db)),
-        input=responses.Approval.of(db, approval).input_canonical,
+        input=_input(responses.Approval.of(db, approval)),
         options=options,
         each=each,
         destroying=[part.command for part in patterns.parts_of(approval) if part.destroys],
@@ -86,6 +86,12 @@ def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     which = {"match": match} if match != EACH else {"matches": _selection(patterns.parts_of(approval))}
     decide_by_form(locked, approval, {"result": "allow", "scope": scope} | which | values)
     return onwards(db, person, approval)
+
+
+def _input(response: responses.Approval) -> str:
+    """Return the input as the page shows it: a command alone as it is, any other input as JSON."""
+    command = response.input.get("command")
+    return command if isinstance(command, str) and len(response.input) == 1 else response.input_canonical
 
 
 def _option(db: Db, approval: Approval, match: str, offer: Offer) -> dict[str, Any]:

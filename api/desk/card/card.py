@@ -78,6 +78,7 @@ def drawn(
     names = Names.of(db, [approval.decided_by])
     now = clock.now(db)
     waits = approval.status == "pending"
+    why_not = waiting_list.why_not(db, person, approval, cast) if waits else None
     decider = None if sees_all(person) else Decider.of(db, person.person_id, now)
     precedent = Precedent.of(db, approval, decider)
     values = matter(db, approval, waiting_list.look(db, approval), precedent, revealed=revealed)
@@ -93,8 +94,8 @@ def drawn(
         notice=waiting_list.decision_notice(db, person, now),
         panel=Panel.of_approval(db, approval, cast),
         votes=sentences.votes(approval, cast),
-        who_may=who_may_decide(db, approval, with_ids=False) if waits else "",
-        why_not=waiting_list.why_not(db, person, approval, cast) if waits else None,
+        who_may="" if why_not or not waits else who_may_decide(db, approval, with_ids=False),
+        why_not=why_not,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
         place=waiting_list.position(db, person, approval) if waits else None,
         may_reveal=bool(values["shown"].masked) and "reveal" in person.scopes,

@@ -14,7 +14,6 @@ from api.desk.rendering.story import Entry, entry
 from api.desk.rendering.tree import tree
 from api.v1 import grants
 from api.v1.approvals import responses
-from models.audit.acts import Audit
 from models.briefing.arguments import schema_of
 from models.briefing.changes import changes_since
 from models.briefing.outcome import CallOutcome, outcomes_of
@@ -88,7 +87,7 @@ def matter(
         "task": sentences.shortened(tasks_of(db, [(session.id, approval.thread_id)]).get(approval.thread_id, ""), _MOST_TEXT),
         "has_sub_agents": has_sub_agents(session.configured(db)),
         "session": session,
-        "started_by": _started_by(db, session),
+        "started_by": session.starter(db),
         "evidence": evidence(approval.tool, response.input, look, schema_of(db, approval), ours=ours),
         "edits": changed_fields(response.input, response.decided_input) if response.decided_input is not None else [],
         "claims": tree(approval.annotations) if approval.annotations else None,
@@ -129,13 +128,6 @@ def decided_before(db: Db, approvals: Sequence[str], now: datetime) -> list[tupl
     names = Names.of(db, [row.decided_by for row in rows.values()])
     in_order = [rows[id_] for id_ in approvals if id_ in rows]
     return [(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in in_order]
-
-
-def _started_by(db: Db, session: Session) -> str:
-    """Return the name of who started the session; empty if it is not known."""
-    act = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
-    name = Names.of(db, [act.principal])[act.principal] if act else ""
-    return "" if act and name == act.principal else name
 
 
 def _grants(db: Db, approval: Approval, now: datetime) -> list[grants.Grant]:

@@ -15,7 +15,7 @@ Look = Mapping[str, Any]
 """What a tools worker read from the session's files: see `models.session.approval.evidence`."""
 
 _NO_LOOK = "No tools worker has looked at the session's files yet, so the change is shown without the file around it."
-_NO_DIRECTORY = "in the session's directory; no tools worker has said yet which one"
+_NO_DIRECTORY = "In the session's directory; no tools worker has said yet which one"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _command(arguments: Arguments, look: Look, *, ours: bool) -> EvidenceView:
     where = directory if isinstance(directory, str) else look.get("directory")
     branch = f", on the branch {visible_lines(str(look['branch']))}" if look.get("branch") else ""
     header = (
-        f"in {visible_lines(where)}{branch}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
+        f"In {visible_lines(where)}{branch}" if where else _NO_DIRECTORY if ours else "In the directory of the client's own worker"
     )
     note = visible_lines(str(look["problem"])) if look.get("problem") else ""
     pieces = highlight.command(arguments["command"])

@@ -58,11 +58,11 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
     return FramedPage(
         "sessions/session.html",
         title=session.title or first_and_last_lines(db, [session.id])[session.id][0] or session.id,
-        agent=f"{agent_name(db, session)}@{session.agent_version}",
+        agent=f"{agent_name(db, session)}, version {session.agent_version}",
         state=session_state(session.status, session.stop_reason, waits=bool(waiting)),
         whom=names[waiting[0].id] if waiting else "the client" if session.waits_for == "client" else "",
         since=waiting[0].created_at if waiting else None,
-        started_by=Names.of(db, [f"user:{starter}"])[f"user:{starter}"] if starter else "",
+        started_by=Names.of(db, [f"user:{starter}"])[f"user:{starter}"] if starter else session.starter(db),
         root=ThreadNode.of(db, session),
         own=db.get_one(Thread, session.id, own_id(session.id)),
         cost=cost(session),

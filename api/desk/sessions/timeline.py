@@ -19,6 +19,7 @@ from models.pure.text.visible import visible, visible_lines
 from models.session.approval.row import Approval
 from models.session.approval.sentences import ending
 from models.session.event.row import Event
+from models.session.row import Session
 from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.events import RESULTS, USES
@@ -57,7 +58,7 @@ class Timeline:
         return next((line.text for line in reversed(self.lines) if line.css == "error"), "")
 
     def _read(self, rows: Sequence[Event]) -> None:
-        """Read what the events are about, in four statements, however many there are."""
+        """Read what the events are about, in at most five statements, however many there are."""
         db = self.db
         Thread.read_ahead(db, rows)
         call_ids = sorted({call_id for row in rows if (call_id := _call_of(row))})
@@ -74,7 +75,10 @@ class Timeline:
         for attempt in db.find(Attempt, f"{about} ORDER BY number", ids=call_ids) if call_ids else []:
             self.attempts.setdefault(attempt.tool_call_id, []).append(attempt)
         principals = {approval.decided_by for approval in self.approvals.values()}
-        self.names = Names.of(db, principals | {row.body.get("on_behalf_of") for row in rows if row.type == "user.message"})
+        writers = {row.body.get("on_behalf_of") for row in rows if row.type == "user.message"}
+        self.names = Names.of(db, principals | writers)
+        # A key that names nobody is as a rule the one that started the session.
+        self.client = (db.get_one(Session, rows[0].session_id).starter(db) if None in writers else "") or "client"
 
     def _add(self, row: Event) -> None:
         event = row.shown(whole=False)
@@ -118,7 +122,7 @@ class Timeline:
         else:
             if self.lines and row.created_at - self.lines[-1].at >= _QUIET and self.lines[-1].css == "note":
                 self._gap(row, f"{span((row.created_at - self.lines[-1].at).total_seconds())} later")
-            self._put(row, "person", visible(self.names[event["on_behalf_of"]]) if event.get("on_behalf_of") else "client", text)
+            self._put(row, "person", visible(self.names[by] if (by := event.get("on_behalf_of")) else self.client), text)
 
     def _add_call(self, row: Event, event: Mapping[str, Any]) -> None:
         asker, tool = self._asker(row), str(event["name"])

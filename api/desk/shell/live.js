@@ -6,9 +6,10 @@ import { refreshPane } from "./split.js";
 
 const REFRESH_MS = 400;
 const HIDDEN_REFRESH_MS = 30000;
-/** Rows whose calls run are looked at again after this time, and then after longer and longer times. */
+/** Rows and a card whose calls run are looked at again after this time, and then after longer and longer times. */
 const OPEN_REFRESH_MS = 1000;
 const LONGEST_OPEN_REFRESH_MS = 30000;
+const OPEN = "[data-rows] > li.open, #settled .came-of.waits";
 const STORED_EVENTS = [
   "agent.message", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use", "agent.tool_result", "agent.mcp_tool_result",
   "user.message", "user.tool_confirmation", "user.tool_result", "user.custom_tool_result", "user.interrupt",
@@ -59,11 +60,11 @@ export async function refresh() {
   refreshOpen();
 }
 
-/** Refresh later if a row's call is still to run: the page's stream tells of decisions alone. */
+/** Refresh later if a call is still to run: the page's stream tells of decisions alone. */
 function refreshOpen() {
   clearTimeout(openTimer);
-  openMs = one("[data-rows] > li.open") ? Math.min(openMs * 1.5, LONGEST_OPEN_REFRESH_MS) : OPEN_REFRESH_MS;
-  if (one("[data-rows] > li.open") && !document.hidden) openTimer = setTimeout(refresh, openMs);
+  openMs = one(OPEN) ? Math.min(openMs * 1.5, LONGEST_OPEN_REFRESH_MS) : OPEN_REFRESH_MS;
+  if (one(OPEN) && !document.hidden) openTimer = setTimeout(refresh, openMs);
 }
 
 /** Refresh once for several changes in quick succession. The delay is random, so that not all pages ask the server at once. */
@@ -88,6 +89,7 @@ export function listen() {
     one("#lost")?.remove();
   };
   source.addEventListener("changed", refreshSoon);
+  refreshOpen();
   source.onerror = () => {
     source.close();
     if (!one("#lost")) say("The connection is lost. This page tries again by itself.", { id: "lost", stays: true });

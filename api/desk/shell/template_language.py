@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from api.desk.rendering import fields
 from api.desk.shell import files, viewing
+from models.pure.policy.covering import KNOWN_ONLY
 from models.pure.state_words import APPROVAL, StateWord
 from models.pure.text import relative_time
 from models.pure.text.visible import visible_lines
@@ -27,9 +28,10 @@ def install(app: Flask) -> None:
     language.finalize = _visible
     language.trim_blocks = language.lstrip_blocks = True
     language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
-    language.filters |= {"raw": _raw, "ticks": ticks, "pretty": fields.pretty, "initials": viewing.initials}
+    language.filters |= {"starting": starting, "raw": _raw, "ticks": ticks, "covered": covered}
+    language.filters |= {"pretty": fields.pretty, "initials": viewing.initials}
     language.globals |= {"static": files.address, "glyph": glyph, "chip": chip, "mark_of": mark_of}
-    language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun}
+    language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun, "is_halted": viewing.halted}
 
 
 def _visible(value: Any) -> Any:
@@ -42,6 +44,11 @@ def _visible(value: Any) -> Any:
 def _raw(text: str) -> Markup:
     """Return a text for a field that people edit: escaped for HTML, and with its hidden characters."""
     return Markup.escape(text)
+
+
+def starting(words: str) -> str:
+    """Return words that begin a sentence, with a capital letter."""
+    return words[:1].upper() + words[1:]
 
 
 def glyph(name: str) -> Markup:
@@ -68,6 +75,20 @@ def ticks(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
+def covered(calls: str, more: str = "") -> Markup:
+    """Return what a grant covers as the end of a sentence; its limit beside rules about commands is a sentence of its own.
+
+    `calls`: the words of `models.pure.policy.covers`. `more`: how long the grant holds.
+    """
+    plain = calls.removesuffix(f" ({KNOWN_ONLY})")
+    limit = (
+        ""
+        if plain == calls
+        else " Beside a rule that denies or asks about commands, only programs that are known to run no others."
+    )
+    return Markup("{}{}.{}").format(ticks(plain), more, limit)
+
+
 def _is_soon(moment: datetime) -> bool:
     return (moment - viewing.now()).total_seconds() < _SOON_SECONDS
 
@@ -78,7 +99,7 @@ def _ago(moment: datetime) -> Markup:
 
 def _left(moment: datetime) -> Markup:
     if viewing.halted():
-        return Markup("stands still")
+        return Markup("halted")
     return _time(moment, "left", relative_time.time_left(moment, viewing.now()))
 
 

@@ -20,11 +20,12 @@ def who_may_decide(db: Db, approval: Approval, *, with_ids: bool = True) -> str:
     called = approver_names(db, (name for one in quorum.approvers for name in one))
     names = {name: f"{name} ({title})" if with_ids else title for name, title in called.items()}
     sets = [" or ".join(names.get(name, name) for name in one) for one in quorum.approvers]
-    people = "1 person must approve" if quorum.required_people == 1 else f"{quorum.required_people} people must approve"
-    who = f", each of {' and of '.join(sets)}" if sets else f", each with the role {' or '.join(DECIDING_ROLES)}"
+    of = f"of {' and of '.join(sets)}" if sets else f"with the role {' or '.join(DECIDING_ROLES)}"
+    is_one = quorum.required_people == 1
+    people = f"One person {of} must approve" if is_one else f"{quorum.required_people} people must approve, each {of}"
     but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
     lack = shortage(db, quorum, approval.started_by)
-    return f"{people}{who}{but}; each signs in and votes.{f' {lack}' if lack else ''}"
+    return f"{people}{but}; {'this person' if is_one else 'each'} signs in and votes.{f' {lack}' if lack else ''}"
 
 
 def awaited_names(db: Db, approvals: Sequence[Approval]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from models.pure.policy.rules import FILE_PATHS, Condition, Effect, Rule
 from models.pure.policy.texts import text_of
 
 _SHOWN = 200
-_KNOWN_ONLY = "beside a rule that denies or asks about commands: only programs that are known to run no others"
+KNOWN_ONLY = "beside a rule that denies or asks about commands: only programs that are known to run no others"
 """The limit of an allow for all of bash; see `unknown_programs`."""
 
 
@@ -20,7 +20,7 @@ def covers(rule: Rule) -> str:
         return f"only this exact input of {match.tool}"
     calls = _calls(match.tool)
     if not match.conditions:
-        return f"{calls} ({_KNOWN_ONLY})" if match.tool == "bash" and rule.effect == "allow" else calls
+        return f"{calls} ({KNOWN_ONLY})" if match.tool == "bash" and rule.effect == "allow" else calls
     commands = [c for c in match.conditions if c.operator == "command"]
     spares = Condition("/command", "destroys", value=False) in match.conditions
     if commands and len(match.conditions) == 1 + spares:
