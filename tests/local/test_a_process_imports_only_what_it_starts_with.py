@@ -1,7 +1,8 @@
 """What takes long to import is imported when it is used, so that commands and processes start quickly.
 
 The command line leaves out what only servers need. Workers leave out the SDKs of providers, which `turns` loads by itself, and of
-MCP servers. No process imports what only others run, nor SQLAlchemy's ORM, which reads and writes no row.
+MCP servers. No process imports what only others run, nor SQLAlchemy's ORM, which reads and writes no row,
+nor what reads an archive outside of the database.
 """
 
 import json
@@ -27,7 +28,7 @@ _blueprints()
 """
 SDKS = {"anthropic", "openai", "mcp"}
 SERVERS = {"celery", "flask", "gevent", "psycopg", "sqlalchemy"}
-OF_OTHERS = {"alembic", "flower", "honcho", "prompt_toolkit", "sqlalchemy.orm", "tornado"}
+OF_OTHERS = {"alembic", "flower", "fsspec", "honcho", "prompt_toolkit", "sqlalchemy.orm", "tornado"}
 
 
 def imports(program: str) -> set[str]:

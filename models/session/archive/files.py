@@ -8,17 +8,17 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fsspec import AbstractFileSystem
-from fsspec.core import url_to_fs
-from fsspec.implementations.local import LocalFileSystem
 from gevent.monkey import is_module_patched
 from gevent.threadpool import ThreadPool
 
 from models.errors import Busy
 from models.settings import settings
 from models.settings.archive import storage_options
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 T = TypeVar("T")
 
@@ -48,12 +48,15 @@ class _Loop(asyncio.SelectorEventLoop):
 class _Place:
     """The file system, as the native thread has it."""
 
-    system: AbstractFileSystem
+    system: "AbstractFileSystem"
     root: str
     runner: asyncio.Runner
 
     @classmethod
     def open(cls) -> "_Place":
+        """Open the file system. Only here, and not at a process's start, is fsspec imported: most processes have no archive."""
+        from fsspec.core import url_to_fs
+
         text = settings().archive_options
         options = storage_options(text.get_secret_value() if text else "")
         system, root = url_to_fs(settings().archive_url, asynchronous=True, skip_instance_cache=True, **options)
@@ -75,6 +78,8 @@ class _Place:
 
     def put(self, key: str, content: bytes) -> None:
         """Store a file. In a folder, the file is whole and on the disk, or it is not there."""
+        from fsspec.implementations.local import LocalFileSystem
+
         if not isinstance(self.system, LocalFileSystem):
             self.do("pipe_file", key, content)
             return
