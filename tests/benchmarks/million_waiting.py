@@ -1,12 +1,12 @@
 """Do a million waiting approvals cost anything before they are due? Every sweep, and every page, of one workspace.
 
-    make bench ARGS="million_waiting [--rows 1000000] [--rounds 20] [--folder DIR]"
+    make bench ARGS="million_waiting [--rows 1000000] [--rounds 20] [--folder DIR] [--only system]"
 
 Two databases of one Postgres have 1,000 and a million sessions that have waited for a person for more than a month: copies of one
 that Assent's verbs wrote, in every table. All sweeps of the schedule run in both, and an admin loads each page of the desk and the
 lists of the API, in turns; but for the seal and the pages of the audit, whose cost follows acts (`audit`). Prints medians in ms and
-the ratio, the highest first. Fails above a ratio of 1.2. A million sessions take 10 GB below `--folder` and some minutes. `sweep`
-measures the same sweeps while approvals are due.
+the ratio, the highest first. Fails above a ratio of 1.2. A million sessions take 10 GB below `--folder` and some minutes. `--only`
+measures the sweeps and pages alone whose names contain these letters. `sweep` measures the same sweeps while approvals are due.
 """
 
 import argparse
@@ -20,14 +20,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from benchmarks.house import servers
 from benchmarks.meters import spin_ms, timed
-from benchmarks.millions import _COLUMNS, Side
+from benchmarks.millions import COLUMNS, Side, measure_in_turns, two_databases
 
 BOUND = 1.2
 FEW = 1000
 BLOCK = 5
+ONLY = "BENCH_ONLY"
+"""The environment's variable with the letters of `--only`, for the processes that drive."""
 FLOOR_MS = 2
 """Added to both figures of a ratio: a page takes milliseconds to print, and a sweep runs every few seconds at most."""
 LISTS = ("/v1/approvals", "/v1/sessions", "/v1/sessions?waiting=person")
@@ -40,7 +40,7 @@ _OLDER = "UPDATE {table} SET {column} = {column} - interval '40 days'"
 class Waiting:
     """A workspace with a session that waits, whose sweeps and pages are measured."""
 
-    def __init__(self) -> None:
+    def __init__(self, letters: str) -> None:
         import people
         from doors.served import key
         from rows.stage import Stage, call
@@ -68,15 +68,16 @@ class Waiting:
             - {"sweep.seal_audit"}
         )
         self.work |= {name: celery.tasks[name] for name in sweeps}
+        self.work = {name: work for name, work in self.work.items() if letters in name}
 
     def measure(self) -> dict[str, float]:
         """Return the milliseconds of each."""
         return {name: 1000 * timed(work) for name, work in self.work.items()}
 
 
-def drive() -> None:
+def drive(letters: str) -> None:
     """Do what the lines of the input say, as `benchmarks.millions` asks."""
-    waiting = Waiting()
+    waiting = Waiting(letters)
     for line in sys.stdin:
         what, count = json.loads(line)
         if what == "first":
@@ -91,13 +92,19 @@ def drive() -> None:
 
 def age(side: Side) -> None:
     """Have the first session wait for 40 days already, and end in a year."""
-    columns = side.admin.execute(_COLUMNS).fetchall()
+    columns = side.admin.execute(COLUMNS).fetchall()
     of_sessions = {"session"} | {table for table, column, _ in columns if column == "session_id"}
     side.admin.execute("SET session_replication_role = replica")
     for table, column, kind in columns:
         if table in of_sessions and str(kind).startswith("timestamp"):
             side.admin.execute(_OLDER.format(table=table, column=column))
     side.admin.execute(_IN_A_YEAR)
+
+
+def fill(side: Side, count: int) -> None:
+    """Copy the first session until so many wait."""
+    age(side)
+    side.fill(count * side.events_each)
 
 
 def show(small: Side, large: Side, counts: tuple[int, int]) -> float:
@@ -116,37 +123,19 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--only", default="")
     parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.drive:
-        drive()
+        drive(os.environ.get(ONLY, ""))
         return 0
     tempfile.tempdir = str(chosen.folder)
+    os.environ[ONLY] = chosen.only
     os.environ["ASSENT_REQUESTS_PER_SECOND"] = "0"
-    with servers() as on:
-        with psycopg.connect(on.postgres.url("postgres", "postgres"), autocommit=True) as admin:
-            admin.execute("ALTER SYSTEM SET autovacuum = off")  # `fill` does it before the measurement
-            admin.execute("SELECT pg_reload_conf()")
-            for name in ("small", "large"):
-                admin.execute(f"CREATE DATABASE {name} TEMPLATE assent OWNER assent_owner")
-        counts = (FEW, chosen.rows)
-        sides = Side(on, "small", __file__), Side(on, "large", __file__)
-        try:
-            for side, count in zip(sides, counts, strict=True):
-                age(side)
-                print(
-                    f"{count} made in {timed(lambda side=side, count=count: side.fill(count * side.events_each)):.0f} s", flush=True
-                )
-            for side in sides:
-                side.measure(2)  # in which Postgres chooses plans
-                side.figures.clear()
-            for _ in range(-(-chosen.rounds // BLOCK)):
-                for side in sides:
-                    side.measure(min(BLOCK, chosen.rounds))
-            return int(show(*sides, counts) > BOUND)
-        finally:
-            for side in sides:
-                side.close()
+    counts = (FEW, chosen.rows)
+    with two_databases(__file__, counts, fill) as sides:
+        measure_in_turns(sides, chosen.rounds, BLOCK)
+        return int(show(*sides, counts) > BOUND)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ BESIDE = {
     "call_result": OF_CALLS,
 }
 """Tables whose rows belong to a session without naming it in `session_id`."""
-_COLUMNS = """
+COLUMNS = """
     SELECT table_name, column_name, data_type FROM information_schema.columns JOIN information_schema.tables USING (table_name)
     WHERE columns.table_schema = 'public' AND table_type = 'BASE TABLE' AND is_generated = 'NEVER'
     ORDER BY table_name, ordinal_position
@@ -120,7 +121,7 @@ class Side:
     def _copying(self, sessions: int) -> Iterator[str]:
         """Yield the statement of each table that has rows of the first session."""
         tables: dict[str, dict[str, str]] = {}
-        for table, column, kind in self.admin.execute(_COLUMNS):
+        for table, column, kind in self.admin.execute(COLUMNS):
             tables.setdefault(str(table), {})[str(column)] = str(kind)
         for table, columns in tables.items():
             of_first = BESIDE.get(table, "session_id = '{}'" if "session_id" in columns else "").format(self.first)
@@ -142,6 +143,36 @@ class Side:
         self.driver.terminate()
         self.driver.wait()
         self.admin.close()
+
+
+@contextmanager
+def two_databases(program: str, counts: tuple[int, int], fill: Callable[[Side, int], None]) -> Iterator[tuple[Side, Side]]:
+    """Give two databases of one Postgres, which `fill` has filled to these counts. A process of `program` drives each."""
+    with servers() as on:
+        with psycopg.connect(on.postgres.url("postgres", "postgres"), autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET autovacuum = off")  # `fill` does it before the measurement
+            admin.execute("SELECT pg_reload_conf()")
+            for name in ("small", "large"):
+                admin.execute(f"CREATE DATABASE {name} TEMPLATE assent OWNER assent_owner")
+        sides = Side(on, "small", program), Side(on, "large", program)
+        try:
+            for side, count in zip(sides, counts, strict=True):
+                print(f"{count} made in {timed(lambda side=side, count=count: fill(side, count)):.0f} s", flush=True)
+            yield sides
+        finally:
+            for side in sides:
+                side.close()
+
+
+def measure_in_turns(sides: tuple[Side, Side], rounds: int, block: int) -> None:
+    """Measure both sides `rounds` times, `block` rounds of one before the other's turn."""
+    sides[0].admin.execute("CHECKPOINT")  # else Postgres writes the rows to the disk while it is measured
+    for side in sides:
+        side.measure(2)  # in which Postgres chooses plans
+        side.figures.clear()
+    for _ in range(-(-rounds // block)):
+        for side in sides:
+            side.measure(min(block, rounds))
 
 
 def _copied(name: str, kind: str, sessions: int) -> str:
@@ -256,28 +287,10 @@ def main() -> int:
     if chosen.drive:
         drive()
         return 0
-    with servers() as on:
-        with psycopg.connect(on.postgres.url("postgres", "postgres"), autocommit=True) as admin:
-            admin.execute("ALTER SYSTEM SET autovacuum = off")  # `fill` does it before the measurement
-            admin.execute("SELECT pg_reload_conf()")
-            for name in ("small", "large"):
-                admin.execute(f"CREATE DATABASE {name} TEMPLATE assent OWNER assent_owner")
-        counts = (chosen.events // SHARE, chosen.events)
-        sides = Side(on, "small"), Side(on, "large")
-        try:
-            for side, count in zip(sides, counts, strict=True):
-                print(f"{count} events made in {timed(lambda side=side, count=count: side.fill(count)):.0f} s", flush=True)
-            sides[0].admin.execute("CHECKPOINT")  # else Postgres writes the rows to the disk while the verbs are measured
-            for side in sides:
-                side.measure(BLOCK)  # in which Postgres chooses plans
-                side.figures.clear()
-            for _ in range(chosen.rounds // BLOCK):
-                for side in sides:
-                    side.measure(BLOCK)
-            return int(show(*sides, counts) > BOUND)
-        finally:
-            for side in sides:
-                side.close()
+    counts = (chosen.events // SHARE, chosen.events)
+    with two_databases(__file__, counts, Side.fill) as sides:
+        measure_in_turns(sides, chosen.rounds, BLOCK)
+        return int(show(*sides, counts) > BOUND)
 
 
 if __name__ == "__main__":

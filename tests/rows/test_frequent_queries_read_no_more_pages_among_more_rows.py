@@ -31,6 +31,7 @@ from models.database.transactions import transaction
 from models.errors import NotFound
 from models.operate import due
 from models.operate.doctor import sessions as doctor
+from models.operate.insights import report
 from models.operate.metrics import reading as metrics
 from models.session.approval.grant import Grant
 from models.session.event.last_lines import first_and_last_lines
@@ -276,3 +277,16 @@ def test_metrics_count_no_more_approvals_than_their_bound(stage: Stage, admin: A
     stage.propose(session)
     check(admin, partial(crowd.approvals_of_others, admin, session), partial(metrics.read, token))
     assert [sample.value for sample in metrics.read(token) if sample.name == "assent_approvals_pending"] == [FEW]
+
+
+def test_a_report_counts_no_more_of_what_waits_than_its_bound(stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "MOST_WAITING", FEW)
+    session = stage.session(bash="always_ask")
+    stage.propose(session)
+    span = report.Span.of(doctor.now(), None, None)
+
+    def read(db: Any) -> None:
+        [line] = report.lines(db, span, "agent")
+        assert line.waiting_text == "100+"
+
+    check(admin, partial(crowd.approvals_of_others, admin, session), reading(stage, read))
