@@ -22,6 +22,9 @@ from models.database.query import Query
 from models.database.rows import Db
 from models.database.tables import Base, table_of
 
+BY_INDEX = "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"
+"""SQL that makes the rest of the transaction read by index. Postgres expects one row per limit, and would read all versions."""
+
 
 class SpendSum(Base):
     """The cost of a limit's present period, and what requests under way may add."""

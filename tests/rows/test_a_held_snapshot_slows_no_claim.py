@@ -16,15 +16,14 @@ from models.session.hints import hint_next
 from models.session.turn.row import Turn
 
 LEFT = 2000
-FEW = 16
+FEW = 32
 """Pages that a cycle may read in addition: each of its look-ups passes one more level of the index."""
 _DONE = "UPDATE turn SET status = 'done' WHERE id LIKE 'turn_left%'"
 
-_NEWEST = "SELECT number FROM spend_sum ORDER BY number DESC LIMIT 1"
-_VERSIONS = f"""
+_VERSIONS = """
 DO $$ BEGIN
-    FOR n IN 1..5000 LOOP
-        UPDATE spend_sum SET number = n + 1000 WHERE number = ({_NEWEST});
+    FOR n IN 1..3000 LOOP
+        UPDATE spend_sum SET number = number + 1;
     END LOOP;
 END $$
 """
@@ -99,6 +98,7 @@ def test_a_look_begins_anew_when_the_database_s_time_is_earlier_than_the_last_on
 def test_a_cycle_at_a_spend_limit_reads_as_many_pages_among_old_versions(stage: Stage, admin: Admin) -> None:
     stage.quote = QUOTE
     limit(stage, "1000000")
+    limit(stage, "1000000", period="daily")
     session = begin(stage)
 
     def cycle() -> int:
@@ -107,12 +107,12 @@ def test_a_cycle_at_a_spend_limit_reads_as_many_pages_among_old_versions(stage: 
         stage.message(session)
         return pages_of_limits(stage) - before
 
-    cycle()
-    few = cycle()
+    for _ in range(6):  # Postgres then has its plans
+        few = cycle()
     admin.execute(_VERSIONS)
     admin.execute("VACUUM ANALYZE spend_limit, spend_sum")
-    cycle()
-    many = cycle()
+    for _ in range(6):
+        many = cycle()
     assert few <= many <= few + FEW, f"{few} pages, {many} among old versions"
 
 

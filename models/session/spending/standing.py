@@ -57,7 +57,8 @@ def lock_limits(locked: Locked, limits: Sequence[SpendLimit]) -> list[Standing]:
     if not limits:
         return []
     ids = [limit.id for limit in limits]
-    rows, sums = locked.db.read(select(SpendLimit, _LOCKED, ids=ids), spend_sum.of_limits(ids))
+    by_index = Statement(f"SELECT {spend_sum.BY_INDEX}", {})
+    rows, _, sums = locked.db.read(select(SpendLimit, _LOCKED, ids=ids), by_index, spend_sum.of_limits(ids))
     return _standings(locked.now, rows, sums)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.workspace.spend_limit import NO_NEW_LIMIT
-from models.workspace.spend_sum import newest
+from models.workspace.spend_sum import BY_INDEX, newest
 
 _AMOUNT = r"\d+(\.\d+)?"
 """The form of an amount in a quote, in Python and SQL."""
@@ -59,7 +59,7 @@ def _add(db: Db, agent_id: str, change: _Change) -> None:
         return
     first = Statement(_ADD, {"agent": agent_id, "days": [], "people": [], "spent": [], "reserved": []})
     values = db.closing.setdefault(("sums", "spend_limit", "3"), first).values
-    db.closing["sums", "spend_limit", "1"] = NO_NEW_LIMIT
+    db.closing["sums", "spend_limit", "1"] = Statement(f"{NO_NEW_LIMIT.sql}, {BY_INDEX}", {})
     db.closing["sums", "spend_limit", "2"] = Statement(_LOCK, values)
     values["days"].append(change.at.astimezone(UTC).date())
     values["people"].append(change.person_id)
