@@ -53,10 +53,21 @@ def _not_possible(_status: int) -> str:
     return "This is not possible"
 
 
+def _no_frame(_status: int) -> dict[str, Any]:
+    return {}
+
+
 def install(
-    blueprint: Blueprint, template: str, headings: Callable[[int], str] = _not_possible, headers: Mapping[str, str] = HEADERS
+    blueprint: Blueprint,
+    template: str,
+    headings: Callable[[int], str] = _not_possible,
+    headers: Mapping[str, str] = HEADERS,
+    frame: Callable[[int], dict[str, Any]] = _no_frame,
 ) -> None:
-    """Give a blueprint's responses these headers, and show refusals and faults by this template, headed by their status."""
+    """Give a blueprint's responses these headers, and show refusals and faults by this template, headed by their status.
+
+    `frame` returns what the template shows around the refusal.
+    """
 
     @blueprint.after_request
     def protect(response: Response) -> Response:
@@ -67,7 +78,7 @@ def install(
     @blueprint.errorhandler(Refusal)
     def refuse(refusal: Refusal) -> Response:
         status = errors.status_of(refusal)
-        response = failed(template, status, headings(status), _in_words(refusal))
+        response = failed(template, status, headings(status), _in_words(refusal), **frame(status))
         if isinstance(refusal, errors.Denied):
             response.headers.update(refusal.headers)
         return response
@@ -88,9 +99,10 @@ def _in_words(refusal: Refusal) -> str:
     return "It does not exist, or you may not see it." if isinstance(refusal, NotFound) else str(refusal)
 
 
-def failed(template: str, status: int, heading: str, message: str, place: str = "") -> Response:
-    """Return the page that says why a request is refused. `place`: the page to open instead."""
-    return Response(render_template(template, heading=heading, message=message, place=place), status, mimetype=HTML)
+def failed(template: str, status: int, heading: str, message: str, place: str = "", **frame: Any) -> Response:
+    """Return the page that says why a request is refused. `place`: the page to open instead. `frame`: what it shows around."""
+    text = render_template(template, heading=heading, message=message[:1].upper() + message[1:], place=place, **frame)
+    return Response(text, status, mimetype=HTML)
 
 
 def current(*scopes: str) -> PersonPrincipal | None:

@@ -46,12 +46,12 @@ def show_link(secret: str) -> Response:
 def use_link(secret: str) -> Response:
     """Use a one-time link up, and sign its person in. Leads to the card of the one approval that waits for the person.
 
-    The inbox follows if none or several wait. A link that asks for a name is not used up by a blank one.
+    The inbox follows if none or several wait. A link for a new person asks for a name, and is not used up by a blank one.
     """
     pages.check_form()
     invitation = _invitation(secret)
     name = " ".join(request.form.get("name", "").split())[:MAX_NAME]
-    if not name and not invitation.renews:
+    if not name and not _name_of_member(invitation):
         return _link_page(invitation, fault="Type your name: your colleagues and the audit see who decided by it.")
     with transaction(invitation.workspace_id) as db:
         person = Invitation.accept(db, invitation.id, name, client.address())
@@ -62,7 +62,13 @@ def use_link(secret: str) -> Response:
 def _link_page(invitation: Invitation, fault: str = "") -> Response:
     """Return the page of a one-time link. `fault`: what is wrong with the name that was sent."""
     values = {"invitation": invitation, "refused": browser.why_refused(), "most": MAX_NAME, "fault": fault}
+    values |= {"name": _name_of_member(invitation)}
     return pages.form("link.html", 400 if fault else 200, **values)
+
+
+def _name_of_member(invitation: Invitation) -> str:
+    with transaction(invitation.workspace_id) as db:
+        return invitation.name_of_member(db)
 
 
 def _invitation(secret: str) -> Invitation:

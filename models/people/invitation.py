@@ -106,11 +106,15 @@ class Invitation(Base):
 
     @classmethod
     def of_operator(cls, db: Db, email: str, *, by: Principal) -> tuple["Invitation", str]:
-        """Return an admin's invitation and its secret, for the operator of a local installation.
+        """Return a one-time link and its secret, for the operator of a local installation.
 
-        The address may belong to a member: the member's ways to sign in stay.
+        The link is for the admin who signs in here: the one with this address, else the only admin who ever signed in. The admin's
+        ways to sign in stay. Without such an admin, the link invites one with this address.
         """
-        return cls._make(db, Invitee(person.normalized(email), "admin"), by=by)
+        email = person.normalized(email)
+        admins = [address for (address,) in db.rows(_SIGNED_IN_ADMINS, email=email)]
+        is_known = len(admins) == 1 or email in admins
+        return cls._make(db, Invitee(admins[0] if is_known else email, "admin"), for_member=is_known, by=by)
 
     @classmethod
     def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
@@ -119,10 +123,12 @@ class Invitation(Base):
         email = db.get_one(Person, person_id).email
         person.lock_address(db, email)
         member = Member.find(db, person_id, lock=True)
-        return cls._make(db, Invitee(email, cast("Role", member.role)), renews=True, by=by)
+        return cls._make(db, Invitee(email, cast("Role", member.role)), renews=True, for_member=True, by=by)
 
     @classmethod
-    def _make(cls, db: Db, invitee: Invitee, *, renews: bool = False, by: Principal) -> tuple["Invitation", str]:
+    def _make(
+        cls, db: Db, invitee: Invitee, *, renews: bool = False, for_member: bool = False, by: Principal
+    ) -> tuple["Invitation", str]:
         person.lock_address(db, invitee.email)
         now, secret = clock.now(db), secrets.token_urlsafe(32)
         for earlier in db.find(cls, f"WHERE email = %(email)s AND {_PENDING} FOR NO KEY UPDATE", email=invitee.email):
@@ -142,7 +148,7 @@ class Invitation(Base):
         )
         db.insert(row)
         details = {"email": Text(row.email), "role": row.role, "groups": row.group_ids}
-        acts.record(db, by, "person.link_renewed" if renews else "person.invited", row.id, details)
+        acts.record(db, by, "person.link_renewed" if for_member else "person.invited", row.id, details)
         return row, secret
 
     @classmethod
@@ -176,6 +182,10 @@ class Invitation(Base):
             if row.status(clock.now(db)) != "pending":
                 raise LinkUsed
             return row
+
+    def name_of_member(self, db: Db) -> str:
+        """Return the name of the active member with this address, for whom the link is a way to sign in again; empty if none."""
+        return db.value(_NAME_OF_MEMBER, email=self.email) or ""
 
     @classmethod
     def accept(cls, db: Db, invitation_id: str, name: str, address: str | None) -> PersonPrincipal:
@@ -211,4 +221,12 @@ def link_of(secret: str) -> str:
     return f"{settings().public_url.rstrip('/')}/sign-in/link/{secret}"
 
 
+_SIGNED_IN_ADMINS = """
+    SELECT email FROM member m JOIN person p ON p.id = m.person_id
+    WHERE role = 'admin' AND deactivated_at IS NULL AND EXISTS (SELECT FROM sign_in s WHERE s.person_id = p.id)
+    ORDER BY email <> %(email)s, p.id LIMIT 2
+"""
+_NAME_OF_MEMBER = """
+    SELECT name FROM member m JOIN person p ON p.id = m.person_id WHERE email = %(email)s AND deactivated_at IS NULL
+"""
 _PENDING = "accepted_at IS NULL AND deleted_at IS NULL AND expires_at > assent_now()"

@@ -216,3 +216,7 @@ def test_an_admin_s_page_manages_the_workspace_s_channels(stage: Stage, mailing:
         text = browser.get(page).text
         assert "#approvals" in text
         assert "default for everyone" in text
+        with transaction(stage.workspace_id) as db:
+            [slack] = db.find(Channel, "WHERE kind = 'slack'")
+        assert 'value="#approvals"' in browser.get(f"{page}/new?kind=slack&like={slack.id}").text
+        assert 'value="#approvals"' not in browser.get(f"{page}/new?kind=slack").text

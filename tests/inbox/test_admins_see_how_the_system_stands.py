@@ -124,7 +124,7 @@ def test_models_say_what_failed(admin: Visitor, sweeps: None, stage: Stage) -> N
     stage.message(session)
     stage.fail(stage.begin(session))
     admin.open(PATH)
-    admin.page.get_by_text("Failures: model overloaded error (1)").wait_for()
+    admin.page.get_by_text("Failures: the model was overloaded, 1 time.").wait_for()
 
 
 def test_a_person_s_channel_keeps_its_address(admin: Visitor, sweeps: None, stage: Stage) -> None:

@@ -78,7 +78,7 @@ def test_what_the_form_does_not_show_is_kept_and_said(plain: Visitor, stage: Sta
     agent_id = stage.read(session).agent_id
     before = body_of(stage, agent_id)
     plain.open(f"/inbox/agents/{agent_id}/edit")
-    expect(plain.page.get_by_text("This form does not show the agent's policy, tools that the client runs.")).to_be_visible()
+    expect(plain.page.get_by_text("The agent also has rules of its own and tools that the client runs.")).to_be_visible()
     expect(plain.page.get_by_label("bash")).to_have_value("keep")
     plain.page.get_by_label("Name").fill("Renamed")
     plain.button("Save a new version").click()
@@ -107,18 +107,20 @@ def test_a_change_behind_the_form_s_back_is_not_overwritten(plain: Visitor, stag
 def test_each_tool_has_its_effect_and_policy(plain: Visitor, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}?show=tools")
     bash, read, lookup = (" ".join(text.split()) for text in plain.page.locator("tbody tr").all_inner_texts())
-    assert bash.startswith("bash built in writes ask the tool's own policy deny every bash command that starts with")
-    assert read.startswith("read built in reads allow the tool's own policy none")
+    assert bash.startswith("bash built in Run a command in bash.")
+    assert "Input of bash as JSON Schema writes ask the tool's own policy deny every bash command that starts with" in bash
+    assert read.startswith("read built in Read a text file in the working directory.")
+    assert read.endswith("Input of read as JSON Schema reads allow the tool's own policy none")
     assert lookup.startswith("lookup run by the client lookup Input of lookup as JSON Schema not declared allow")
 
 
 def test_a_tool_s_schema_is_folded(plain: Visitor, agent_id: str) -> None:
     plain.open(f"/inbox/agents/{agent_id}?show=tools")
-    schema = plain.page.locator("details.schema")
-    expect(schema).to_have_count(1)
-    expect(schema.locator("pre")).to_be_hidden()
-    schema.locator("summary").click()
-    expect(schema.locator("pre")).to_contain_text('"n": {')
+    for tool, field in (("lookup", '"n": {'), ("bash", '"command": {')):
+        schema = plain.page.locator("tr", has=plain.page.locator("th > code", has_text=tool)).locator("details.schema")
+        expect(schema.locator("pre")).to_be_hidden()
+        schema.locator("summary").click()
+        expect(schema.locator("pre")).to_contain_text(field)
 
 
 def test_an_agent_is_archived_once_that_is_confirmed(plain: Visitor, stage: Stage, agent_id: str) -> None:

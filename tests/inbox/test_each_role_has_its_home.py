@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import httpx2
 import people
 import pytest
 from inbox.visitor import Visitor
@@ -41,6 +42,16 @@ def test_the_rail_leads_to_what_a_role_may_open_and_nowhere_else(visit: Callable
             assert {client.get(link).status_code for link in links} == {200}, role
     expect(visitor.page.get_by_role("link", name="Halt")).to_have_count(0)
     expect(visitor.page.get_by_role("link", name="Audit")).to_have_count(0)
+
+
+@pytest.mark.parametrize("path", ["/inbox/nothing", "/inbox/agents/agent_00000000000000000000000000", "/inbox/keys"])
+def test_a_refused_page_keeps_the_rail_and_names_no_id(api: str, stage: Stage, path: str) -> None:
+    with people.member(stage, "viewer").client(api) as client:
+        response = client.get(path)
+        assert response.status_code in (403, 404)
+        assert 'aria-label="Pages"' in response.text
+        assert "agent_0" not in response.text
+    assert 'aria-label="Pages"' not in httpx2.get(f"{api}/inbox/nothing").text
 
 
 def test_the_rail_stays_collapsed(admin: Visitor) -> None:

@@ -22,7 +22,7 @@ def test_usage_and_limits_are_shown(plain: Visitor, stage: Stage) -> None:
     expect(plain.rows.nth(0)).to_contain_text("reached")
     expect(plain.rows.nth(0)).to_contain_text("$10.00 spent this month of $10.00")
     expect(plain.rows.nth(1)).to_contain_text("$10.00 spent this week of $500.00")
-    expect(plain.page.locator(".sums tbody tr")).to_contain_text("$10.00")
+    expect(plain.page.get_by_role("region", name="Usage by day and agent").locator("tbody")).to_contain_text("$10.00")
 
 
 def limits(stage: Stage) -> list[tuple[str, str, Decimal | None]]:
@@ -40,7 +40,7 @@ def test_a_limit_is_set_changed_and_deleted(plain: Visitor, stage: Stage) -> Non
     plain.page.get_by_label("Period").select_option("weekly")
     plain.page.get_by_label("US dollars").fill("12,50")
     plain.button("Set the limit").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("amount: must be US dollars with at most two decimals")
+    expect(plain.page.get_by_role("alert")).to_contain_text("Amount: must be US dollars with at most two decimals")
     assert plain.page.get_by_label("Period").input_value() == "weekly"
     plain.page.get_by_label("US dollars").fill("12.50")
     plain.button("Set the limit").click()

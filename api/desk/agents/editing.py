@@ -35,10 +35,10 @@ POLICIES = {
 }
 _AT_FIRST = {"bash": "ask", "edit": "ask", "write": "ask", "read": "allow", "glob": "allow", "grep": "allow"}
 _UNSEEN = {
-    "description": "its description",
+    "description": "a description",
     "mcp_servers": "MCP servers and toolsets",
     "multiagent": "sub-agents",
-    "permission_policy": "the agent's policy",
+    "permission_policy": "rules of its own",
     "approval": "settings of approvals",
     "max_turns": "the most turns",
     "metadata": "metadata",

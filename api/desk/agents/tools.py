@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.briefing.stakes import BUILT_IN_READERS
 from models.database.rows import Db
+from models.policy.built_in_tools import DECLARATIONS
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.policy.ruled_tool import RuledTool
 from models.policy.session_policies import SessionPolicies
@@ -43,7 +43,7 @@ class ToolLine:
     rules: Sequence[Rule]
     """The rules about this tool, of all levels."""
     input_schema: Mapping[str, Any] | None
-    """The JSON Schema of its input; None for a built-in tool."""
+    """The JSON Schema of its input."""
 
 
 def policies_of(db: Db, bodies: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[SessionPolicies, dict[str, ToolListing]]]:
@@ -79,15 +79,16 @@ def in_words(policies: SessionPolicies) -> str:
 
 
 def _line(tool: EffectiveTool, ruled: RuledTool) -> ToolLine:
+    text = DECLARATIONS[tool.name] if tool.kind == "builtin" else tool
     return ToolLine(
         name=tool.name,
         origin=_KINDS.get(tool.kind) or f"server {tool.server}",
-        description=tool.description or "",
+        description=text.description or "",
         takes=_takes(tool),
         default=EFFECT_WORDS[ruled.default],
         reason=reason_in_words(ruled.default_reason),
         rules=ruled.rules,
-        input_schema=tool.input_schema,
+        input_schema=text.input_schema,
     )
 
 
@@ -102,6 +103,6 @@ def reason_in_words(reason: str) -> str:
 
 def _takes(tool: EffectiveTool) -> str:
     if tool.kind == "builtin":
-        return "reads" if tool.name in BUILT_IN_READERS else "writes"
+        return TAKES[DECLARATIONS[tool.name].effect]
     declared = (tool.entry or {}).get("effect")
     return TAKES.get(str(declared), "not declared")

@@ -123,7 +123,9 @@ def simulate(db: Db, person: PersonPrincipal) -> FramedPage | str:
         body["agent_id"] = text("agent")
     outcome = simulation_of(db, person, parsing.validated(PolicySimulate, body))
     sides = [(EFFECT_WORDS[name], getattr(outcome, name)) for name in ("deny", "ask", "allow")]
-    return _again(db, person, simulation=outcome, sides=sides, then_words=_WORDS, summary=_summary(outcome), old_row=old_row)
+    new_state = EFFECT_WORDS[body["rule"]["effect"]] if "rule" in body else None
+    values = {"simulation": outcome, "sides": sides, "old_row": old_row, "new_rule_state": new_state}
+    return _again(db, person, **values, then_words=_WORDS, summary=_summary(outcome))
 
 
 @action("/inbox/policies/save", "read", section="policies", again=policies)

@@ -70,7 +70,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
 def _rows_of(old: Any, new: Any) -> list[DiffRow]:
     texts = [value if isinstance(value, str) else pretty(value) for value in (old, new)]
     if not any(text.endswith("\n") for text in texts):
-        texts = [f"{text}\n" for text in texts]  # else each last line says that it has no end
+        texts = [text and f"{text}\n" for text in texts]  # else each last line says that it has no end
     changes, left_out = hunks(*texts)
     more = [DiffRow("gap", f"{left_out} more changed lines")] if left_out else []
     return [*rows(changes, numbered=False), *more]

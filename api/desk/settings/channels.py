@@ -20,6 +20,8 @@ from models.people.slack_user import SlackUser
 from models.settings import settings
 
 _ZONES = sorted(available_timezones())
+_MINE = ("Your channels", "/inbox/channels")
+_OF_WORKSPACE = ("Workspace channels", "/inbox/workspace/channels")
 _EMPTY = {"delay_seconds", "quiet_from", "quiet_until"}
 """Fields whose empty value in a form means null."""
 
@@ -50,13 +52,13 @@ def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = Non
 @page("/inbox/channels/<channel_id>", "channels", "own")
 def my_channel(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, *, channel_id: str) -> FramedPage:
     """Show the settings of one of the person's own channels."""
-    return _one(db, person, channel_id, refusal, up=("Your channels", "/inbox/channels"))
+    return _one(db, person, channel_id, refusal, up=_MINE)
 
 
 @page("/inbox/workspace/channels/<channel_id>", "workspace_channels", "admin")
 def workspace_channel(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, *, channel_id: str) -> FramedPage:
     """Show the settings of one of the workspace's channels."""
-    return _one(db, person, channel_id, refusal, up=("Workspace channels", "/inbox/workspace/channels"))
+    return _one(db, person, channel_id, refusal, up=_OF_WORKSPACE)
 
 
 def _one(db: Db, person: PersonPrincipal, channel_id: str, refusal: Refusal | None, *, up: tuple[str, str]) -> FramedPage:
@@ -64,6 +66,7 @@ def _one(db: Db, person: PersonPrincipal, channel_id: str, refusal: Refusal | No
     return FramedPage(
         "settings/channel.html",
         row=row,
+        may_lead_elsewhere=row.kind != "push" and not row.for_everyone and not (row.kind == "mail" and row.person_id),
         values=_values(row),
         zones=_ZONES,
         own=row.person_id is not None,
@@ -93,33 +96,43 @@ def new_of_mine(db: Db, person: PersonPrincipal, refusal: Refusal | None = None)
     if SlackUser.of_person(db, person.person_id):
         kinds["slack"] = "Slack, as a direct message"
     kinds["apprise"] = "Telegram, Discord, or another service"
-    return _form(kinds, refusal, own=True, base="/inbox/channels", up="Your channels")
+    return _form(kinds, _like(db, person), refusal, own=True)
 
 
 @page("/inbox/workspace/channels/new", "workspace_channels", "admin")
-def new_of_workspace(db: Db, _: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
+def new_of_workspace(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> FramedPage:
     """Show the kinds of channels that a workspace may have, or the form of one kind."""
     kinds = {"mail": "Mail to an address"} if settings().mail_from else {}
     if settings().mail_from and not db.first(Channel, "WHERE for_everyone"):
         kinds["everyone"] = "Mail to each person who may decide and has no channel"
     kinds |= {"slack": "A Slack conversation", "apprise": "Telegram, PagerDuty, or another service"}
     kinds["operator"] = "A URL of the operator"
-    return _form(kinds, refusal, own=False, base="/inbox/workspace/channels", up="Workspace channels")
+    return _form(kinds, _like(db, person), refusal, own=False)
 
 
-def _form(kinds: dict[str, str], refusal: Refusal | None, *, own: bool, base: str, up: str) -> FramedPage:
-    """Return the page of a new channel: the choice of its kind, and the fields of a kind that is chosen."""
+def _like(db: Db, person: PersonPrincipal) -> Channel | None:
+    """Return the channel whose settings the form of a new one begins with, if the address names one. Raises NotFound."""
+    channel_id = query_value("like")
+    return own(db, person, channel_id) if channel_id else None
+
+
+def _form(kinds: dict[str, str], like: Channel | None, refusal: Refusal | None, *, own: bool) -> FramedPage:
+    """Return the page of a new channel: the choice of its kind, and the fields of a kind that is chosen.
+
+    `like`: the channel that has the settings to begin with.
+    """
+    up = _MINE if own else _OF_WORKSPACE
     kind = "everyone" if request.form.get("for_everyone") else request.form.get("kind") or query_value("kind") or ""
     return FramedPage(
         "settings/new_channel.html",
         kinds=kinds,
         kind=kind if kind in kinds else next(iter(kinds)) if len(kinds) == 1 else "",
         services=[(service.name, service.example) for service in SERVICES.values()],
-        values=_values(None),
+        values=_values(like),
         zones=_ZONES,
         own=own,
-        base=base,
-        up=(up, base),
+        base=up[1],
+        up=up,
         refusal=str(refusal or ""),
         form=request.form,
     )

@@ -31,6 +31,13 @@ ROLE_SENTENCES: dict[Role, str] = {
     "viewer": "Sees everything, changes nothing.",
 }
 """What each role may do."""
+_OPEN_INVITATIONS = """
+    WHERE NOT renews AND deleted_at IS NULL AND accepted_at IS NULL AND NOT EXISTS (
+        SELECT FROM person p JOIN member m ON m.person_id = p.id WHERE p.email = invitation.email AND deactivated_at IS NULL
+    )
+    ORDER BY id DESC LIMIT %(most)s
+"""
+"""Invitations that nobody has accepted, without links for members."""
 
 
 @page("/inbox/people", "people", "admin")
@@ -44,11 +51,10 @@ def people(
     persons = {row.id: row for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
     makers = makers_of(db, ids)
     names = Names.of(db, {f"user:{maker}" for some in makers.values() for maker in some})
-    open_ = "WHERE NOT renews AND deleted_at IS NULL AND accepted_at IS NULL ORDER BY id DESC LIMIT %(most)s"
     return FramedPage(
         "settings/people.html",
         members=[(row, persons[row.person_id]) for row in members],
-        invitations=[(row, row.status(now)) for row in db.find(Invitation, open_, most=_MOST)],
+        invitations=[(row, row.status(now)) for row in db.find(Invitation, _OPEN_INVITATIONS, most=_MOST)],
         groups_of=groups_of(db, ids),
         roles=ROLES,
         makers={id_: [names[f"user:{maker}"] for maker in some] for id_, some in makers.items()},

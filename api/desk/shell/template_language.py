@@ -3,6 +3,7 @@
 Each value that a template prints goes through `visible_lines`, so that no page hides a character.
 """
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,10 @@ from models.pure.text import relative_time
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
 
+_FIELD = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
+_EMPTY = re.compile(r"String should have at least \d+ character")
+_LABELS = {"url": "URL", "email": "E-mail address", "workspace_role": "Role", "rule.match": "Calls"}
+"""What the forms call the fields of requests, where the field's own name is no label."""
 _SOON_SECONDS = 3600
 """A deadline that is nearer than this is marked."""
 
@@ -28,7 +33,7 @@ def install(app: Flask) -> None:
     language.finalize = _visible
     language.trim_blocks = language.lstrip_blocks = True
     language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
-    language.filters |= {"starting": starting, "raw": _raw, "ticks": ticks, "covered": covered}
+    language.filters |= {"starting": starting, "raw": _raw, "ticks": ticks, "covered": covered, "sentence": sentence}
     language.filters |= {"pretty": fields.pretty, "initials": viewing.initials}
     language.globals |= {"static": files.address, "glyph": glyph, "chip": chip, "mark_of": mark_of}
     language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun, "is_halted": viewing.halted}
@@ -87,6 +92,15 @@ def covered(calls: str, more: str = "") -> Markup:
         else " Beside a rule that denies or asks about commands, only programs that are known to run no others."
     )
     return Markup("{}{}.{}").format(ticks(plain), more, limit)
+
+
+def sentence(text: str) -> str:
+    """Return a refusal as a sentence for a page: `email: String should have at least 3 characters` says what people read."""
+    field, colon, fault = text.partition(": ")
+    if not colon or not _FIELD.fullmatch(field):
+        return starting(text)
+    label = _LABELS.get(field) or field.rpartition(".")[2].replace("_", " ").capitalize()
+    return f"{label}: {'must not be empty.' if _EMPTY.match(fault) else fault}"
 
 
 def _is_soon(moment: datetime) -> bool:

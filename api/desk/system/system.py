@@ -28,6 +28,15 @@ from models.workspace.row import Workspace
 
 MOST = 20
 """Endpoints and channels that the page lists."""
+_FAILURES = {
+    "model_overloaded_error": "the model was overloaded",
+    "model_rate_limited_error": "a rate limit was reached",
+    "model_request_failed_error": "a request had no usable reply",
+    "billing_error": "the provider refused to bill a request",
+    "compaction_limit_reached_error": "a conversation was too long for the model",
+    "tool_use_limit_reached_error": "a turn had too many tool calls",
+}
+"""Failures of models, by the type of their error."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ def show(db: Db, person: PersonPrincipal) -> FramedPage:
         alarms=[*_alarms(state, now), *_floods(db), *_kept_admins(db)],
         redis=redis_state,
         replies=system.replies(db, now),
-        model_errors=system.model_errors(db, now),
+        model_errors=[(_FAILURES.get(kind, kind), count) for kind, count in system.model_errors(db, now)],
         toolsets=system.toolsets(db, now),
         seal=SignedHead.newest(db, workspace.id),
         halt=halt,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assent import ToolError
+from models.policy.built_in_tools import DECLARATIONS
 from workers.tools.builtin import paths
 from workers.tools.builtin.write import FILE_BYTES, encode, only_writer, replace, require_room
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
@@ -72,29 +73,7 @@ def _to_crlf(text: bytes) -> bytes:
 
 
 EDIT = Tool(
-    name="edit",
-    description=(
-        "Replace text in a file in the working directory. old_string must occur exactly once, letter by letter, "
-        "unless replace_all is set. The file keeps its line endings."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "file_path": {
-                "type": "string",
-                "description": "The file to edit, relative to the working directory or absolute within it.",
-            },
-            "old_string": {"type": "string", "description": "The text to replace, exactly as it is in the file."},
-            "new_string": {"type": "string", "description": "The text to put in its place."},
-            "replace_all": {
-                "type": ["boolean", "null"],
-                "description": "Replace every occurrence instead of the only one.",
-            },
-        },
-        "required": ["file_path", "old_string", "new_string"],
-        "additionalProperties": False,
-    },
-    effect="write",
+    **vars(DECLARATIONS["edit"]),
     idempotent=False,
     prompt="Edit file: {file_path}",
     run=_edit,

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from assent import ToolError
+from models.policy.built_in_tools import DECLARATIONS
 from workers.leash import quota
 from workers.tools.builtin import paths
 from workers.tools.builtin.write import TEMPORARY
@@ -126,24 +127,7 @@ def _patterns(text: str) -> list[Pattern]:
 
 
 GLOB = Tool(
-    name="glob",
-    description=(
-        "List files and directories whose path matches a pattern, newest first. `*` and `?` match within a name, `**` "
-        "any number of directories, `{a,b}` alternatives. `.git` is skipped unless the pattern names it."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "For example `**/*.py`; relative to path."},
-            "path": {
-                "type": ["string", "null"],
-                "description": "The directory to search in. Default: the working directory.",
-            },
-        },
-        "required": ["pattern"],
-        "additionalProperties": False,
-    },
-    effect="read",
+    **vars(DECLARATIONS["glob"]),
     idempotent=True,
     prompt="List files matching: {pattern}",
     run=_glob,

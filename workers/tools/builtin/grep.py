@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assent import ToolError
+from models.policy.built_in_tools import DECLARATIONS
 from workers.leash import quota
 from workers.tools.builtin import paths
 from workers.tools.builtin.patterns import compile_pattern
@@ -100,24 +101,7 @@ def _open(name: str, folder: int) -> int | None:
 
 
 GREP = Tool(
-    name="grep",
-    description=(
-        "Search the text of files for a regular expression (RE2 syntax: no look-around, no back-references), line by line. "
-        "Returns path:line:text for each match. Binary files, `.git` and `node_modules` are skipped."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "The regular expression to search for."},
-            "path": {
-                "type": ["string", "null"],
-                "description": "The file or directory to search in. Default: the working directory.",
-            },
-        },
-        "required": ["pattern"],
-        "additionalProperties": False,
-    },
-    effect="read",
+    **vars(DECLARATIONS["grep"]),
     idempotent=True,
     prompt="Search files for: {pattern}",
     run=_grep,

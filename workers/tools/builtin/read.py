@@ -4,6 +4,7 @@ import os
 from typing import Any, BinaryIO
 
 from assent import ToolError
+from models.policy.built_in_tools import DECLARATIONS
 from models.settings import settings
 from workers.tools.builtin import paths
 from workers.tools.clean import decode
@@ -59,31 +60,7 @@ def _lines(file: BinaryIO, start: int, end: int, *, label: str) -> bytes:
 
 
 READ = Tool(
-    name="read",
-    description=(
-        "Read a text file in the working directory. Returns its exact text, without line numbers. "
-        "Large files must be read in parts with view_range."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "file_path": {
-                "type": "string",
-                "description": "The file to read, relative to the working directory or absolute within it.",
-            },
-            "view_range": {
-                "type": ["array", "null"],
-                "items": {"type": "integer"},
-                "minItems": 2,
-                "maxItems": 2,
-                "description": "First and last line to return, counted from 1. A last line of 0 or less means "
-                "the end of the file. Default: the whole file.",
-            },
-        },
-        "required": ["file_path"],
-        "additionalProperties": False,
-    },
-    effect="read",
+    **vars(DECLARATIONS["read"]),
     idempotent=True,
     prompt="Read file: {file_path}",
     run=_read,

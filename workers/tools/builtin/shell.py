@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assent import ToolError
+from models.policy.built_in_tools import DECLARATIONS
 from models.settings import settings
 from workers import leash
 from workers.leash import quota
@@ -209,35 +210,7 @@ def _remember(context: ToolContext, directory: str | None) -> None:
 
 
 BASH = Tool(
-    name="bash",
-    description=(
-        "Run a command in bash. Each call is a new shell that starts in the directory where the last call ended. "
-        "Variables, functions and jobs do not outlive a call, and background processes are killed when it ends. "
-        "Standard input is empty. Standard output, standard error and the exit code are returned separately, and the directory "
-        "where the next call starts."
-    ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "command": {"type": ["string", "null"], "description": "The command to run. Required unless restart is set."},
-            "restart": {"type": ["boolean", "null"], "description": "Go back to the working directory first."},
-            "working_directory": {
-                "type": ["string", "null"],
-                "minLength": 1,
-                "description": (
-                    "The directory in which the command starts, from the session's working directory, without `..` or links. "
-                    "Default: where the last call ended."
-                ),
-            },
-            "timeout_ms": {
-                "type": ["integer", "null"],
-                "minimum": 0,
-                "description": "Time limit in milliseconds, if shorter than the tool's own limit.",
-            },
-        },
-        "additionalProperties": False,
-    },
-    effect="write",
+    **vars(DECLARATIONS["bash"]),
     idempotent=False,
     prompt="Run shell command: {command}",
     run=_bash,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assent import ToolError
+from models.policy.built_in_tools import DECLARATIONS
 from workers.tools.builtin import paths
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox import workdir
@@ -86,21 +87,7 @@ def only_writer(context: ToolContext) -> Iterator[None]:
 
 
 WRITE = Tool(
-    name="write",
-    description="Write a file in the working directory: create it and the folders above it, or replace all of it.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "file_path": {
-                "type": "string",
-                "description": "The file to write, relative to the working directory or absolute within it.",
-            },
-            "content": {"type": "string", "description": "The whole new text of the file."},
-        },
-        "required": ["file_path", "content"],
-        "additionalProperties": False,
-    },
-    effect="write",
+    **vars(DECLARATIONS["write"]),
     idempotent=True,
     prompt="Write file: {file_path}",
     run=_write,
