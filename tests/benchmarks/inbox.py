@@ -42,20 +42,22 @@ def queue(admin: str, stage: Any, count: int) -> None:
     session_id = stage.session()
     stage.message(session_id, "Tidy up.")
     stage.reply(session_id, call(command="git push origin main"))
-    name = f"'sesn_{stage.workspace_id}_' || n"
+    name, later = f"'sesn_{stage.workspace_id}_' || n", "+ n * interval '1 millisecond'"
+    created = {"created_at": f"row.created_at {later}"}
+    times = created | {"expires_at": f"row.expires_at {later}"}
     with psycopg.connect(admin, autocommit=True) as db:
-        copy(db, "session", f"id = '{session_id}'", {"id": name}, count - 1)
+        copy(db, "session", f"id = '{session_id}'", {"id": name} | created, count - 1)
         copy(db, "thread", f"session_id = '{session_id}'", {"session_id": name}, count - 1)
         of_message = f"session_id = '{session_id}' AND type = 'user.message'"
         copy(db, "event", of_message, {"id": f"'sevt_{stage.workspace_id}_' || n", "session_id": name}, count - 1)
-        changes = {"id": f"'appr_{stage.workspace_id}_' || n", "session_id": name}
+        changes = {"id": f"'appr_{stage.workspace_id}_' || n", "session_id": name} | times
         copy(db, "approval", f"session_id = '{session_id}'", changes, count - 1)
         ended = {"status": "'denied'", "decided_at": "now() - n * interval '1 second'", "decided_by": "'user:none'"}
-        decided = {"id": f"'appr_{stage.workspace_id}_over_' || n", "decision": """'{"result": "deny"}'"""} | ended
+        decided = {"id": f"'appr_{stage.workspace_id}_over_' || n", "decision": """'{"result": "deny"}'"""} | ended | times
         copy(db, "approval", f"id = (SELECT min(id) FROM approval WHERE session_id = '{session_id}')", decided, count - 1)
-        unknown = {"id": f"'appr_{stage.workspace_id}_unknown_' || n", "session_id": name, "kind": "'unknown_outcome'"}
+        unknown = {"id": f"'appr_{stage.workspace_id}_unknown_' || n", "session_id": name, "kind": "'unknown_outcome'"} | times
         copy(db, "approval", f"id = (SELECT min(id) FROM approval WHERE session_id = '{session_id}')", unknown, count - 1)
-        refused = {"id": f"'sesn_{stage.workspace_id}_refused_' || n", "status": "'idle'", "waits_for": "'none'"}
+        refused = {"id": f"'sesn_{stage.workspace_id}_refused_' || n", "status": "'idle'", "waits_for": "'none'"} | created
         copy(db, "session", f"id = '{session_id}'", refused | {"stop_reason": """'{"type": "refusal"}'"""}, count - 1)
         acts = {"chain": name, "at": f"row.at - interval '1 second' * ({count} - n)"}
         copy(db, "audit", f"chain = '{session_id}'", acts, count - 1)

@@ -6,6 +6,7 @@ table. An id leads to its row however old the row is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from api.desk.rendering.gist import gist
@@ -16,17 +17,20 @@ from api.door.paging import Selection
 from api.door.parsing import ID
 from api.v1.approvals.visible import only_own
 from models.database.rows import Db
+from models.database.tables import table_of
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import APPROVAL, StateWord, session_state
 from models.session.approval.row import Approval
 from models.session.row import Session
 
+R = TypeVar("R")
 SEARCHED = 2000
 """Rows of a kind that are searched: the newest."""
 _MOST_SHOWN = 8
 _MOST_TEXT = 200
 """Characters of a search."""
-_NEWEST = "id IN (SELECT id FROM {table} ORDER BY created_at DESC, id DESC LIMIT %(searched)s)"
+_EDGE = "SELECT created_at FROM {} ORDER BY created_at DESC OFFSET %(searched)s LIMIT 1"
+"""The newest row that is not searched. Read by itself: within another statement, Postgres would read the whole table."""
 _AGENTS = """
     SELECT a.id, v.name FROM (SELECT id, version, created_at FROM agent ORDER BY created_at DESC, id DESC LIMIT %(searched)s) a
     CROSS JOIN LATERAL (SELECT body->>'name' AS name FROM agent_version WHERE agent_id = a.id AND version = a.version LIMIT 1) v
@@ -88,13 +92,13 @@ def _places(person: PersonPrincipal, text: str) -> list[Match]:
 
 def approvals(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[Match]:
     """Return the approvals whose id is the text, or whose prompt or tool has it."""
-    selection = _matching(Selection(Approval), "approval", "prompt ILIKE %(pattern)s OR tool ILIKE %(pattern)s", text, pattern)
+    selection = _matching(db, Selection(Approval), "prompt ILIKE %(pattern)s OR tool ILIKE %(pattern)s", text, pattern)
     rows = only_own(db, person, selection, "id").select(db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN)
     return [_of_approval(row, row.path(db)) for row in rows]
 
 
 def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[Match]:
-    selection = _matching(Selection(Session), "session", "title ILIKE %(pattern)s", text, pattern)
+    selection = _matching(db, Selection(Session), "title ILIKE %(pattern)s", text, pattern)
     rows = only_own(db, person, selection, "id", of="session_id").select(
         db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN
     )
@@ -103,11 +107,14 @@ def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[
     ]
 
 
-def _matching(selection: Selection, table: str, condition: str, text: str, pattern: str) -> Selection:  # type: ignore[type-arg]
+def _matching(db: Db, selection: Selection[R], condition: str, text: str, pattern: str) -> Selection[R]:
     """Return the rows whose id is the text, or the newest that meet the condition."""
     if ID.fullmatch(text):
         return selection.where("id = %(exact)s", exact=text)
-    return selection.where(f"{_NEWEST.format(table=table)} AND ({condition})", searched=SEARCHED, pattern=pattern)
+    edge = db.value(_EDGE.format(table_of(selection.table).name), searched=SEARCHED)
+    if edge is not None:
+        selection = selection.where("created_at > %(edge)s", edge=edge)
+    return selection.where(f"({condition})", pattern=pattern)
 
 
 def _state(row: Session) -> StateWord:
