@@ -7,7 +7,6 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-import sqlalchemy as sa
 from crashes.dying import doing, name, watch
 from flask import Flask
 
@@ -168,7 +167,6 @@ def ask(request: dict[str, Any]) -> None:
 
 
 # Done once before the fork, or each process would do all this for its first tasks.
-sa.orm.configure_mappers()
 providers.provider_for(providers_registry()[0], None)
 api()
 transactions.dispose()
