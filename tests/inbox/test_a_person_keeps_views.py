@@ -128,7 +128,7 @@ def test_all_are_chosen_without_scripts_too_and_a_late_row_is_not(
 ) -> None:
     plain.open()
     plain.page.get_by_role("link", name="Choose all shown").click()
-    assert plain.page.get_by_role("checkbox", checked=True).count() == 2
+    expect(plain.page.get_by_role("checkbox", checked=True)).to_have_count(2)
     scripted = visit("admin")
     scripted.open("/inbox?choose=all")
     [late] = asked(stage, call(command="rm -rf /"))
