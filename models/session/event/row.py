@@ -106,11 +106,12 @@ def crosses(kind: str, body: dict[str, Any], *, self_hosted: bool) -> bool:
 _CROSSING = ("session.thread_", "user.interrupt", "user.tool_", "user.custom_", "agent.custom_tool_use", "approval.", "grant.")
 _PROCESS = f"""
     UPDATE event SET processed_at = coalesce(processed_at, %(now)s), turn_id = %(turn)s::text
-    WHERE session_id = %(session)s AND seq = ANY (ARRAY(
-        SELECT seq FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND {MESSAGE}
+    WHERE session_id = (SELECT %(session)s) AND seq = ANY (ARRAY(
+        SELECT seq FROM event WHERE session_id = (SELECT %(session)s) AND thread_id = %(thread)s AND {MESSAGE}
         AND {UNREAD} ORDER BY seq DESC LIMIT %(unread)s
     ))
 """  # noqa: S608 - a condition of our own
+"""With the session in a subquery, Postgres plans the statement once: its estimate no longer depends on the session."""
 _OF_USER = """
     SELECT EXISTS (SELECT FROM event WHERE session_id = %(session)s AND thread_id = %(thread)s AND type = 'user.message'
         AND processed_at IS NULL)
