@@ -111,7 +111,7 @@ def test_the_audit_is_filtered_and_verified(
     settings.cache_clear()
     sealed(stage)
     plain.open("/inbox/audit")
-    plain.unfold("Filter")
+    plain.unfold("Who, where, when")
     plain.page.get_by_label("Action").select_option("approval.decided")
     plain.button("Show").click()
     expect(plain.rows).to_have_count(1)

@@ -13,6 +13,7 @@ from people import Somebody
 from rows.stage import Stage, call, say
 
 from api.desk.audit import actions, reading
+from api.desk.audit.reading import ActQuery, read
 from models.audit.acts import ROUTINE
 from models.database.transactions import transaction
 from models.session.approval.row import Approval
@@ -63,6 +64,11 @@ def test_every_act_that_the_code_writes_has_a_sentence() -> None:
     written = {action for file in MODELS.rglob("*.py") for action in _NOTED.findall(file.read_text("utf-8"))}
     assert len(written) > 50
     assert written - set(actions.ACTS) == set(ROUTINE) - set(actions.ACTS) == set()
+
+
+@pytest.mark.parametrize("about", ["decisions", "access", "settings"])
+def test_what_people_do_is_sorted_by_an_index(about: str) -> None:
+    assert ActQuery(actions=actions.actions_about(about)).index
 
 
 def test_an_act_names_who_did_it_and_to_what(stage: Stage, anna: Somebody, push: Approval, api: str) -> None:
@@ -145,8 +151,6 @@ def test_what_is_not_clear_is_said_beside_the_field(stage: Stage, anna: Somebody
 def test_a_search_goes_on_from_where_it_stopped(
     stage: Stage, anna: Somebody, push: Approval, api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from api.desk.audit.reading import ActQuery, read
-
     monkeypatch.setattr(reading, "SEARCHED", 3)
     monkeypatch.setattr(reading, "PAGE", 2)
 

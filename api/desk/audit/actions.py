@@ -42,7 +42,7 @@ ACTS: dict[str, tuple[str, str]] = {
     "events.revealed": (DECISIONS, "looked at the secrets in events"),
     "grant.given": (DECISIONS, "gave a grant:"),
     "grant.revoked": (DECISIONS, "revoked a grant:"),
-    "grant.used": (DECISIONS, "was allowed by a grant"),
+    "grant.used": (WORK, "was allowed by a grant"),
     "group.created": (ACCESS, "created the group"),
     "group.deleted": (ACCESS, "deleted the group"),
     "group.member_added": (ACCESS, "added a member to the group"),
