@@ -9,8 +9,8 @@ import zlib
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-TOGETHER = ("tests/faults/", "tests/crashes/", "tests/whole/")
-"""Folders whose tests share workers and a stand-in model, which take seconds of CPU time to start."""
+TOGETHER = ("tests/faults/", "tests/crashes/", "tests/whole/", "tests/mcp_servers/")
+"""Folders whose tests share workers, a stand-in model or MCP servers, which take seconds of CPU time to start."""
 BROWSERS = 3
 """The number of processes for the files of tests/inbox. Each opens windows of its own, which take seconds of CPU time, too."""
 LONGEST = (
@@ -20,10 +20,10 @@ LONGEST = (
     "crashes",
     "whole",
     "inbox",
+    "mcp_servers",
     "wire",
     "local",
     "tools",
-    "mcp_servers",
     "doors",
     "streams",
     "outbox",
