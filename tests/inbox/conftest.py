@@ -12,6 +12,7 @@ from inbox.windows import Windows
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
+from api.desk.shell import files
 from models.people.roles import Role
 from models.session.approval.row import Approval
 
@@ -19,7 +20,7 @@ from models.session.approval.row import Approval
 @pytest.fixture(scope="session")
 def all_windows(shared_browser: Shared, api: str) -> Windows:
     """The browser's windows."""
-    return Windows(shared_browser.browser, f"{api}/healthz")
+    return Windows(shared_browser.browser, api + files.address("glyphs.svg"))
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Windows of one browser, used again by test after test: a new window costs Chromium over a second of CPU time.
 
-A page from another site costs a fifth of a second, because Chromium starts a process for it. So a window that rests shows a small
-page of the site of the tests' servers, and not `about:blank`.
+A page from elsewhere, or without the pages' opener policy, costs a fifth of a second, because Chromium starts a process for it.
+So a window that rests shows a file of the pages, and not `about:blank`.
 """
 
 from dataclasses import dataclass, field
