@@ -7,6 +7,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.pure.naming import OURS
 from models.pure.times import rfc3339
+from models.session.hints import CLAIMABLE, HELD_BACK
 from models.workspace.halt import Halt
 from models.workspace.toolset import missing
 
@@ -46,8 +47,7 @@ def _held_back(db: Db) -> list[str]:
 
 
 def _without_a_worker(db: Db) -> list[str]:
-    first = "SELECT address FROM tool_call WHERE status = 'queued' AND address IS NOT NULL LIMIT %(limit)s"
-    waiting = {address for (address,) in db.rows(first, limit=LOOKED_AT)}
+    waiting = {address for (address,) in db.rows(_ADDRESSES, limit=LOOKED_AT)}
     return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]
 
 
@@ -56,3 +56,12 @@ def _failing(db: Db) -> list[str]:
         f"{task} failed at {subjects} row(s) lately ({error}): the log names them"
         for task, error, subjects in failure.failure_counts(db)
     ]
+
+
+# Two parts, because each index of queued calls has a part of them.
+_ADDRESSES = f"""
+    SELECT address FROM (
+        (SELECT address FROM tool_call WHERE {CLAIMABLE} AND address IS NOT NULL LIMIT %(limit)s)
+        UNION ALL (SELECT address FROM tool_call WHERE {HELD_BACK} AND address IS NOT NULL LIMIT %(limit)s)
+    ) waiting
+"""  # noqa: S608 - conditions of our own

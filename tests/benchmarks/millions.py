@@ -90,6 +90,7 @@ class Side:
     def __init__(self, on: Servers, name: str, program: str = __file__) -> None:
         urls = {key: make_url(on.postgres.url(role), name) for key, role in (("", "app"), ("SYSTEM_", "system"))}
         env = environment(on) | {f"DATABASE_{key}URL": url for key, url in urls.items()} | {"ANTHROPIC_API_KEY": "none"}
+        env |= {name: value for name, value in os.environ.items() if name.startswith(("ASSENT_", "BENCH_"))}
         env["PYTHONPATH"] = os.environ.get("PYTHONPATH", "") + os.pathsep + env["PYTHONPATH"]
         self.admin: Db = psycopg.connect(make_url(on.postgres.url("postgres"), name), autocommit=True)
         env["BENCH_ADMIN_URL"] = make_url(on.postgres.url("postgres"), name)

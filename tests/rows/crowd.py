@@ -26,6 +26,12 @@ def approvals_of_others(admin: Admin, session_id: str, count: int, first: int = 
     copy(admin, "approval", f"session_id = '{session_id}'", names | later, count, first)
 
 
+def calls_of_others(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
+    """Copy a session's call into `count` other sessions."""
+    names = {column: f"'{prefix}{session_id[-8:]}x' || n" for column, prefix in (("id", "sevt_"), ("session_id", "sesn_"))}
+    copy(admin, "tool_call", f"session_id = '{session_id}'", names, count, first)
+
+
 def sessions_of_others(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
     """Copy a session's row `count` times, with a later creation for each."""
     changed = {"id": f"'sesn_{session_id[-8:]}x' || n", "created_at": "row.created_at + n * interval '1 millisecond'"}

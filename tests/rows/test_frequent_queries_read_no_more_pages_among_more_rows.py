@@ -29,7 +29,7 @@ from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.operate import due
+from models.operate import due, readiness
 from models.operate.doctor import sessions as doctor
 from models.operate.insights import report
 from models.operate.metrics import reading as metrics
@@ -55,10 +55,10 @@ def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
 def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object], height: int = HEIGHT) -> None:
     """Assert the promise for a query among the rows of `fill`."""
     fill(count=FEW)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event, tool_call")
     few = pages(query)
     fill(count=MANY - FEW, first=FEW + 1)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event")
+    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event, tool_call")
     many = pages(query)
     assert many <= 2 * few + height, f"{few} pages among {FEW} rows, {many} among {MANY}"
 
@@ -268,6 +268,12 @@ def test_workspaces_at_a_limit_are_found_among_other_approvals_that_wait(stage: 
     session = stage.session(bash="always_ask")
     stage.propose(session)
     check(admin, partial(crowd.approvals_of_others, admin, session), due.workspaces_at_limits)
+
+
+def test_the_reasons_why_work_waits_are_found_among_calls_that_wait_for_people(stage: Stage, admin: Admin) -> None:
+    session = stage.session(bash="always_ask")
+    stage.propose(session)
+    check(admin, partial(crowd.calls_of_others, admin, session), reading(stage, readiness.reasons))
 
 
 def test_metrics_count_no_more_approvals_than_their_bound(stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
