@@ -14,6 +14,7 @@ import click
 import rfc8785
 
 from api.cli.calls import input_lines
+from models.briefing.because import because
 from models.pure.state_words import APPROVAL
 from models.pure.text.path import path_in_words
 from models.pure.text.relative_time import ago, time_left
@@ -54,9 +55,8 @@ def describe(approval: dict[str, Any], place: str = "", title: str | None = None
         yield f"  hidden    {visible(', '.join(masked_paths))}: secrets, which the call receives"
     if hints := approval.get("annotations"):
         yield f"  hints     {json_text(hints)} (by the tool's server, not verified)"
-    yield f"  rule      {visible(approval['rule'])}"
     yield f"  session   {visible(f'{title} · ' if title else '')}{visible(approval['session_id'])}"
-    yield f"  asked     {since(approval['created_at'])}"
+    yield f"  asked     {since(approval['created_at'])}, {because(approval['rule'])}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
     yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at'][:16].replace('T', ' ')} UTC), {then}"
     for option, settings in approval["not_offered"].items():

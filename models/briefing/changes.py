@@ -10,7 +10,7 @@ from models.pure.json.canonical import canonical
 from models.pure.state_words import APPROVAL
 from models.pure.text.visible import visible
 from models.session.approval.evidence import Evidence
-from models.session.approval.kinds import tool_call
+from models.session.approval.kinds import budget, tool_call
 from models.session.approval.row import Approval
 from models.session.row import Session
 from models.workspace.toolset import listings_at
@@ -37,10 +37,17 @@ def changes_since(db: Db, approval: Approval) -> list[str]:
     if approval.status != "pending":
         return []
     if approval.tool_call_id is None:
-        return [f"The session has cost ${db.get_one(Session, approval.session_id).list_cost:.2f} by now."]
+        return list(_of_cost(db, approval))
     evidence = db.get(Evidence, approval.id)
     of_files = _of_files(evidence.first_body, evidence.body) if evidence and evidence.first_body else ()
     return [*of_files, *_of_tool(db, approval), *_of_amount(db, approval)]
+
+
+def _of_cost(db: Db, approval: Approval) -> Iterator[str]:
+    """Yield what the session has cost, if the question names another amount. One about a spend limit names none."""
+    cost = db.get_one(Session, approval.session_id).list_cost
+    if approval.tool == budget.TOOL and budget.spent_in_words(cost) not in approval.prompt:
+        yield f"The session has cost ${cost:.2f} by now."
 
 
 def _of_tool(db: Db, approval: Approval) -> Iterator[str]:

@@ -108,6 +108,12 @@ def test_highlighting_changes_no_character(text: str) -> None:
     assert "".join(piece for _, piece in highlight.code(text, "a.py")) == visible_lines(text)
 
 
+def test_a_version_in_a_command_is_not_half_a_number() -> None:
+    pieces = list(highlight.command("git tag 2.8.1 && pip install x==2.8.1 && sleep 2"))
+    assert [piece for css, piece in pieces if css == "m"] == ["2"]
+    assert pieces[-1] == ("m", "2")
+
+
 def test_a_tree_has_every_value_and_quotes_texts_that_look_like_other_types() -> None:
     root = tree({"a\u202eb": [1, "1", True, "true", '"', '"1"', "", " ", None, {}], "text": "two\nlines"})
     items = root.children[0]

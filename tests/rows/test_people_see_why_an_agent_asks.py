@@ -209,10 +209,15 @@ def test_another_session_s_amount_is_not_told(stage: Stage) -> None:
         assert changes_since(db, approval) == []
 
 
-def test_a_question_about_money_says_what_the_session_has_cost_by_now(stage: Stage) -> None:
+def test_a_question_about_money_says_what_the_session_has_cost_by_now_if_that_differs(stage: Stage) -> None:
     stage.quote = QUOTE
     [approval] = stage.approvals(spent(stage))
-    with transaction(stage.workspace_id) as db:
-        assert changes_since(db, approval) == ["The session has cost $10.00 by now."]
-        assert Stakes.of(db, approval) is None
-        assert Reasons.of(db, approval).last_words == ""
+    for cost, changes in (("10", []), ("10.004", []), ("12.5", ["The session has cost $12.50 by now."])):
+        with transaction(stage.workspace_id) as db:
+            db.write(_COST, cost=cost, session=approval.session_id)
+            assert changes_since(db, approval) == changes
+            assert Stakes.of(db, approval) is None
+            assert Reasons.of(db, approval).last_words == ""
+
+
+_COST = "UPDATE session SET usage = jsonb_set(usage, '{cost}', to_jsonb(%(cost)s::text)) WHERE id = %(session)s"

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api.desk.rendering.gist import gist, of_call, one_line, tool_in_words
+from api.desk.rendering.gist import gist, of_call, one_line
 from models.audit.acts import Audit
 from models.briefing.outcome import CallOutcome, outcomes_of
+from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.people.names import Names
 from models.pure.masking import Echoes

@@ -15,6 +15,7 @@ from api.desk.rendering.tree import tree
 from api.v1 import grants
 from api.v1.approvals import responses
 from models.briefing.arguments import schema_of
+from models.briefing.because import because
 from models.briefing.changes import changes_since
 from models.briefing.outcome import CallOutcome, outcomes_of
 from models.briefing.precedent import Precedent
@@ -93,6 +94,7 @@ def matter(
         "claims": tree(approval.annotations) if approval.annotations else None,
         "is_decided_alone": not Quorum.of(approval.quorum).needs_people,
         "afterwards": sentences.afterwards(approval),
+        "because": because(approval.rule),
         "revealed": revealed,
     }
 

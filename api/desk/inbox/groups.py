@@ -9,8 +9,8 @@ from typing import Literal
 from api.desk import waiting_list
 from api.desk.inbox.comparing import FEWEST
 from api.desk.inbox.rows import ListedApproval
-from api.desk.rendering.gist import tool_in_words
 from api.door.paging import Count, Selection, page
+from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.pure.text.relative_time import day_of
 from models.session.approval.kinds import KINDS, tool_call

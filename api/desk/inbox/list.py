@@ -10,7 +10,6 @@ from flask import request
 from api.desk import waiting_list
 from api.desk.inbox.groups import AXES, PAGE, SOON, Axis, Group, WaitingPage, add_several, by_day
 from api.desk.inbox.rows import rows_of
-from api.desk.rendering.gist import tool_in_words
 from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage, query_value
 from api.door.paging import Count, Order, Selection
@@ -18,6 +17,7 @@ from api.door.paging import page as page_of
 from api.door.parsing import ID
 from api.door.requests import EARLIEST, LATEST
 from api.v1.approvals import visible
+from models.briefing.tool_name import tool_in_words
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal

@@ -12,13 +12,14 @@ from api.desk import waiting_list
 from api.desk.inbox.comparing import Comparison, why_apart
 from api.desk.inbox.groups import AXES
 from api.desk.inbox.rows import rows_of
-from api.desk.rendering.gist import gist, tool_in_words
+from api.desk.rendering.gist import gist
 from api.desk.shell.blueprint import action, page
 from api.door.framed import FramedPage, query_value
 from api.door.parsing import ID, validated
 from api.v1.approvals.bulk import LockedApprovals, NoneDecided, decide_all
 from api.v1.approvals.requests import MAX_DECISIONS, DecisionsBody
 from api.v1.approvals.visible import may_see
+from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.errors import Conflict, Invalid, NotFound, Refusal
 from models.people.principal import PersonPrincipal

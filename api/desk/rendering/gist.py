@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from models.briefing.tool_name import tool_in_words
 from models.pure.shell import in_directory
 from models.pure.text.line_diff import ChangeSize, hunks
 from models.pure.text.relative_time import number_with_noun
@@ -77,11 +78,6 @@ def size_in_words(tool: str, arguments: Mapping[str, Any], size: ChangeSize | No
             lines = number_with_noun(content.count("\n") + (not content.endswith("\n")), "line")
             return lines if size is None else f"new, {lines}" if size.is_new else size.words
     return ""
-
-
-def tool_in_words(tool: str) -> str:
-    """Return a tool's name as people read it: `shop refund` for `mcp__shop__refund`."""
-    return visible(" ".join(tool.removeprefix("mcp__").split("__")) if tool.startswith("mcp__") else tool)
 
 
 def in_words(arguments: Mapping[str, Any]) -> str:

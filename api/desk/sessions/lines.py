@@ -49,7 +49,8 @@ class Call:
     state: StateWord
     facts: list[str]
     """Who allowed it, how it ended, how long it ran."""
-    rule: str
+    why: str
+    """Why it was asked, allowed or denied, as a sentence. Shown unless people decided; empty if the call is not known."""
     command: str = ""
     arguments: Node | None = None
     decisions: list[str] = field(default_factory=list)

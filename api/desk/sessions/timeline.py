@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from api.desk.rendering.gist import in_words, of_call, one_line, tool_in_words
+from api.desk.rendering.gist import in_words, of_call, one_line
 from api.desk.rendering.story import texts
 from api.desk.rendering.tree import tree
 from api.desk.sessions.lines import Call, Line, Output, note_of, short
+from models.briefing.because import sentence
+from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.flow.carry_on.listing import OURS
 from models.people.names import Names
@@ -136,7 +138,7 @@ class Timeline:
             is_code=bool(code),
             state=self._state(tool_call),
             facts=self._facts(tool_call),
-            rule=tool_call.rule if tool_call else "",
+            why=sentence(tool_call.rule, tool_call.permission) if tool_call else "",
         )
         if tool == "bash" and set(arguments) == {"command"} and isinstance(arguments["command"], str):
             call.command = visible_lines(arguments["command"])

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from api.desk.rendering.gist import tool_in_words
 from api.desk.sessions.lines import Bar, Line, short
+from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.people.names import Names
 from models.pure.text.visible import visible

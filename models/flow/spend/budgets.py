@@ -28,8 +28,6 @@ from models.session.turn.row import Turn
 from models.settings import providers
 from models.workspace import roster
 
-TOOL = "session.budget"
-"""What people are asked for. No tool can have this name."""
 AGAIN_SECONDS = 2
 """Pause of a turn while other requests may still use up what a cap leaves."""
 _CENT = Decimal("0.01")
@@ -63,7 +61,7 @@ class BudgetQuestion:
     """A question to people at a cap: may the session spend `amount` more?"""
 
     tool: str
-    """`TOOL`, or `limits.TOOL`."""
+    """`budget.TOOL`, or `limits.TOOL`."""
     amount: Decimal
     rule: str
     prompt: str
@@ -172,14 +170,14 @@ def resume(locked: Locked, why: str = "The budget was changed.") -> None:
 
 def _question(session: Session, due: Decimal) -> BudgetQuestion:
     """Return the question whether to raise the budget to twice what it is or was spent, so that the next request fits."""
-    budget, spent = session.max_list_cost, session.list_cost
-    assert budget is not None, "there is a budget"
-    proposed = 2 * max(budget, spent)
+    most, spent = session.max_list_cost, session.list_cost
+    assert most is not None, "there is a budget"
+    proposed = 2 * max(most, spent)
     if proposed <= due:
         proposed = 2 * due
     proposed = proposed.quantize(_CENT, rounding=ROUND_UP)
-    prompt = f"Raise this session's budget from ${budget:.2f} to ${proposed:.2f} (spent: ${spent:.2f})?"
-    return BudgetQuestion(TOOL, proposed - budget, f"the budget of ${budget} is reached", prompt)
+    prompt = f"Raise this session's budget from ${most:.2f} to ${proposed:.2f} ({budget.spent_in_words(spent)})?"
+    return BudgetQuestion(budget.TOOL, proposed - most, f"the budget of ${most} is reached", prompt)
 
 
 def _ask(locked: Locked, question: BudgetQuestion) -> str:

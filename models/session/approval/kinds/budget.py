@@ -1,8 +1,18 @@
 """May the session spend more? Nothing runs, so clients are told of the budget alone."""
 
+from decimal import Decimal
+
 from models.errors import Invalid
 from models.session.approval.decision import Decision
 from models.session.approval.kinds.kind import Kind, Requests, refuse_answers, refuse_outcome
+
+TOOL = "session.budget"
+"""What people are asked for at a session's own budget. No tool can have this name."""
+
+
+def spent_in_words(dollars: Decimal) -> str:
+    """Return what the session has cost, as the prompt of a question about its budget says it."""
+    return f"spent: ${dollars:.2f}"
 
 
 def check(decision: Decision, _requests: Requests) -> None:
