@@ -20,6 +20,10 @@ def words(name: str, **env: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_there_is_one_procfile() -> None:
+    assert (ROOT / "deploy/Procfile").resolve() == ROOT / "Procfile"
+
+
 def test_the_procfile_names_all_processes() -> None:
     assert list(LINES) == list(PROCESSES)
 
