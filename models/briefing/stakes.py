@@ -96,7 +96,7 @@ class Stakes:
 
 def _effect(approval: Approval, call: ToolCall, entry: Entry | None) -> Effect:
     if _is_command(call):
-        return _effect_of_line(json.loads(approval.input).get("command"))
+        return _effect_of_line(json.loads(approval.decided_input or approval.input).get("command"))
     if call.kind in {"builtin", "self_hosted"}:
         return "reads" if call.name in BUILT_IN_READERS else "writes"
     if call.kind == "agent":

@@ -8,6 +8,7 @@ from inbox.waiting import asked
 from own_database import Clock
 from rows.spending import QUOTE, spent
 from rows.stage import Stage, call, entry, say
+from rows.voting import vote
 
 from models.briefing.changes import changes_since
 from models.briefing.reasons import Message, Reasons
@@ -115,6 +116,17 @@ def test_what_a_command_does_is_told_by_its_words(stage: Stage, command: str, ef
     assert stakes(stage, approval)[1][0] == effect
     with transaction(stage.workspace_id) as db:
         assert Stakes.effects_of(db, [approval])[approval.id].words == effect
+
+
+def test_an_edited_command_counts_as_it_would_run(stage: Stage) -> None:
+    approvers = [people.member(stage), people.member(stage)]
+    approval = {"approvers": [f"user:{who.person_id}" for who in approvers], "required_approvals": 2}
+    [row] = asked(stage, call(command="ls build"), approval=approval)
+    assert stakes(stage, row)[1][0] == "reads only"
+    vote(stage, approvers[0], row, updated_input={"command": "rm -r build"})
+    row = stage.get(Approval, row.id)
+    assert row.status == "pending"
+    assert stakes(stage, row)[1][0] == "may destroy"
 
 
 def test_masked_secrets_are_counted_and_a_tool_has_a_name_for_people(stage: Stage) -> None:
