@@ -1,7 +1,7 @@
 """A spend limit's running sums are those of the usage, whatever happens in whatever order."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from models.pure.pricing.charges import Charge
 from models.pure.pricing.usage import Usage
 from models.session.spending import standing as spend_standing
 from models.session.turn.row import Turn
+from models.workspace import spend_sum
 from models.workspace.spend_limit import PERIODS, SpendLimit
 
 ACTS = 80
@@ -172,6 +173,20 @@ def test_a_limit_that_is_set_in_mid_period_counts_what_was_spent_and_is_under_wa
     assert stage.claim(begin(stage)) is None
     stage.reply(second, say("That was $10."), turn=turn, charge=COSTS_10)
     assert sums(stage) == (20, 0)
+
+
+def test_limits_are_listed_while_another_one_is_deleted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, deleted = limit(stage, "22"), limit(stage, "30", period="weekly")
+    query = spend_sum.of_limits
+
+    def delete_first(limit_ids: Sequence[str]) -> Any:
+        with transaction(stage.workspace_id) as db:
+            SpendLimit.remove(db, stage.principal, deleted.id)
+        return query(limit_ids)
+
+    monkeypatch.setattr(spend_sum, "of_limits", delete_first)
+    with transaction(stage.workspace_id) as db:
+        assert [standing.limit.id for standing in spend_standing.of_workspace(db)] == [kept.id]
 
 
 def test_processes_of_the_release_before_count_in_the_same_sums(stage: Stage) -> None:

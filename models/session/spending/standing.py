@@ -80,7 +80,8 @@ def of_workspace(db: Db) -> list[Standing]:
     """Return the standings of all limits of the workspace."""
     limits = db.find(SpendLimit, "ORDER BY scope_type DESC, scope_id, period")
     [sums] = db.read(spend_sum.of_limits([limit.id for limit in limits]))
-    return _standings(clock.now(db), limits, sums)
+    ids = {row.limit_id for row in sums}  # somebody else may just have deleted one
+    return _standings(clock.now(db), [limit for limit in limits if limit.id in ids], sums)
 
 
 def _standings(now: datetime, limits: Sequence[SpendLimit], sums: Sequence[SpendSum]) -> list[Standing]:
