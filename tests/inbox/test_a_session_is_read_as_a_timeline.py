@@ -158,3 +158,16 @@ def test_a_key_that_started_the_session_has_its_name(api: str, stage: Stage) -> 
         page = client.get(f"/inbox/sessions/{session_id}").text
     assert "<span>Agent, version 1</span><span>by the key “CI”, started" in page
     assert '<span class="who">the key “CI”</span><div class="text"><p class="plain">Please test it.' in page
+
+
+def test_a_key_s_words_are_not_those_of_the_person_who_started_the_session(api: str, stage: Stage) -> None:
+    anna = member(stage, "developer", email="anna@example.com")
+    key, stage.principal = stage.principal, anna.principal
+    session_id = stage.session()
+    stage.message(session_id, "Please test it.")
+    stage.principal = key
+    stage.message(session_id, "And push it.")
+    with member(stage, "admin").client(api) as client:
+        page = client.get(f"/inbox/sessions/{session_id}").text
+    assert '<span class="who">anna</span><div class="text"><p class="plain">Please test it.' in page
+    assert '<span class="who">client</span><div class="text"><p class="plain">And push it.' in page

@@ -79,8 +79,15 @@ class Timeline:
         principals = {approval.decided_by for approval in self.approvals.values()}
         writers = {row.body.get("on_behalf_of") for row in rows if row.type == "user.message"}
         self.names = Names.of(db, principals | writers)
-        # A key that names nobody is as a rule the one that started the session.
-        self.client = (db.get_one(Session, rows[0].session_id).starter(db) if None in writers else "") or "client"
+        self.client = self._client(rows[0].session_id) if None in writers else ""
+
+    def _client(self, session_id: str) -> str:
+        """Return who wrote a message that names no person: a key, as a rule the one that started the session.
+
+        Never the person for whom the session was started.
+        """
+        session = self.db.get_one(Session, session_id)
+        return ("" if session.on_behalf_of else session.starter(self.db)) or "client"
 
     def _add(self, row: Event) -> None:
         event = row.shown(whole=False)
