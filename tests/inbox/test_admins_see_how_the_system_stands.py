@@ -8,6 +8,7 @@ from inbox.visitor import Visitor
 from inbox.waiting import endpoint_with_deliveries
 from outbox.notified import channel
 from own_database import Clock
+from people import member
 from rows.spending import PRICED
 from rows.stage import Stage, call, say
 
@@ -73,6 +74,13 @@ def test_a_last_admin_whom_the_issuer_no_longer_names_is_told(admin: Visitor, sw
     admin.open(PATH)
     [alarm] = alarms(admin)
     assert alarm.endswith("is the last admin, and corp no longer gives that role")
+    other = member(stage, "admin")
+    admin.open(PATH)
+    assert alarms(admin) == [], "somebody else is an admin"
+    with transaction(stage.workspace_id) as db:
+        Member.deactivate(db, other.person_id, by=stage.principal)
+    admin.open(PATH)
+    assert alarms(admin) == [alarm]
     with transaction(stage.workspace_id) as db:
         Member.give_role(db, row.person_id, "admin", source="corp", by=stage.principal)
     admin.open(PATH)

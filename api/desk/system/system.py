@@ -133,7 +133,10 @@ def _kept_admins(db: Db) -> Iterator[Alarm]:
 _KEPT_ADMINS = """
     SELECT person.name, member.source FROM member JOIN person ON person.id = member.person_id
     WHERE member.workspace_id = current_setting('assent.workspace') AND kept_admin_at IS NOT NULL AND deactivated_at IS NULL
-    ORDER BY person.id LIMIT %(most)s
+    AND NOT EXISTS (
+        SELECT FROM member other WHERE other.workspace_id = member.workspace_id AND other.person_id <> member.person_id
+        AND other.role = 'admin' AND other.deactivated_at IS NULL
+    ) ORDER BY person.id LIMIT %(most)s
 """
 _FAILING_ENDPOINTS = "WHERE failing_since IS NOT NULL AND state = 'enabled' ORDER BY failing_since LIMIT %(most)s"
 _FAILING_CHANNELS = "WHERE error <> '' AND state = 'enabled' AND NOT for_everyone ORDER BY id LIMIT %(most)s"
