@@ -101,5 +101,5 @@ class FramedPages:
 
 
 def query_value(name: str) -> str | None:
-    """Return a field of the query string; None if it is missing or empty."""
-    return request.args.get(name) or None
+    """Return a field of the query string, without NUL, which Postgres refuses; None if it is missing or empty."""
+    return request.args.get(name, "").replace("\0", "") or None

@@ -47,9 +47,13 @@ class Request(flask.Request):
             return ImmutableMultiDict()
         text = raw_body(None if self.is_signed_in else settings().max_form_bytes).decode("utf-8", "replace")
         try:
-            return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=_FORM_FIELDS))
+            fields = parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=_FORM_FIELDS)
         except ValueError:
             raise Invalid("body", f"must have at most {_FORM_FIELDS} fields.") from None
+        for name, value in fields:
+            _check_text((), name)
+            _check_text((name,), value)
+        return ImmutableMultiDict(fields)
 
 
 def body(model: type[M]) -> tuple[M, bytes]:

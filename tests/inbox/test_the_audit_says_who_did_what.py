@@ -144,7 +144,8 @@ def test_what_is_not_clear_is_said_beside_the_field(stage: Stage, anna: Somebody
             "No session has this title: “y”. Choose one from the list, or paste a session's id.",
         ]
         assert faults(client, **{"from": "friday"}) == ["“friday” is no day. Write it as 2026-11-20."]
-        assert faults(client, **{"from": "2026-11-20", "to": "2026-11-19"}) == ["This day is before the first one."]
+        for earlier in ("2026-11-19", "20261119"):
+            assert faults(client, **{"from": "2026-11-20", "to": earlier}) == ["This day is before the first one."]
         assert lines(client, who="Nobody") == []
 
 

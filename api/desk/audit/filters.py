@@ -190,7 +190,8 @@ class Filters:
             value = self.values.get(name)
             if value and not _is_day(value):
                 self.faults[name] = Fault(f"“{value}” is no day. Write it as 2026-11-20.")
-        if not self.faults and self._day("from") and self._day("to") and self.values["from"] > self.values["to"]:
+        start, end = self._day("from"), self._day("to", days=1)
+        if not self.faults and start and end and start >= end:
             self.faults["to"] = Fault("This day is before the first one.")
 
 

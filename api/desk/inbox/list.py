@@ -20,7 +20,7 @@ from api.v1.approvals import visible
 from models.briefing.tool_name import tool_in_words
 from models.database import clock
 from models.database.rows import Db
-from models.errors import Refusal
+from models.errors import Invalid, Refusal
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.people.saved_view import views_of
@@ -58,8 +58,11 @@ class ListAddress:
 
     @classmethod
     def of_query(cls, query: str, person: PersonPrincipal) -> "ListAddress":
-        """Return what a query says. A tab that the person does not have is that of what waits for the person."""
-        values = dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))
+        """Return what a query says. A tab that the person does not have is that of what waits for the person. Raises Invalid."""
+        try:
+            values = dict(parse_qsl(query.replace("%00", ""), max_num_fields=_MOST_FIELDS))
+        except ValueError:
+            raise Invalid("", f"an address of the list has at most {_MOST_FIELDS} fields.") from None
         tab, axis = values.get("show", "mine"), next((axis for axis in AXES if axis == values.get("by")), AXES[0])
         tab = tab if tab in tabs_of(person) else "mine"
         names = FILTERS + OF_DECIDED if tab == "decided" else FILTERS
