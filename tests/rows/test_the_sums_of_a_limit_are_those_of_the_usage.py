@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 from people import member
-from rows.spending import COSTS_10, PRICE, QUOTE, begin, limit
+from rows.crew import Crew, send
+from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, begin, limit
 from rows.stage import Stage, say
 
 from models.database import clock as database_clock
@@ -243,3 +244,23 @@ def test_a_quote_that_cannot_be_read_is_released_with_its_turn(stage: Stage, clo
         give_up_turn(db, spoiled, turn.id, "It cannot be taken back.")
     assert stage.get(Turn, turn.id).status == "failed"
     assert sums(stage) == (0, 11)
+
+
+def test_an_interrupt_releases_what_each_agent_of_a_session_had_reserved(stage: Stage) -> None:
+    stage.quote = QUOTE
+    crew = Crew.begin(stage, model=MODEL)
+    stage.reply(crew.session_id, send("Reader"), send("Writer"), charge=COSTS_10)
+    agents = [thread.agent_id for thread in crew.threads]
+    limits = [limit(stage, "100", ("agent", agent)) for agent in agents]
+    limits.append(limit(stage, "100"))
+
+    def reserved() -> list[Decimal]:
+        with transaction(stage.workspace_id) as db:
+            of_limits = {standing.limit.id: standing.reserved for standing in spend_standing.of_workspace(db)}
+        return [of_limits[row.id] for row in limits]
+
+    for number in range(2):
+        crew.begin_turn(number)
+    assert reserved() == [11, 11, 22]
+    stage.send(crew.session_id, {"type": "user.interrupt"})
+    assert reserved() == [0, 0, 0]

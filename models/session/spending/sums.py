@@ -17,8 +17,8 @@ _AMOUNT = r"\d+(\.\d+)?"
 
 
 def spend(db: Db, agent_id: str, person_id: str | None, at: datetime, dollars: Decimal) -> None:
-    """Have the commit add the cost of a request that ended at `at`. All requests of a transaction are of the same agent."""
-    _add(db, agent_id, _Change(person_id, at, spent=dollars))
+    """Have the commit add the cost of a request that ended at `at`."""
+    _add(db, _Change(agent_id, person_id, at, spent=dollars))
 
 
 def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> None:
@@ -33,7 +33,7 @@ def release(db: Db, agent_id: str, quote: Mapping[str, Any], at: datetime) -> No
         db.closing["sums", "spend_limit", "1 of all"] = Statement(_LOCK_ALL, {})
         db.closing["sums", "spend_limit", "4"] = Statement(_COUNT_ANEW, {})
         return
-    _add(db, agent_id, _Change(quote.get("person"), at, reserved=-dollars))
+    _add(db, _Change(agent_id, quote.get("person"), at, reserved=-dollars))
 
 
 def _cost(quote: Any) -> Decimal | None:
@@ -48,19 +48,21 @@ def _cost(quote: Any) -> Decimal | None:
 class _Change:
     """What a request changes in the sums of the limits that apply to it."""
 
+    agent_id: str
     person_id: str | None
     at: datetime
     spent: Decimal = Decimal(0)
     reserved: Decimal = Decimal(0)
 
 
-def _add(db: Db, agent_id: str, change: _Change) -> None:
+def _add(db: Db, change: _Change) -> None:
     if not (change.spent or change.reserved):
         return
-    first = Statement(_ADD, {"agent": agent_id, "days": [], "people": [], "spent": [], "reserved": []})
+    first = Statement(_ADD, {"agents": [], "days": [], "people": [], "spent": [], "reserved": []})
     values = db.closing.setdefault(("sums", "spend_limit", "3"), first).values
     db.closing["sums", "spend_limit", "1"] = Statement(f"{NO_NEW_LIMIT.sql}, {BY_INDEX}", {})
     db.closing["sums", "spend_limit", "2"] = Statement(_LOCK, values)
+    values["agents"].append(change.agent_id)
     values["days"].append(change.at.astimezone(UTC).date())
     values["people"].append(change.person_id)
     values["spent"].append(change.spent)
@@ -87,7 +89,7 @@ _COUNT_ANEW = f"""
 """  # noqa: S608 - conditions of our own
 """Counts what the limits reserve that `_LOCK_ALL` has locked."""
 _OF_THESE = f"""
-    workspace_id = current_setting('assent.workspace') AND {applies("%(agent)s", "ANY(%(people)s::text[])")}
+    workspace_id = current_setting('assent.workspace') AND {applies("ANY(%(agents)s::text[])", "ANY(%(people)s::text[])")}
 """
 _LOCK = f"SELECT id FROM spend_limit WHERE {_OF_THESE} ORDER BY id FOR NO KEY UPDATE"  # noqa: S608 - conditions of our own
 _ADD = f"""
@@ -98,8 +100,9 @@ _ADD = f"""
         SELECT own.*, added.dollars, added.held,
             date_trunc(CASE period WHEN 'daily' THEN 'day' WHEN 'weekly' THEN 'week' ELSE 'month' END, added.day::timestamp)::date
             AS start
-        FROM own JOIN unnest(%(days)s::date[], %(people)s::text[], %(spent)s::numeric[], %(reserved)s::numeric[])
-            AS added (day, person, dollars, held) ON {applies("scope_id", "added.person")}
+        FROM own
+        JOIN unnest(%(agents)s::text[], %(days)s::date[], %(people)s::text[], %(spent)s::numeric[], %(reserved)s::numeric[])
+            AS added (agent, day, person, dollars, held) ON {applies("added.agent", "added.person")}
     ), present AS (
         SELECT *, greatest(since, max(start) OVER (PARTITION BY id)) AS newest FROM part
     ), total AS (
