@@ -285,6 +285,15 @@ def test_metrics_count_no_more_approvals_than_their_bound(stage: Stage, admin: A
     assert [sample.value for sample in metrics.read(token) if sample.name == "assent_approvals_pending"] == [FEW]
 
 
+def test_a_report_that_counted_not_all_of_what_waits_says_so_of_each_agent(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "MOST_WAITING", 2)
+    for _ in range(2):
+        stage.propose(stage.session(bash="always_ask"))
+    with transaction(stage.workspace_id) as db:
+        lines = report.lines(db, report.Span.of(doctor.now(), None, None), "agent")
+    assert [line.waiting_text for line in lines] == ["1+", "1+"]
+
+
 def test_a_report_counts_no_more_of_what_waits_than_its_bound(stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "MOST_WAITING", FEW)
     session = stage.session(bash="always_ask")

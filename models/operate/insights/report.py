@@ -17,7 +17,7 @@ DAYS = 30
 MOST_LINES = 500
 """Lines of a report. Of more names, those with the most approvals."""
 MOST_WAITING = 1000
-"""Most approvals that wait now which a report counts: those with the earliest deadlines."""
+"""Most approvals that wait now which a report counts: those with the earliest deadlines. Of more, each count ends with a `+`."""
 OUTCOMES = {
     "allowed": "allows",
     "denied": "denials",
@@ -63,6 +63,8 @@ class AskLine:
     """Closed approvals by outcome."""
     waiting: int = 0
     """Approvals that wait now."""
+    more_wait: bool = False
+    """Whether more may wait than were counted: `MOST_WAITING` were."""
     decisions: Counter[str] = field(default_factory=Counter)
     """Those of the outcomes that a person or an API key decided."""
     waits: Counter[int] = field(default_factory=Counter)
@@ -80,8 +82,8 @@ class AskLine:
 
     @property
     def waiting_text(self) -> str:
-        """How many wait now, as text: `1,000+` from `MOST_WAITING` on."""
-        return f"{self.waiting:,}" + ("+" if self.waiting >= MOST_WAITING else "")
+        """How many wait now, as text: `1,000+` if more may wait."""
+        return f"{self.waiting:,}" + ("+" if self.more_wait else "")
 
     @property
     def asks(self) -> int:
@@ -103,6 +105,7 @@ class AskLine:
         for counter, more in ((self.outcomes, other.outcomes), (self.decisions, other.decisions), (self.waits, other.waits)):
             counter.update(more)  # type: ignore[arg-type]
         self.waiting += other.waiting
+        self.more_wait |= other.more_wait
         self.quick_allows += other.quick_allows
 
 
@@ -117,9 +120,9 @@ def lines(db: Db, span: Span, group: str, agent_id: str = "") -> list[AskLine]:
         for wait, asks in zip(CLASSES, counts, strict=True)
         if asks
     ]
-    if group in _WAITING:
-        rows = [*rows, *((name, None, 0, asks) for name, asks in _waiting(db, span, group, agent_id))]
     by_name = _by_name(rows)
+    if group in _WAITING:
+        _add_waiting(by_name, _waiting(db, span, group, agent_id))
     if group == "day":
         return [by_name.get(str(day), AskLine(str(day))) for day in span.days]
     if group == "hour":
@@ -138,12 +141,18 @@ def total(of_lines: Iterable[AskLine]) -> AskLine:
 def _by_name(rows: Iterable[Sequence[Any]]) -> dict[str, AskLine]:
     result: dict[str, AskLine] = {}
     for name, outcome, wait, asks in rows:
-        line = result.setdefault(name, AskLine(name))
-        if outcome is None:
-            line.waiting += asks
-        else:
-            line.count(outcome, wait, int(asks))
+        result.setdefault(name, AskLine(name)).count(outcome, wait, int(asks))
     return result
+
+
+def _add_waiting(by_name: dict[str, AskLine], rows: Sequence[Sequence[Any]]) -> None:
+    """Add what waits to the lines. `rows`: name, approvals of the span that wait, and all that were counted under this name."""
+    more = sum(of_any_day for _, _, of_any_day in rows) >= MOST_WAITING
+    for name, waiting, _ in rows:
+        if name and waiting:
+            by_name.setdefault(name, AskLine(name)).waiting = waiting
+    for line in by_name.values():
+        line.more_wait = more
 
 
 def _sums(db: Db, span: Span, group: str, agent_id: str) -> Iterable[Sequence[Any]]:
@@ -157,10 +166,10 @@ def _sums(db: Db, span: Span, group: str, agent_id: str) -> Iterable[Sequence[An
     return db.rows(_SUMS.format(name=name, only=only), about=about, agent=agent_id, first=span.first, end=span.end)
 
 
-def _waiting(db: Db, span: Span, group: str, agent_id: str) -> Iterable[Sequence[Any]]:
-    """Return how many approvals of the span wait now, by name."""
+def _waiting(db: Db, span: Span, group: str, agent_id: str) -> Sequence[Sequence[Any]]:
+    """Return how many approvals of the span wait now, and how many of any day were counted, by name."""
     statement = _PENDING.format(name=_WAITING[group], only="AND agent_id = %(agent)s" if agent_id else "")
-    return db.rows(statement, agent=agent_id, first=span.first, end=span.end, most=MOST_WAITING)
+    return list(db.rows(statement, agent=agent_id, first=span.first, end=span.end, most=MOST_WAITING))
 
 
 _COUNTS = ", ".join(f"sum(asks[{place}])" for place in range(1, len(CLASSES) + 1))
@@ -170,18 +179,17 @@ _SUMS = f"""
     GROUP BY 1, 2
 """  # noqa: S608 - places of our own
 _WAITING = {
-    "day": "(created_at AT TIME ZONE 'UTC')::date::text",
+    "day": "day::text",
     "hour": "to_char(created_at AT TIME ZONE 'UTC', 'HH24')",
     "tool": "tool",
     "agent": "agent_id",
 }
 """The name of an approval that waits, in SQL. It has no channel and no person yet."""
 _PENDING = """
-    SELECT {name}, count(*) FROM (
-        SELECT created_at, tool, agent_id FROM approval
+    SELECT {name}, count(*) FILTER (WHERE day >= %(first)s AND day < %(end)s), count(*) FROM (
+        SELECT created_at, (created_at AT TIME ZONE 'UTC')::date AS day, tool, agent_id FROM approval
         WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending' {only}
         ORDER BY expires_at LIMIT %(most)s
     ) waiting
-    WHERE (created_at AT TIME ZONE 'UTC')::date >= %(first)s AND (created_at AT TIME ZONE 'UTC')::date < %(end)s
-    GROUP BY 1 HAVING {name} IS NOT NULL
+    GROUP BY 1
 """
