@@ -4,11 +4,13 @@ import re
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import people
 import pytest
 from inbox.waiting import asked
+from own_database import Clock
 from people import Somebody
 from rows.stage import Stage, call, say
 
@@ -129,6 +131,20 @@ def test_decisions_are_found_by_names_words_and_days(
     with anna.client(api) as client:
         assert len(lines(client, about="decisions", **query)) == number
         assert faults(client, **query) == []
+
+
+def test_the_heading_of_a_day_leads_to_the_acts_of_that_day_that_fit_the_filters(
+    stage: Stage, push: Approval, api: str, clock: Clock
+) -> None:
+    clock.advance(2 * 86_400)
+    asked(stage, call(command=COMMAND))
+    with people.member(stage, "admin").client(api) as client:
+        every_line = lines(client, about="decisions", q="push")
+        page = client.get("/inbox/audit", params={"about": "decisions", "q": "push"}).text
+        [(_, today), (path, _)] = re.findall(r'<h2 class="day"><a href="([^"]*)">([^<]*)', page)
+        assert today == "Today"
+        assert lines(client, **dict(parse_qsl(urlsplit(unescape(path)).query))) == every_line[1:]
+        assert '<h2 class="day"><a' not in client.get(unescape(path)).text
 
 
 def test_what_is_not_clear_is_said_beside_the_field(stage: Stage, anna: Somebody, push: Approval, api: str) -> None:

@@ -90,7 +90,7 @@ def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Fram
             refusal = str(error)
     return FramedPage(
         "audit/audit.html",
-        days=[(day, list(lines)) for day, lines in groupby(_lines(db, result, clock.now(db)), lambda line: line.day)],
+        days=_days(_lines(db, result, clock.now(db)), filters),
         result=result,
         filters=filters,
         tabs=_tabs(filters),
@@ -100,6 +100,16 @@ def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Fram
         report=report,
         refusal=refusal,
     )
+
+
+def _days(lines: list[Line], filters: Filters) -> list[tuple[str, str, list[Line]]]:
+    """Return each day in words, the address of the page with its acts alone (empty on that page), and its lines."""
+    days = []
+    for day, of_day in groupby(lines, lambda line: line.act.at.date().isoformat()):
+        own = list(of_day)
+        is_alone = filters.values.get("from") == filters.values.get("to") == day
+        days.append((own[0].day, "" if is_alone else filters.path(**{"from": day, "to": day}), own))
+    return days
 
 
 def _lines(db: Db, result: ActPage, now: datetime) -> list[Line]:
