@@ -79,6 +79,15 @@ class Selection(Generic[R]):
             selection = selection.where(f"{column} {_OPERATORS[op]} %({column}_{op})s", **{f"{column}_{op}": at})
         return selection
 
+    def among_newest(self, db: Db, most: int) -> "Selection[R]":
+        """Return the selection limited to the newest rows of the whole table, `most` at most, by `created_at`.
+
+        Reads the newest row beyond them in a statement of its own. As a part of another one, Postgres would read the whole table.
+        """
+        table = table_of(self.table).name
+        edge = db.value(f'SELECT created_at FROM "{table}" ORDER BY created_at DESC OFFSET %(most)s LIMIT 1', most=most)  # noqa: S608
+        return self if edge is None else self.where("created_at > %(edge)s", edge=edge)
+
     def count(self, db: Db) -> "Count":
         """Return the number of rows, up to MOST_COUNTED."""
         rows = self._statement("1 AS counted", "LIMIT %(most)s", most=MOST_COUNTED)

@@ -17,7 +17,6 @@ from api.door.paging import Selection
 from api.door.parsing import ID
 from api.v1.approvals.visible import only_own
 from models.database.rows import Db
-from models.database.tables import table_of
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import APPROVAL, StateWord, session_state
 from models.session.approval.row import Approval
@@ -29,8 +28,6 @@ SEARCHED = 2000
 _MOST_SHOWN = 8
 _MOST_TEXT = 200
 """Characters of a search."""
-_EDGE = "SELECT created_at FROM {} ORDER BY created_at DESC OFFSET %(searched)s LIMIT 1"
-"""The newest row that is not searched. Read by itself: within another statement, Postgres would read the whole table."""
 _AGENTS = """
     SELECT a.id, v.name FROM (SELECT id, version, created_at FROM agent ORDER BY created_at DESC, id DESC LIMIT %(searched)s) a
     CROSS JOIN LATERAL (SELECT body->>'name' AS name FROM agent_version WHERE agent_id = a.id AND version = a.version LIMIT 1) v
@@ -111,10 +108,7 @@ def _matching(db: Db, selection: Selection[R], condition: str, text: str, patter
     """Return the rows whose id is the text, or the newest that meet the condition."""
     if ID.fullmatch(text):
         return selection.where("id = %(exact)s", exact=text)
-    edge = db.value(_EDGE.format(table_of(selection.table).name), searched=SEARCHED)
-    if edge is not None:
-        selection = selection.where("created_at > %(edge)s", edge=edge)
-    return selection.where(f"({condition})", pattern=pattern)
+    return selection.among_newest(db, SEARCHED).where(f"({condition})", pattern=pattern)
 
 
 def _state(row: Session) -> StateWord:

@@ -35,9 +35,6 @@ SEARCHED = 20_000
 _SINCE = {"1d": ("Last day", 1), "7d": ("Last week", 7), "30d": ("Last month", 30)}
 _TABS = (("", "All"), ("working", "Working"), ("waiting", "Waiting"), ("attention", "Needs attention"))
 _OF_PERSON = "(on_behalf_of = %(person)s OR %(person)s = ANY(speakers))"
-_AMONG_NEWEST = f"""created_at >= coalesce(
-    (SELECT created_at FROM session ORDER BY created_at DESC OFFSET {SEARCHED} LIMIT 1), '-infinity'
-)"""  # noqa: S608 - a number of our own
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class SessionLine:
 def sessions(db: Db, person: PersonPrincipal) -> FramedPage:
     """Show the sessions that the person may see, newest first."""
     tab, filters = query_value("tab") or "", {name: query_value(name) for name in ("agent", "person", "since")}
-    selection = _filtered(db, person, filters)
+    selection = filtered(db, person, filters)
     rows, after = page_of(db, _of_tab(selection, tab), NEWEST, _SESSIONS, query_value("page"))
     return FramedPage(
         "sessions/sessions.html",
@@ -87,7 +84,8 @@ def sessions(db: Db, person: PersonPrincipal) -> FramedPage:
     )
 
 
-def _filtered(db: Db, person: PersonPrincipal, filters: dict[str, str | None]) -> Selection[Session]:
+def filtered(db: Db, person: PersonPrincipal, filters: dict[str, str | None]) -> Selection[Session]:
+    """Return the sessions that the person may see and that fit the filters `agent`, `person` and `since`."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
     if filters["since"] in _SINCE:
         days = _SINCE[filters["since"]][1]
@@ -96,7 +94,7 @@ def _filtered(db: Db, person: PersonPrincipal, filters: dict[str, str | None]) -
         selection = selection.where("agent_id = %(agent)s", agent=filters["agent"])
     if filters["person"]:
         selection = selection.where(_OF_PERSON, person=filters["person"])
-    return selection.where(_AMONG_NEWEST) if filters["agent"] or filters["person"] else selection
+    return selection.among_newest(db, SEARCHED) if filters["agent"] or filters["person"] else selection
 
 
 def _of_tab(selection: Selection[Session], tab: str) -> Selection[Session]:
