@@ -1,4 +1,7 @@
-"""Do the pages slow down with more rows? `make bench ARGS="inbox [--rounds 100] [--events 1000000] [--sessions 100000]"`.
+"""Do the pages slow down with more rows?
+
+`make bench ARGS="inbox [--rounds 100] [--events 1000000] [--sessions 100000] [--only WORDS]"`. With `--only`, the rows of the
+report whose name has these words.
 
 Workspaces with 20, 1,000, 5,000 and `--sessions` waiting approvals, each of a session of its own with its acts. A signed-in admin
 loads each list and the audit by turns, through gunicorn: among 20 and 1,000 sessions, and among 1,000 and `--sessions`; and what
@@ -88,6 +91,7 @@ def history(admin: str, stage: Any, count: int) -> str:
 
 def turns_of(admin: str, stage: Any, count: int) -> str:
     """Create a session with `count` turns, each with a call that waited for a person. Returns its id."""
+    from rows import crowd
     from rows.stage import call, say
 
     session_id: str = stage.session(max_turns=9)
@@ -97,18 +101,8 @@ def turns_of(admin: str, stage: Any, count: int) -> str:
     stage.decide(approval, result="allow")
     stage.run_call(tool_call)
     stage.reply(session_id, say("Done."))
-    later = "+ n * interval '5 seconds'"
     with psycopg.connect(admin, autocommit=True) as db:
-        turn = f"'turn_{session_id}_' || n"
-        call_id, times = f"'sevt_{session_id}_' || n", ("started_at", "ended_at")
-        moved = {name: f"row.{name} {later}" for name in times}
-        copy(db, "attempt", f"tool_call_id = '{tool_call.id}'", {"tool_call_id": call_id} | moved, count)
-        copy(db, "tool_call", f"id = '{tool_call.id}'", {"id": call_id, "turn_id": turn}, count)
-        of_turn = {"id": turn, "number": "row.number + 1 + n"} | moved
-        copy(db, "turn", f"id = '{tool_call.turn_id}'", of_turn, count)
-        waits = {"id": f"'appr_{session_id}_' || n", "tool_call_id": call_id}
-        waits |= {name: f"row.{name} {later}" for name in ("created_at", "decided_at", "expires_at")}
-        copy(db, "approval", f"id = '{approval.id}'", waits, count)
+        crowd.turns_of_a_session(db, session_id, count)
         db.execute("VACUUM ANALYZE")
     return session_id
 
@@ -119,7 +113,8 @@ def main() -> int:
     options.add_argument("--rounds", type=int, default=100)
     options.add_argument("--events", type=int, default=1_000_000)
     options.add_argument("--sessions", type=int, default=100_000)
-    rounds, events, most = vars(options.parse_args()).values()
+    options.add_argument("--only", default="")
+    rounds, events, most, only = vars(options.parse_args()).values()
     from faults.own_redis import own_redis
 
     with tempfile.TemporaryDirectory() as place, stack(Path(place)) as urls, own_redis(Path(place)) as redis:
@@ -128,29 +123,34 @@ def main() -> int:
         import people
         from rows.stage import Stage
 
-        counts = (*COUNTS, FEW_SEARCHED, most)
+        lists = [(path, pair) for pair in (COUNTS, (COUNTS[1], most)) for path in PAGES]
+        lists += [(path, (FEW_SEARCHED, most)) for path in SEARCHES]
+        lists = [(path, pair) for path, pair in lists if only in path]
+        counts = sorted({COUNTS[0], *(count for _, pair in lists for count in pair)})
         stages = {count: Stage() for count in counts}
         for count, stage in stages.items():
             queue(urls["postgres"], stage, count)
         members = {count: people.member(stage, "admin") for count, stage in stages.items()}
-        sizes, first = (200, events), stages[COUNTS[0]]
-        sessions = [history(urls["postgres"], first, size) for size in sizes]
-        pages = {
-            "newest events": (sizes, [f"/inbox/sessions/{session}" for session in sessions]),
-            "events in the middle": (
-                sizes,
-                [f"/inbox/sessions/{session}?before={size // 2}" for session, size in zip(sessions, sizes, strict=True)],
-            ),
-            "turns": (TURNS, [f"/inbox/sessions/{turns_of(urls['postgres'], first, count)}" for count in TURNS]),
-        }
         with web(100) as (port, _process):
             clients = {count: member.client(f"http://127.0.0.1:{port}") for count, member in members.items()}
-            pairs = [(path, pair) for pair in (COUNTS, (COUNTS[1], most)) for path in PAGES]
-            pairs += [(path, (FEW_SEARCHED, most)) for path in SEARCHES]
-            ratios = [_ratio(path, pair, [(clients[count], path) for count in pair], rounds) for path, pair in pairs]
+            ratios = [_ratio(path, pair, [(clients[count], path) for count in pair], rounds) for path, pair in lists]
             own = clients[COUNTS[0]]
-            ratios += [_ratio(name, of, [(own, path) for path in paths], rounds) for name, (of, paths) in pages.items()]
+            for name, (sizes, paths) in _sessions(urls["postgres"], stages[COUNTS[0]], (200, events), only).items():
+                ratios.append(_ratio(name, sizes, [(own, path) for path in paths], rounds))
     return int(max(ratios) > BOUND)
+
+
+def _sessions(admin: str, stage: Any, sizes: tuple[int, int], only: str) -> dict[str, tuple[tuple[int, int], list[str]]]:
+    """Create a small and a large session for each row that `only` leaves. Returns their sizes and pages by the row's name."""
+    pages: dict[str, tuple[tuple[int, int], list[str]]] = {}
+    newest, middle = "newest events of a session", "events in the middle of a session"
+    if only in newest or only in middle:
+        paths = [f"/inbox/sessions/{history(admin, stage, size)}" for size in sizes]
+        pages[newest] = (sizes, paths)
+        pages[middle] = (sizes, [f"{path}?before={size // 2}" for path, size in zip(paths, sizes, strict=True)])
+    if only in "lanes of a session":
+        pages["lanes of a session"] = (TURNS, [f"/inbox/sessions/{turns_of(admin, stage, count)}" for count in TURNS])
+    return {name: page for name, page in pages.items() if only in name}
 
 
 def _ratio(name: str, sizes: tuple[int, ...], requests: list[tuple[httpx2.Client, str]], rounds: int) -> float:
@@ -162,7 +162,7 @@ def _ratio(name: str, sizes: tuple[int, ...], requests: list[tuple[httpx2.Client
         for (client, path), own in zip(requests, times, strict=True):
             own.append(seconds(client, path))
     small, large = (1000 * statistics.median(own) for own in times)
-    say(f"{name:32} {sizes[0]}: {small:.1f} ms, {sizes[1]}: {large:.1f} ms, ratio {large / small:.2f} (bound {BOUND})")
+    say(f"{name:34} {sizes[0]}: {small:.1f} ms, {sizes[1]}: {large:.1f} ms, ratio {large / small:.2f} (bound {BOUND})")
     return large / small
 
 

@@ -121,7 +121,7 @@ def test_the_newest_lines_are_in_view_and_earlier_ones_a_page_away(admin: Visito
     expect(admin.page.get_by_text("Answer 29.")).to_be_in_viewport()
 
 
-def test_the_lanes_and_files_are_of_the_whole_session_and_lead_to_the_page(admin: Visitor, stage: Stage, clock: Clock) -> None:
+def test_the_lanes_and_files_are_of_more_than_the_page_and_lead_to_it(admin: Visitor, stage: Stage, clock: Clock) -> None:
     session_id = stage.session(max_turns=99, write="always_allow")
     for number in range(25):
         stage.message(session_id, f"Question {number}.")

@@ -46,6 +46,33 @@ def events_before_the_last(admin: Admin, session_id: str, count: int, first: int
     copy(admin, "event", f"{of_session} AND seq = 1", {"seq": f"n - {first} + 2", "id": "'sevt_x' || n"}, count, first)
 
 
+def turns_of_a_session(admin: Admin, session_id: str, count: int, first: int = 1) -> None:
+    """Copy a session's first turn, which proposed a call that waited for a person, `count` times after its last turn."""
+    call_id, turn, later = f"'sevt_{session_id}_' || n", f"'turn_{session_id}_' || n", "+ n * interval '5 seconds'"
+    of_session = f"session_id = '{session_id}' AND id !~ '_sesn_'"
+    of_call = f"tool_call_id IN (SELECT id FROM tool_call WHERE {of_session})"
+
+    def moved(*columns: str) -> dict[str, str]:
+        return {column: f"row.{column} {later}" for column in columns}
+
+    copy(admin, "attempt", of_call, {"tool_call_id": call_id} | moved("started_at", "ended_at"), count, first)
+    copy(admin, "call_input", of_call, {"tool_call_id": call_id}, count, first)
+    waits = {"id": f"'appr_{session_id}_' || n", "tool_call_id": call_id} | moved("created_at", "decided_at", "expires_at")
+    copy(admin, "approval", of_session, waits, count, first)
+    copy(admin, "tool_call", of_session, {"id": call_id, "turn_id": turn} | moved("settled_at"), count, first)
+    own = f"session_id = '{session_id}'"
+    last = f"(SELECT turn_number FROM thread WHERE {own}) + n - {first - 1}"
+    copy(
+        admin,
+        "turn",
+        f"{of_session} AND number = 1",
+        {"id": turn, "number": last} | moved("created_at", "started_at", "ended_at"),
+        count,
+        first,
+    )
+    admin.execute(f"UPDATE thread SET turn_number = turn_number + {count} WHERE {own}")
+
+
 def acts_of_long_ago(admin: Admin, workspace_id: str, count: int, first: int = 1) -> None:
     """Add `count` acts of as many sessions, of ten days ago."""
     admin.execute(_ACTS, (workspace_id, first, first + count - 1))

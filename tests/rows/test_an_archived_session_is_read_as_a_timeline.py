@@ -6,13 +6,13 @@ from rows.archived import MONTH, archive, conversation
 from rows.stage import Stage
 
 from api.desk.sessions.timeline import Timeline
-from api.desk.sessions.times import Place, Times
+from api.desk.sessions.times import Place, Times, Window
 from models.database import clock as database_clock
 from models.database.rows import Db
 from models.database.transactions import transact
 from models.session.event.log import EventFilter, events_before, seq_at
 from models.session.row import Session
-from models.session.thread.row import own_id
+from models.session.thread.row import Thread, own_id
 
 
 def lines(stage: Stage, session_id: str) -> Timeline:
@@ -30,8 +30,8 @@ def times(stage: Stage, session_id: str) -> Times:
     """The times of the whole session, beside a page without lines."""
 
     def read(db: Db) -> Times:
-        session = db.get_one(Session, session_id)
-        return Times.of(db, session, own_id(session_id), Place([], "/s"), database_clock.now(db))
+        thread = db.get_one(Thread, session_id, own_id(session_id))
+        return Times.of(db, thread, Place([], "/s", Window.of(thread, None)), database_clock.now(db))
 
     return transact(stage.workspace_id, read)
 

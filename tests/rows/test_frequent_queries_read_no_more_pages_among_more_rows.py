@@ -21,6 +21,8 @@ from api.desk.audit import actions
 from api.desk.audit import reading as audit
 from api.desk.inbox.list import NEWEST as NEWEST_DECIDED
 from api.desk.search import search
+from api.desk.sessions import sessions as desk_sessions
+from api.desk.sessions import times
 from api.desk.sessions.timeline import Timeline
 from api.desk.shell import viewing
 from api.door.paging import MOST_COUNTED, Selection, page
@@ -37,12 +39,14 @@ from models.session.approval.grant import Grant
 from models.session.event.last_lines import first_and_last_lines
 from models.session.event.log import EventFilter, events_before
 from models.session.row import AT_WORK, NEEDS_ATTENTION, Session
+from models.session.thread.row import Thread, own_id
 
 FEW, MANY = 100, 10_000
 HEIGHT = 10
 """Pages that a query may read in addition, since an index of more rows has one more level."""
 RANGES = 2 * 16
 """Pages of the two ranges of acts that a time is in: their index knows the times of each 16 pages."""
+VACUUM = "VACUUM ANALYZE approval, approval_grant, attempt, audit, call_input, daily_usage, event, session, tool_call, turn"
 
 
 @pytest.fixture
@@ -55,10 +59,10 @@ def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
 def check(admin: Admin, fill: Callable[..., None], query: Callable[[], object], height: int = HEIGHT) -> None:
     """Assert the promise for a query among the rows of `fill`."""
     fill(count=FEW)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event, tool_call")
+    admin.execute(VACUUM)
     few = pages(query)
     fill(count=MANY - FEW, first=FEW + 1)
-    admin.execute("VACUUM ANALYZE approval, approval_grant, audit, daily_usage, session, event, tool_call")
+    admin.execute(VACUUM)
     many = pages(query)
     assert many <= 2 * few + height, f"{few} pages among {FEW} rows, {many} among {MANY}"
 
@@ -169,6 +173,19 @@ def test_a_session_is_found_by_whom_it_waits_for(stage: Stage, admin: Admin, wai
     check(admin, partial(crowd.sessions_of_others, admin, other), reading(stage, read))
 
 
+def test_sessions_of_an_agent_are_sought_among_the_newest_alone(
+    stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk_sessions, "SEARCHED", FEW // 2)
+    anna, session = member(stage, "admin").principal, stage.session()
+
+    def read(db: Any) -> None:
+        selection = desk_sessions.filtered(db, anna, {"agent": "agent_nobody", "person": anna.id, "since": None})
+        assert page(db, selection, NEWEST, 50, None) == ([], None)
+
+    check(admin, partial(crowd.sessions_of_others, admin, session), reading(stage, read))
+
+
 @pytest.mark.parametrize("condition", [AT_WORK, NEEDS_ATTENTION])
 def test_sessions_of_a_state_are_found_among_those_that_are_done(stage: Stage, admin: Admin, condition: str) -> None:
     sought, done = stage.session(), stage.session()
@@ -250,6 +267,28 @@ def test_the_newest_lines_of_a_session_are_read_alone(stage: Stage, admin: Admin
         assert first_and_last_lines(db, [session_id]) == {session_id: ("x" * 200, "I look.")}
 
     check(admin, partial(crowd.events_before_the_last, admin, session_id), reading(stage, read))
+
+
+@pytest.mark.parametrize("last", [None, 50])
+def test_the_times_of_a_session_are_read_of_some_turns_alone(
+    stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch, last: int | None
+) -> None:
+    monkeypatch.setattr(times, "WINDOW", 40)
+    session_id = stage.session(write="always_ask")
+    stage.message(session_id)
+    [tool_call] = stage.reply(session_id, call("write", file_path="a.py", content="x"))
+    stage.confirm(session_id, tool_call.id)
+    stage.run_call(tool_call)
+    stage.reply(session_id, say("Done."))
+
+    def read(db: Any) -> None:
+        thread = db.get_one(Thread, session_id, own_id(session_id))
+        place = times.Place([], "/s", times.Window.of(thread, last))
+        shown = times.Times.of(db, thread, place, doctor.now())
+        assert [len([bar for bar in shown.bars if bar.lane == lane]) for lane in ("model", "tool", "person")] == [40, 40, 40]
+        assert [path for path, _ in shown.files] == ["a.py"]
+
+    check(admin, partial(crowd.turns_of_a_session, admin, session_id), reading(stage, read))
 
 
 def test_a_claim_at_a_spend_limit_reads_no_sums_of_days(stage: Stage, admin: Admin) -> None:

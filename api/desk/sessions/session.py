@@ -12,7 +12,7 @@ from api.desk.sessions.naming import agent_name, cost
 from api.desk.sessions.remedy import RETRY, remedy_of
 from api.desk.sessions.starting import dollars, message
 from api.desk.sessions.timeline import Timeline
-from api.desk.sessions.times import Place, Times, moment_of
+from api.desk.sessions.times import Place, Times, Window, moment_of
 from api.desk.shell.blueprint import action, desk, page
 from api.door import pages, parsing
 from api.door.errors import Denied
@@ -100,21 +100,23 @@ def thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str, ref
 
 def _conversation(db: Db, person: PersonPrincipal, session: Session, thread_id: str) -> dict[str, Any]:
     """Return the values that the pages of a session and of a thread share: a page of the thread's events, and what may be done."""
-    before = _number("before", session.last_seq + 1)
+    before = _number("before") or session.last_seq + 1
     rows, has_earlier = events_before(db, EventFilter(session, thread_id), before, PAGE)
-    shown_rows = rows[::-1]
-    now = clock.now(db)
+    shown_rows, shown_thread = rows[::-1], db.get_one(Thread, session.id, thread_id)
     timeline = Timeline.of(db, shown_rows, thread_id)
-    times = Times.of(db, session, thread_id, Place(timeline.lines, _path(session, thread_id)), now)
+    window = Window.of(shown_thread, _number("turns"))
+    place = Place(timeline.lines, _path(session, thread_id), window, before if before <= session.last_seq else None)
+    times = Times.of(db, shown_thread, place, clock.now(db))
     return {
         "session": session,
         "shown_thread": thread_id,
         "timeline": timeline,
         "lanes": Lanes.of(times.bars),
+        "place": place,
         "times": times,
         "markdown": Pen(),
-        "earlier": shown_rows[0].seq if has_earlier else None,
-        "is_newest": before > session.last_seq,
+        "earlier": place.page_before(shown_rows[0].seq) if has_earlier else None,
+        "is_newest": place.before is None,
         "may_write": "sessions" in person.scopes and session.status != "terminated",
     }
 
@@ -130,7 +132,8 @@ def _address_of(db: Db, session: Session, thread_id: str, moment: datetime) -> s
     rows, _ = events_before(db, EventFilter(session, thread_id), before, PAGE)
     lines, line_id = Timeline.of(db, rows[::-1], thread_id).lines, query_value("line")
     line = next((line.id for line in lines if line.id == line_id), next((line.id for line in lines if line.seq >= seq), ""))
-    return f"{_path(session, thread_id)}?before={before}#{line}"
+    window = Window.of(db.get_one(Thread, session.id, thread_id), _number("turns"))
+    return f"{Place(lines, _path(session, thread_id), window).page_before(before)}#{line}"
 
 
 @action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)
@@ -208,6 +211,6 @@ def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, 
     receive(lock(db, session_id, person), [event])
 
 
-def _number(name: str, otherwise: int) -> int:
+def _number(name: str) -> int | None:
     text = query_value(name) or ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else otherwise
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else None
