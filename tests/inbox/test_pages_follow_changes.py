@@ -10,9 +10,12 @@ from doors.served import served
 from doors.stream_frames import delta, publish, publish_so_far, readers, start
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
+from playwright.sync_api import TimeoutError as NothingCame
 from playwright.sync_api import expect
 from rows.stage import Stage, call, say
 from wire.proxy import Proxy
+
+from models.session.tool_call.row import ToolCall
 
 
 def test_a_new_card_comes_last_and_a_card_decided_elsewhere_says_by_whom(admin: Visitor, stage: Stage) -> None:
@@ -150,3 +153,19 @@ def test_a_page_outlives_a_restart_of_the_server(visit: Callable[..., Visitor], 
     with served(tmp_path / "log", port=int(first.url.rpartition(":")[2]), ASSENT_STREAM_POLL_SECONDS="0.2"):
         expect(visitor.rows).to_have_count(1)
         expect(visitor.page.get_by_text("The connection is lost.")).to_have_count(0)
+
+
+def test_a_card_opened_while_its_call_runs_looks_again_until_the_call_has_ended(admin: Visitor, stage: Stage) -> None:
+    """No stream tells of the call: the page's own tells of decisions alone."""
+    [approval] = asked(stage)
+    stage.decide(approval, result="allow")
+    held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
+    admin.window.control_time()
+    admin.open(f"/inbox/approvals/{approval.id}")
+    came_of = admin.page.locator(".came-of")
+    expect(came_of).to_have_text("Running")
+    stage.finish_call(held)
+    admin.page.clock.run_for(1_600)
+    expect(came_of).to_contain_text("Done")
+    with pytest.raises(NothingCame), admin.page.expect_request(lambda _request: True, timeout=200):
+        admin.page.clock.run_for(60_000)

@@ -1,13 +1,8 @@
-// The panels of further answers on a card: a denial with a reason, and more. Beside them, what comes of a decision.
+// The panels of further answers on a card: a denial with a reason, and more.
 
 import { isHeld } from "./holds.js";
-import { refreshSoon } from "./live.js";
 import { one } from "./page.js";
 import { idOf } from "./split.js";
-
-const LOOK_MS = 2000;
-const OFTEN = 15;
-let looks = 0;
 
 /** Open the line for a denial's reason, whose Enter denies. Returns false for a card or row without such a line. */
 export function openDenial(card) {
@@ -34,9 +29,3 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault(); // the key that opened the line is still held
   }
 });
-
-// The page's stream tells of decisions alone. So a card whose call is still to run looks again, less often after a while.
-setInterval(() => {
-  looks = one(".came-of.waits") ? looks + 1 : 0;
-  if (looks && !document.hidden && (looks < OFTEN || looks % OFTEN === 0)) refreshSoon();
-}, LOOK_MS);

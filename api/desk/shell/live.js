@@ -9,7 +9,7 @@ const HIDDEN_REFRESH_MS = 30000;
 /** Rows and a card whose calls run are looked at again after this time, and then after longer and longer times. */
 const OPEN_REFRESH_MS = 1000;
 const LONGEST_OPEN_REFRESH_MS = 30000;
-const OPEN = "[data-rows] > li.open, #settled .came-of.waits";
+const OPEN = "[data-rows] > li.open, .came-of.waits";
 const STORED_EVENTS = [
   "agent.message", "agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use", "agent.tool_result", "agent.mcp_tool_result",
   "user.message", "user.tool_confirmation", "user.tool_result", "user.custom_tool_result", "user.interrupt",
