@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from api.desk.rendering.diff import changed_fields
+from api.desk.rendering.diff import ChangedField, changed_amount, changed_fields
 from api.desk.rendering.evidence import evidence
 from api.desk.rendering.story import Entry, entry
 from api.desk.rendering.tree import tree
@@ -90,13 +90,20 @@ def matter(
         "session": session,
         "started_by": session.starter(db),
         "evidence": evidence(approval.tool, response.input, look, schema_of(db, approval), ours=ours),
-        "edits": changed_fields(response.input, response.decided_input) if response.decided_input is not None else [],
+        "edits": _edits(approval, response),
         "claims": tree(approval.annotations) if approval.annotations else None,
         "is_decided_alone": not Quorum.of(approval.quorum).needs_people,
         "afterwards": sentences.afterwards(approval),
         "because": because(approval.rule),
         "revealed": revealed,
     }
+
+
+def _edits(approval: Approval, response: responses.Approval) -> list[ChangedField]:
+    """Return what a person changed in the input, if somebody did."""
+    if response.decided_input is None:
+        return []
+    return (changed_amount if approval.traits.is_amount else changed_fields)(response.input, response.decided_input)
 
 
 def reasons(db: Db, approval: Approval) -> dict[str, Any]:

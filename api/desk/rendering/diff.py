@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.desk.rendering.fields import pretty, same
+from models.pure.pricing.prices import dollars_of
 from models.pure.text.line_diff import Hunk, hunks
 from models.pure.text.visible import visible_lines
 
@@ -65,6 +66,11 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
     names = [*after, *(name for name in before if name not in after)]
     names = [name for name in names if name not in before or name not in after or not same(before[name], after[name])]
     return [ChangedField(visible_lines(name), _rows_of(before.get(name, ""), after.get(name, ""))) for name in names]
+
+
+def changed_amount(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedField]:
+    """Return how an amount was changed, in dollars."""
+    return changed_fields(*({"Amount": f"${dollars_of(value['amount']):,.2f}"} for value in (before, after)))
 
 
 def _rows_of(old: Any, new: Any) -> list[DiffRow]:

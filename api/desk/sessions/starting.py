@@ -1,6 +1,6 @@
 """The form that starts a session: an agent, a message, an environment, and a budget."""
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from flask import request
@@ -16,6 +16,7 @@ from models.database.rows import Db
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
 from models.pure.pricing.money import monetary
+from models.pure.pricing.prices import cents_in, dollars_of
 from models.workspace.agent import Agent
 from models.workspace.environment import Environment
 
@@ -67,10 +68,10 @@ def message(remedy: str) -> dict[str, Any]:
 def dollars(name: str) -> dict[str, str]:
     """Return a field of the form, in dollars, as the API has amounts. Raises Misfilled."""
     try:
-        amount = Decimal(text(name).strip().removeprefix("$"))
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or not Decimal("0.01") <= amount <= _MOST_DOLLARS:
+        amount = dollars_of(cents_in(text(name)))
+    except ValueError:
+        amount = Decimal(0)
+    if not 0 < amount <= _MOST_DOLLARS:
         raise Misfilled({name: "Write an amount in dollars, such as 2.50."})
     return monetary(amount)
 

@@ -6,6 +6,7 @@
 List prices come with the package `genai-prices`, which is installed and never fetched.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -180,13 +181,13 @@ def dollars_of(cents_: str) -> Decimal:
 
 def cents_in(dollars: str) -> str:
     """Return whole cents, as the wire has them, from a text such as `250`, `12.50` or `$12.50`. Raises ValueError."""
-    try:
-        amount = Decimal(dollars.strip().removeprefix("$")) * 100
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
+    amount = _TYPED.fullmatch(dollars.strip())
+    if not amount:
         raise ValueError("must be US dollars with at most two decimals, such as 250 or 12.50.")
-    return f"{amount.to_integral_value():f}"
+    return str(int(amount["dollars"] + (amount["cents"] or "").ljust(2, "0")))
+
+
+_TYPED = re.compile(r"\$?(?P<dollars>[0-9]{1,15})(?:\.(?P<cents>[0-9]{0,2})0*)?")
 
 
 def exact(dollars: Decimal) -> str:

@@ -29,6 +29,7 @@ KIND = Kind(
     "budget",
     check,
     takes_edits=True,
+    is_amount=True,
     is_confirmed=False,
     tag="budget",
     group="Budgets",

@@ -24,6 +24,8 @@ class Kind:
     grant."""
     takes_edits: bool = False
     """True if a person may change the input."""
+    is_amount: bool = False
+    """True if the input is an amount of money, as `models.pure.pricing.money.monetary` returns it."""
     is_confirmed: bool = True
     """True if clients are told of the decision by the event `user.tool_confirmation`."""
     lets_run: Callable[[str, Mapping[str, Any]], bool] = lambda _status, _decision: False
