@@ -85,3 +85,15 @@ def test_without_a_seal_among_the_newest_acts_the_command_is_named(stage: Stage,
     act(stage)
     with pytest.raises(Invalid, match="run `assent audit verify`"):
         recently(stage)
+
+
+def test_too_many_acts_since_the_newest_seal_are_not_verified(
+    stage: Stage, long: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act(stage)
+    assert recently(stage).intact
+    monkeypatch.setattr(recent, "MOST_UNSEALED", 2)
+    with pytest.raises(Invalid, match="run `assent audit verify`"):
+        recently(stage)
+    sealed(stage)
+    assert recently(stage).intact
