@@ -22,7 +22,6 @@ from models.notices.notification import Notification
 from models.pure.text.line_diff import hunks
 from models.session.approval.evidence import Evidence
 from models.session.row import Session
-from models.workspace.agent import Agent
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 BEFORE = "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.amount\n    return result\n"
@@ -33,6 +32,15 @@ WORK = {
     "Weekly report": call(command="curl -s https://reports.example/weekly.csv | head -20"),
 }
 AGENTS = {"Release 2.4": "Release captain", "Fix the totals": "Developer", "Weekly report": "Reporter"}
+SAID = {
+    "Release 2.4": ("Please publish release 2.4.", "The tests pass. I push the branch and remove the build."),
+    "Fix the totals": (
+        "The totals count closed rows too. Please fix that.",
+        "Closed rows must not count, so I add up the open ones.",
+    ),
+    "Weekly report": ("Please sum up last week's numbers.", "I look at the first rows before I sum them up."),
+}
+"""The person's request and the agent's words, by title."""
 
 
 @pytest.fixture
@@ -40,11 +48,11 @@ def waiting(stage: Stage) -> str:
     """Some work that waits. Returns the id of the approval of the edit."""
     edit = ""
     for title, block in WORK.items():
-        session_id = stage.session(max_turns=9, bash="always_ask", edit="always_ask")
+        session_id = stage.session(max_turns=9, agent_name=AGENTS[title], bash="always_ask", edit="always_ask")
         stage.locked(session_id, lambda locked, title=title: _name(locked.session, title))
-        _rename(stage, session_id, AGENTS[title])
-        stage.message(session_id, f"{title}: please go on.")
-        stage.reply(session_id, say("I know what to do."), block)
+        request, words = SAID[title]
+        stage.message(session_id, request)
+        stage.reply(session_id, say(words), block)
         [approval] = stage.approvals(session_id)
         if block["name"] == "edit":
             edit = approval.id
@@ -56,11 +64,6 @@ def waiting(stage: Stage) -> str:
 
 def _name(session: Session, title: str) -> None:
     session.title = title
-
-
-def _rename(stage: Stage, session_id: str, name: str) -> None:
-    with transaction(stage.workspace_id) as db:
-        Agent.find(db, stage.read(session_id).agent_id).update(db, stage.principal, {"name": name})
 
 
 @pytest.fixture
@@ -88,8 +91,7 @@ def pages(stage: Stage, anna: people.Somebody) -> dict[str, str]:
         Channel.find(db, archived.id).disable(db, stage.principal, "The Slack conversation is archived.")
     stage.quote = QUOTE
     for name in ("Support", "Release manager"):
-        session_id = stage.session(model=MODEL)
-        _rename(stage, session_id, name)
+        session_id = stage.session(agent_name=name, model=MODEL)
         stage.message(session_id)
         stage.reply(session_id, say("Done."), charge=COSTS_10)
         limit(stage, "25", ("agent", stage.read(session_id).agent_id), "weekly")

@@ -133,6 +133,7 @@ class Stage:
         budget: str | None = None,
         model: str = "stand-in",
         of_agent: str | None = None,
+        agent_name: str = "Agent",
         policy_from: str = "tool",
         servers: dict[str, str] | None = None,
         **policies: Any,
@@ -163,7 +164,7 @@ class Stage:
             for name in custom
         ]
         tools += [_server(name, policies.get(name)) for name in servers or {}]
-        body = {"name": "Agent", "description": None, "model": {"id": model}, "system": None, "tools": tools, "metadata": {}}
+        body = {"name": agent_name, "description": None, "model": {"id": model}, "system": None, "tools": tools, "metadata": {}}
         body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
         if not of_agent:
