@@ -125,18 +125,20 @@ def _floods(db: Db) -> Iterator[Alarm]:
 
 
 def _kept_admins(db: Db) -> Iterator[Alarm]:
-    for name, source in db.rows(_KEPT_ADMINS, most=MOST):
-        title = f"{visible(name)} is the last admin, and {source} no longer gives that role"
-        yield Alarm(title, "Make somebody else an admin, or have the person's groups restored at the issuer.", "/inbox/people")
+    for name, source, is_last in db.rows(_KEPT_ADMINS, most=MOST):
+        title = f"{visible(name)} is {'the last' if is_last else 'still an'} admin, and {source} no longer gives that role"
+        remedy = "Make somebody else an admin, or have the person's groups restored at the issuer."
+        yield Alarm(title, remedy if is_last else "The role ends at the person's next sign-in there.", "/inbox/people")
 
 
 _KEPT_ADMINS = """
-    SELECT person.name, member.source FROM member JOIN person ON person.id = member.person_id
-    WHERE member.workspace_id = current_setting('assent.workspace') AND kept_admin_at IS NOT NULL AND deactivated_at IS NULL
-    AND NOT EXISTS (
+    SELECT person.name, member.source, NOT EXISTS (
         SELECT FROM member other WHERE other.workspace_id = member.workspace_id AND other.person_id <> member.person_id
         AND other.role = 'admin' AND other.deactivated_at IS NULL
-    ) ORDER BY person.id LIMIT %(most)s
+    )
+    FROM member JOIN person ON person.id = member.person_id
+    WHERE member.workspace_id = current_setting('assent.workspace') AND kept_admin_at IS NOT NULL AND deactivated_at IS NULL
+    ORDER BY person.id LIMIT %(most)s
 """
 _FAILING_ENDPOINTS = "WHERE failing_since IS NOT NULL AND state = 'enabled' ORDER BY failing_since LIMIT %(most)s"
 _FAILING_CHANNELS = "WHERE error <> '' AND state = 'enabled' AND NOT for_everyone ORDER BY id LIMIT %(most)s"
