@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ("models", "api", "workers", "deploy")
 
 BOUNDS = {
-    "models": (15, 81, 0, 12),
+    "models": (15, 82, 0, 13),
     "models.flow": (8, 15, 0, 6),
     "models.flow.begin": (4, 2, 0, 2),
     "models.flow.run": (8, 5, 0, 3),

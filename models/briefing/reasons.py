@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 from models.database.exchange import Statement
 from models.database.rows import Db
 from models.people.names import Names
+from models.pure.masking import Echoes
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
 from models.session.archive.reading import readable_rows_at
 from models.session.event.log import EventFilter, events_before
 from models.session.event.row import MESSAGE, MESSAGES
 from models.session.row import Session
+from models.session.tool_call.echoes import NO_ECHOES, echoes_of
 from models.session.turn.reply import Reply
 from models.session.turn.row import Turn
 
@@ -21,6 +23,8 @@ _MESSAGES = 200
 """The messages of the session that are searched for those of the thread: the newest."""
 _MOST = 4_000
 """Characters of a text that are read."""
+MOST_SHOWN = 600
+"""Characters of a text that a card or a message shows. The session's page has the rest."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Reasons:
-    """Why an agent asks. Every character of a text is visible."""
+    """Why an agent asks. Every character of a text is visible, and the secrets of the call's input are masked in it."""
 
     last_words: str
     """What the agent said last before the call; empty if it said nothing."""
@@ -46,11 +50,25 @@ class Reasons:
     @classmethod
     def of(cls, db: Db, approval: Approval) -> "Reasons":
         """Return the reasons of an approval."""
-        place = {"session": approval.session_id, "thread": approval.thread_id, "most": _MOST}
         bounds = {"at": approval.created_at, "messages": _MESSAGES}
-        before, since = (Statement(_MESSAGE.format(sign=sign), {**place, **bounds}) for sign in ("<=", ">"))
+        before, since = (Statement(_MESSAGE.format(sign=sign), {**_place(approval), **bounds}) for sign in ("<=", ">"))
         rows_before, rows_since = db.read(before, since)
-        return cls(_last_words(db, approval, place), _message(db, rows_before or _archived(db, approval)), _message(db, rows_since))
+        echoes = _echoes(db, approval)
+        request = _message(db, rows_before or _archived(db, approval), echoes)
+        return cls(_last_words(db, approval, echoes), request, _message(db, rows_since, echoes))
+
+
+def last_words(db: Db, approval: Approval) -> str:
+    """Return what the agent said last before the call, as `Reasons` has it."""
+    return _last_words(db, approval, _echoes(db, approval))
+
+
+def _place(approval: Approval) -> dict[str, Any]:
+    return {"session": approval.session_id, "thread": approval.thread_id, "most": _MOST}
+
+
+def _echoes(db: Db, approval: Approval) -> Echoes:
+    return echoes_of(db, approval.call(db)) if approval.tool_call_id else NO_ECHOES
 
 
 class _Row(NamedTuple):
@@ -60,14 +78,14 @@ class _Row(NamedTuple):
     text: str | None
 
 
-def _message(db: Db, rows: list[Any]) -> Message | None:
+def _message(db: Db, rows: list[Any], echoes: Echoes) -> Message | None:
     if not rows:
         return None
     row = _Row(*rows[0])
     by = Names.of(db, [row.on_behalf_of])[row.on_behalf_of] if row.on_behalf_of else ""
     if row.kind != "user.message":
         by = row.from_agent or "its coordinator"
-    return Message(by, visible_lines(row.text or ""))
+    return Message(by, visible_lines(echoes.text(row.text or "")))
 
 
 def _archived(db: Db, approval: Approval) -> list[_Row]:
@@ -83,15 +101,15 @@ def _text(blocks: list[dict[str, Any]]) -> str:
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")[:_MOST]
 
 
-def _last_words(db: Db, approval: Approval, place: dict[str, Any]) -> str:
+def _last_words(db: Db, approval: Approval, echoes: Echoes) -> str:
     if approval.tool_call_id is None:
         return ""
     turn = db.get_one(Turn, approval.call(db).turn_id)
-    words: str | None = db.value(_WORDS, **place, first=turn.number - _TURNS + 1, last=turn.number)
+    words: str | None = db.value(_WORDS, **_place(approval), first=turn.number - _TURNS + 1, last=turn.number)
     if words is None:
         replies = readable_rows_at(db, Reply, turn.session_id, turn.ended_at)
         words = next((_text(reply.content) for reply in replies if reply.turn_id == turn.id), "")
-    return visible_lines(words or "")
+    return visible_lines(echoes.text(words or ""))
 
 
 _WORDS = """

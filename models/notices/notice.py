@@ -29,6 +29,12 @@ class Notice:
     `models.notices.texts.MOST_EVIDENCE` characters."""
     agent: str = ""
     """The agent that asks, behind those above it: `Coordinator › Researcher`."""
+    session: str = ""
+    """The session's title, in one line. Like the two texts below only in mail, and only while the approval waits."""
+    last_words: str = ""
+    """What the agent said last, in several lines, at most `models.briefing.reasons.MOST_SHOWN` characters. Only for one person."""
+    why: str = ""
+    """`Asked because bash asks every time unless a rule says otherwise.`"""
     deadline: datetime | None = None
     """When the approval expires; None once it is decided."""
     afterwards: str = ""

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from models.briefing.because import sentence
+from models.briefing.reasons import MOST_SHOWN, last_words
 from models.database.rows import Db
 from models.notices.channel import Channel
 from models.notices.flood import Flood
@@ -62,7 +64,18 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         code=code,
         buttons=buttons,
         input_sha256=approval.runs,
+        **(_background(db, approval, session, channel) if waits and channel.kind == "mail" else {}),
     )
+
+
+def _background(db: Db, approval: Approval, session: Session, channel: Channel) -> dict[str, str]:
+    """Return what a mail says beside the question. A room does not get the agent's words: it may have more readers than a card."""
+    words = last_words(db, approval) if channel.person_id else ""
+    return {
+        "session": _one_line(session.title or ""),
+        "last_words": sentences.shortened(words, MOST_SHOWN),
+        "why": sentences.shortened(sentence(approval.rule, "ask")),
+    }
 
 
 def _came_of(db: Db, approval: Approval) -> str:

@@ -35,6 +35,7 @@ _BUTTON = (
     "display:inline-block;padding:10px 20px;border-radius:6px;background:#2a55cf;color:#fff;font-weight:600;text-decoration:none"
 )
 _CODE = "padding:12px;border-radius:6px;background:#f3f3f0;color:#1b1e23;white-space:pre-wrap;overflow-wrap:anywhere"
+_QUOTE = "margin:0 0 16px;padding-left:12px;border-left:3px solid #8b9099;white-space:pre-wrap;overflow-wrap:anywhere"
 _UNFOLDED = SMTP.clone(max_line_length=998)
 """Folds no header: folding would encode a link that is longer than a line."""
 
@@ -113,7 +114,10 @@ def _html(notice: Notice, unsubscribe: str) -> str:
     else:
         if notice.evidence:
             paragraphs.append(f'<pre style="{_CODE}">{html.escape(notice.evidence)}</pre>')
-        paragraphs.append(f"<p>{html.escape(texts.deadline(notice)).replace(chr(10), '<br>')}</p>")
+        if notice.last_words:
+            words = html.escape(notice.last_words)
+            paragraphs.append(f'<p style="margin-bottom:4px">The agent says:</p><blockquote style="{_QUOTE}">{words}</blockquote>')
+        paragraphs.append(f"<p>{html.escape(texts.about(notice)).replace(chr(10), '<br>')}</p>")
         paragraphs.append(f"<p>{button}Decide</a></p>")
         if notice.code:
             paragraphs.append(

@@ -5,20 +5,20 @@ Nothing in such a text mentions anybody, hides where a link leads, or changes wh
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from models.notices.notice import Notice
 
 _OPENING = re.compile(r"[@<]|\](?=[(\[:])")
 """Begins a mention, a tag, or the target of a link, in the markup of every service that has them."""
 _NOTHING = "\N{ZERO WIDTH SPACE}"
+_OF_OTHERS = ("title", "sentence", "evidence", "agent", "session", "last_words", "why", "outcome")
 
 
 def plain(notice: Notice, special: str) -> Notice:
     """Return the notice with no markup in the texts of others. `special`: characters that the service shows after a backslash."""
-    title, sentence, evidence, agent, outcome = (
-        _plain(text, special) for text in (notice.title, notice.sentence, notice.evidence, notice.agent, notice.outcome)
-    )
-    return replace(notice, title=title, sentence=sentence, evidence=evidence, agent=agent, outcome=outcome)
+    harmless: dict[str, Any] = {name: _plain(getattr(notice, name), special) for name in _OF_OTHERS}
+    return replace(notice, **harmless)
 
 
 def _plain(text: str, special: str) -> str:

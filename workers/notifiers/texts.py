@@ -11,7 +11,7 @@ _BEGINNINGS = {
     "escalated": "Nobody has decided yet: ",
 }
 _BAR = "| "
-"""Stands before each line of evidence."""
+"""Stands before each line of evidence and of the agent's words."""
 
 
 def subject(notice: Notice) -> str:
@@ -24,7 +24,7 @@ def subject(notice: Notice) -> str:
 def body(notice: Notice, most_evidence: int = 3000) -> str:
     """Return the notice as text of several lines. Longer evidence is cut.
 
-    The link and the code stand first, and each line of evidence has a bar: no evidence looks like either.
+    The link and the code stand first, and each line of evidence and of the agent's words has a bar: none looks like either.
     """
     if notice.stage == "decided":
         ending = ". ".join(filter(None, (notice.ending, notice.came_of)))
@@ -34,15 +34,32 @@ def body(notice: Notice, most_evidence: int = 3000) -> str:
     evidence = notice.evidence
     if len(evidence) > most_evidence:
         evidence = f"{evidence[:most_evidence]}… ({len(evidence) - most_evidence} more characters)"
-    barred = "\n".join(f"{_BAR}{line}" for line in evidence.splitlines())
-    return "\n\n".join(part for part in (where(notice), f"{notice.sentence}.", barred, deadline(notice)) if part)
+    words = f"The agent says:\n{_barred(notice.last_words)}" if notice.last_words else ""
+    parts = (where(notice), f"{notice.sentence}.", _barred(evidence), words, about(notice))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _barred(text: str) -> str:
+    return "\n".join(f"{_BAR}{line}" for line in text.splitlines())
+
+
+def about(notice: Notice) -> str:
+    """Return the agent, the session, why people are asked, the deadline and its effect, each in a line."""
+    session = f"Session: {notice.session}" if notice.session else ""
+    return "\n".join(part for part in (_agent(notice), session, notice.why, _until(notice)) if part)
 
 
 def deadline(notice: Notice) -> str:
     """Return the agent, the deadline, and the effect of the deadline."""
-    agent = f"Agent: {notice.agent}" if notice.agent else ""
-    until = f"Until {notice.deadline:%Y-%m-%d %H:%M} UTC. {notice.afterwards}" if notice.deadline else notice.afterwards
-    return "\n".join(part for part in (agent, until) if part)
+    return "\n".join(part for part in (_agent(notice), _until(notice)) if part)
+
+
+def _agent(notice: Notice) -> str:
+    return f"Agent: {notice.agent}" if notice.agent else ""
+
+
+def _until(notice: Notice) -> str:
+    return f"Until {notice.deadline:%Y-%m-%d %H:%M} UTC. {notice.afterwards}" if notice.deadline else notice.afterwards
 
 
 def where(notice: Notice) -> str:

@@ -19,7 +19,7 @@ from models.briefing.because import because
 from models.briefing.changes import changes_since
 from models.briefing.outcome import CallOutcome, outcomes_of
 from models.briefing.precedent import Precedent
-from models.briefing.reasons import Reasons
+from models.briefing.reasons import MOST_SHOWN, Reasons
 from models.briefing.stakes import Stakes
 from models.database import clock
 from models.database.rows import Db
@@ -38,8 +38,6 @@ from models.workspace.roster import has_sub_agents
 
 _STORY_ENTRIES = 12
 """The most entries of the session's story on a card."""
-_MOST_TEXT = 600
-"""Most characters of the agent's words, of a message and of a sub-agent's task. The session's page has the rest."""
 _MOST_LINE = 140
 
 
@@ -85,7 +83,7 @@ def matter(
         "headline": sentences.headline(approval, agent, stakes.tool if stakes else ""),
         "agent": agent,
         "thread": thread,
-        "task": sentences.shortened(tasks_of(db, [(session.id, approval.thread_id)]).get(approval.thread_id, ""), _MOST_TEXT),
+        "task": sentences.shortened(tasks_of(db, [(session.id, approval.thread_id)]).get(approval.thread_id, ""), MOST_SHOWN),
         "has_sub_agents": has_sub_agents(session.configured(db)),
         "session": session,
         "started_by": session.starter(db),
@@ -110,9 +108,9 @@ def reasons(db: Db, approval: Approval) -> dict[str, Any]:
     """Return what only a card shows: the agent's last words, and the messages of the session before and after the question."""
     why = Reasons.of(db, approval)
     return {
-        "last_words": sentences.shortened(why.last_words, _MOST_TEXT),
+        "last_words": sentences.shortened(why.last_words, MOST_SHOWN),
         "message": why.request,
-        "message_text": sentences.shortened(why.request.text, _MOST_TEXT) if why.request else "",
+        "message_text": sentences.shortened(why.request.text, MOST_SHOWN) if why.request else "",
         "since": why.since if approval.status == "pending" else None,
     }
 
