@@ -5,6 +5,7 @@ Each value that a template prints goes through `visible_lines`, so that no page 
 
 import re
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from flask import Flask
@@ -56,6 +57,7 @@ def starting(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+@cache
 def glyph(name: str) -> Markup:
     """Return a glyph of `glyphs.svg`. It says nothing to a screen reader: a word stands beside it."""
     return Markup('<svg class="glyph" aria-hidden="true"><use href="{}#{}"/></svg>').format(files.address("glyphs.svg"), name)
