@@ -1,10 +1,6 @@
 """MCP servers to be called: our own test server over pipes and HTTP, one that lies, and some that others wrote."""
 
-import fcntl
-import hashlib
 import json
-import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import environment
+import installing
 import psutil
 import pytest
 from mcp_servers.lying import Liar
@@ -30,7 +26,6 @@ NPM = Path(__file__).parent / "npm"
 PYPI = ("mcp-server-time==2026.10.19",)
 PROXY = ("mcp-proxy==0.13.0",)
 """Serves a command over HTTP; it needs another release of the protocol's package than the servers do."""
-INSTALL_SECONDS = 110
 
 PIPED = Server("piped", command=sys.executable, args=(str(PROGRAM), "stdio"), ours=True)
 SMALL = Server("small", command=sys.executable, args=("-I", "-S", str(PROGRAM.with_name("small.py"))), ours=True)
@@ -190,19 +185,7 @@ def liar() -> Iterator[Liar]:
 @pytest.fixture(scope="session")
 def npm_servers() -> Path:
     """A folder with the programs of the npm servers, as the lock file has them."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("NOT TESTED: MCP servers of npm, as node or npm is missing here")
-    lock = NPM / "package-lock.json"
-
-    def install(folder: Path) -> None:
-        shutil.copytree(NPM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
-        command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
-        subprocess.run(
-            command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers()
-        )
-
-    return _installed("npm", lock.read_bytes(), install) / "node_modules" / ".bin"
+    return installing.from_npm("mcp-npm", NPM) / "node_modules" / ".bin"
 
 
 @pytest.fixture(scope="session")
@@ -220,30 +203,10 @@ def pypi_proxy() -> Path:
 def _from_pypi(packages: tuple[str, ...]) -> Path:
     def install(folder: Path) -> None:
         uv = [sys.executable, "-m", "uv"]
-        install_packages = ["pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), *packages]
-        for words in (["venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)], install_packages):
-            subprocess.run([*uv, *words], check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers())
+        installing.run(*uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder, folder=folder)
+        installing.run(*uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python", *packages, folder=folder)
 
-    return _installed("pypi", json.dumps([packages, sys.version]).encode(), install) / "bin"
-
-
-def _installed(registry: str, contents: bytes, install: Callable[[Path], None]) -> Path:
-    """Install packages and return their folder. The folder is kept between test runs, as an installation takes half a minute."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assent-tests"
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / f"mcp-{registry}-{hashlib.sha256(contents).hexdigest()[:12]}"
-    with (cache / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            try:
-                install(folder)
-            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-                output = (error.stderr or b"").decode()[-500:]
-                pytest.skip(f"NOT TESTED: MCP servers of {registry}, as the registry does not give them: {output}")
-            (folder / "done").touch()
-    return folder
+    return installing.installed("mcp-pypi", json.dumps([packages, sys.version]).encode(), install) / "bin"
 
 
 def tools_of(server: Server) -> dict[str, dict[str, object]]:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from crashes.processes import wait_for
 from doors.served import key
 from rows.stage import Stage, call, say
@@ -64,12 +65,22 @@ export const fits: (message: ChatCompletionMessage) => ChatCompletionMessagePara
 """
 
 
-def test_the_npm_example_decides_and_its_helper_fits_the_sdk_s_types(api: str, stage: Stage, npm_sdk: Path) -> None:
-    compile_helper(npm_sdk)
-    (npm_sdk / "program.mjs").write_text(PROGRAM)
+@pytest.fixture(scope="module")
+def folder(npm_sdk: Path) -> Path:
+    """The folder of the npm SDK with the example's helper, compiled. The compiler checks that it fits the SDK's types."""
+    shutil.copy(HOUSE / "examples/decisions.ts", npm_sdk)
+    (npm_sdk / "types.ts").write_text(TYPES)
+    compiler = ["node_modules/.bin/tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"]
+    checked = subprocess.run([*compiler, "decisions.ts", "types.ts"], cwd=npm_sdk, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    return npm_sdk
+
+
+def test_the_npm_example_decides_and_its_helper_fits_the_sdk_s_types(api: str, stage: Stage, folder: Path) -> None:
+    (folder / "program.mjs").write_text(PROGRAM)
     example = (HOUSE / "examples/chat.mjs").read_text("utf-8")
-    (npm_sdk / "chat.mjs").write_text(example.replace("./decisions.ts", "./decisions.js"))
-    assert run(api, stage, npm_sdk, "program.mjs") == ("Done.", "I will look.Done.")
+    (folder / "chat.mjs").write_text(example.replace("./decisions.ts", "./decisions.js"))
+    assert run(api, stage, folder, "program.mjs") == ("Done.", "I will look.Done.")
 
 
 ANSWERS = """
@@ -93,19 +104,9 @@ console.log(JSON.stringify(messages.at(-1).content));
 """
 
 
-def test_the_npm_sdk_decides_without_a_stream(api: str, stage: Stage, npm_sdk: Path) -> None:
-    compile_helper(npm_sdk)
-    (npm_sdk / "answers.mjs").write_text(ANSWERS)
-    assert run(api, stage, npm_sdk, "answers.mjs") == ("Done.", "")
-
-
-def compile_helper(folder: Path) -> None:
-    """Compile the example's helper, and check that it fits the SDK's types."""
-    shutil.copy(HOUSE / "examples/decisions.ts", folder)
-    (folder / "types.ts").write_text(TYPES)
-    compiler = ["node_modules/.bin/tsc", "--strict", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"]
-    checked = subprocess.run([*compiler, "decisions.ts", "types.ts"], cwd=folder, capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout
+def test_the_npm_sdk_decides_without_a_stream(api: str, stage: Stage, folder: Path) -> None:
+    (folder / "answers.mjs").write_text(ANSWERS)
+    assert run(api, stage, folder, "answers.mjs") == ("Done.", "")
 
 
 def run(api: str, stage: Stage, folder: Path, program: str) -> tuple[str, str]:
