@@ -7,7 +7,8 @@ whole test run. It has one thread and has read no setting: modules that read set
 The workers of pytest-xdist are forks as well, of the kind `tests`: pytest-xdist starts this file instead of Python. The process of
 that kind has collected the tests once, so that no fork has to import or rewrite a test's module.
 
-Tests of the commands themselves, such as those of the Procfile, do not start their processes here.
+Tests of the commands themselves do not start their processes here. Nor do tests of what a process imports, or of what `/proc` shows
+of it.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -94,17 +96,32 @@ def kind_of(words: list[str]) -> str | None:
         return {"gunicorn": "web", "gevent.monkey": "gevent"}.get(words[2], "plain")
     if words[1:3] == ["-u", "-c"]:
         return "tests"
+    if words[1] == "-c":
+        return "gevent" if "monkey.patch_all()" in words[2] else "plain"
     return "plain" if words[1].endswith(".py") else None
 
 
-def start(words: list[str], env: dict[str, str], log: IO[bytes]) -> Process:
-    """Run a command in the project's folder, by a fork where that is possible. Its output goes to `log`."""
-    kind = kind_of(words)
+def start(words: list[str], env: dict[str, str], log: IO[bytes], errors: IO[bytes] | None = None) -> Process:
+    """Run a command in the project's folder, by a fork where that is possible. Its output goes to `log`, its errors to `errors`."""
+    kind, errors = kind_of(words), errors or log
     if kind is None:
         tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
-        return _run([*tether, *words], env, log)
+        return _run([*tether, *words], env, log, errors)
     with Path(os.devnull).open("rb") as nothing:
-        return fork(kind, words, env, (nothing.fileno(), log.fileno(), log.fileno()))
+        return fork(kind, words, env, (nothing.fileno(), log.fileno(), errors.fileno()))
+
+
+def run(*words: str, seconds: float = 60, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command of Python's to its end. Returns its exit code, its output and its errors; raises after so many seconds."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = start([sys.executable, *words], os.environ | env, output, errors)
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(words, code, output.read().decode(), errors.read().decode())
 
 
 def fork(kind: str, words: list[str], env: dict[str, str], descriptors: tuple[int, int, int]) -> Forked:
@@ -117,8 +134,8 @@ def fork(kind: str, words: list[str], env: dict[str, str], descriptors: tuple[in
     return Forked(here, int(here.recv(20)), words)
 
 
-def _run(words: list[str], env: dict[str, str] | None, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(words, cwd=HOUSE, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+def _run(words: list[str], env: dict[str, str] | None, log: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(words, cwd=HOUSE, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=errors, start_new_session=True)
 
 
 def _address(kind: str) -> str:
@@ -130,7 +147,7 @@ def _address(kind: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not log.exists():
             with log.open("wb") as output:
-                process = _run([sys.executable, __file__, kind, str(address), pytest_pid], None, output)
+                process = _run([sys.executable, __file__, kind, str(address), pytest_pid], None, output, output)
             process.returncode = 0  # suppresses Popen's warning that the process still runs
     deadline = time.monotonic() + 110  # below the time limit of a test
     while not ready.exists():
@@ -272,7 +289,7 @@ def stand_for_a_fork(words: list[str]) -> int:
 
 
 def become(words: list[str], env: dict[str, str], descriptors: list[int]) -> None:
-    """Run the command as Python would: `python -m MODULE ...`, `python FILE ...` or `python -u -c PROGRAM`."""
+    """Run the command as Python would: `python -m MODULE ...`, `python FILE ...` or `python -c PROGRAM ...`."""
     os.setsid()
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
@@ -282,14 +299,15 @@ def become(words: list[str], env: dict[str, str], descriptors: list[int]) -> Non
     words = words[1:]
     if words[:3] == ["-m", "gevent.monkey", "--module"]:
         words = ["-m", *words[3:]]
-    if words[:2] == ["-u", "-c"]:
-        sys.argv = words[1:2]
+    words = words[words[0] == "-u" :]
+    sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
         sys.modules["__main__"] = main_module = ModuleType("__main__")
-        exec(words[2], main_module.__dict__)
+        exec(words[1], main_module.__dict__)
         return
     module, sys.argv = words[0] == "-m", words[words[0] == "-m" :]
     sys.path[0] = str(HOUSE if module else Path(sys.argv[0]).parent)
-    sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
     if module:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     else:

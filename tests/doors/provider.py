@@ -1,7 +1,6 @@
 """A provider of OpenID Connect in its own process, with accounts, and browsers that sign in there."""
 
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from crashes.processes import wait_for
+from crashes.processes import running, wait_for
 from people import Visitor
 
 
@@ -18,16 +17,11 @@ def provider_at(folder: Path) -> Iterator[str]:
     """Run a provider that logs to this folder. Yields the issuer's URL."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true"]
-    with (folder / "log").open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out)
-        url = f"http://127.0.0.1:{port}"
-        try:
-            wait_for("the provider answers", lambda: _answers(f"{url}/.well-known/openid-configuration"))
-            yield url
-        finally:
-            process.terminate()
-            process.wait(10)
+    with running(command, {}, folder / "log"):
+        wait_for("the provider answers", lambda: _answers(f"{url}/.well-known/openid-configuration"))
+        yield url
 
 
 def _answers(url: str) -> bool:

@@ -1,13 +1,12 @@
 """No request and no task waits for Redis: a thread publishes, gives up after a failure, and tries again after a pause."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
+import warm
 from crashes.hints import forget, use_redis
 from crashes.processes import wait_for
 from faults.own_redis import OwnRedis, own_redis
@@ -140,7 +139,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_forked_process_publishes_too(server: OwnRedis) -> None:
     """The parent already had a publisher, whose thread and connections the child lacks."""
-    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False)
+    done = warm.run("-c", FORKS)
     assert (done.stdout, done.stderr) == ("7\n", "")
 
 

@@ -1,18 +1,14 @@
 """The Procfile's Flower as a process."""
 
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
-from crashes.processes import wait_for
-from honcho.environ import parse_procfile
+from crashes.processes import running, wait_for
+from local.lines import command
 
-from deploy.procfile import ROOT
 from workers.celery import app
 
 AUTH = ("operator", "hush")
@@ -25,18 +21,11 @@ def running_flower(redis_url: str, log: Path) -> Iterator[httpx2.Client]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    line = parse_procfile((ROOT / "Procfile").read_text()).processes["flower"]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {"PATH": path, "REDIS_URL": redis_url, "FLOWER_BASIC_AUTH": ":".join(AUTH), "FLOWER_PORT": str(port)}
-    with log.open("wb") as out, httpx2.Client(base_url=url, timeout=20) as client:
-        process = subprocess.Popen(["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=env, stdout=out, stderr=out)
-        try:
-            wait_for("Flower answers", lambda: _answers(client), 60)
-            wait_for("Flower hears events", lambda: _hears(client, redis_url), 60)
-            yield client
-        finally:
-            process.terminate()
-            process.wait(20)
+    env = {"REDIS_URL": redis_url, "FLOWER_BASIC_AUTH": ":".join(AUTH)}
+    with running(command("flower", FLOWER_PORT=str(port)), env, log), httpx2.Client(base_url=url, timeout=20) as client:
+        wait_for("Flower answers", lambda: _answers(client), 60)
+        wait_for("Flower hears events", lambda: _hears(client, redis_url), 60)
+        yield client
 
 
 def _answers(client: httpx2.Client) -> bool:

@@ -5,14 +5,14 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from honcho.environ import parse_procfile
+import warm
+from local.lines import command
 
 from deploy.folder import free_port
 from deploy.procfile import ROOT
@@ -95,23 +95,18 @@ def test_each_program_of_the_procfile_refuses_a_secret_of_another(redis_url: str
     """One process of each program, all at once, with a secret that no process may have."""
     env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "REDIS_URL": redis_url}
     env |= {"DATABASE_OWNER_URL": "hush", "FLOWER_BASIC_AUTH": "a:b", "PORT": str(free_port()), "FLOWER_PORT": str(free_port())}
-    lines = parse_procfile((ROOT / "Procfile").read_text()).processes
-    running = {
-        name: subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        for name, line in lines.items()
-        if name in PROGRAMS
-    }
+    processes = {}
     try:
-        for name, process in running.items():
-            output, _ = process.communicate(timeout=100)
-            assert process.returncode != 0, name
-            assert f"assent: DATABASE_OWNER_URL: {name} must not hold this: no running process may have it" in output.decode()
+        for name in PROGRAMS:
+            with (tmp_path / name).open("wb") as log:
+                processes[name] = warm.start(command(name, **env), env, log)
+        for name, process in processes.items():
+            assert process.wait(100) != 0, name
+            refusal = f"assent: DATABASE_OWNER_URL: {name} must not hold this: no running process may have it"
+            assert refusal in (tmp_path / name).read_text()
     finally:
-        for process in running.values():
+        for process in processes.values():
             process.kill()
-            process.communicate()
 
 
 @pytest.mark.parametrize("queue", ["turns", "tools", "tools.orders", "sweeps", "deliver"])

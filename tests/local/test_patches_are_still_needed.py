@@ -1,10 +1,9 @@
 """Each file in `workers/patches` goes when a release of its library makes it needless. These tests then fail."""
 
 import inspect
-import os
-import subprocess
 
 import pytest
+import warm
 from celery.worker.consumer.events import Events
 from crashes.processes import WORKER
 from kombu import Connection
@@ -29,9 +28,6 @@ def test_celery_buffers_task_events_only_in_its_own_event_loop() -> None:
 
 def test_a_gevent_worker_that_was_patched_too_late_does_not_start(database_urls: object, clean_redis: str) -> None:
     """Without `python -m gevent.monkey`, kombu's waits stop the whole process."""
-    words = [*WORKER, "-P", "gevent", "-c", "2", "-Q", "turns"]
-    done = subprocess.run(
-        words, env=os.environ | {"REDIS_URL": clean_redis}, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = warm.run(*WORKER[1:], "-P", "gevent", "-c", "2", "-Q", "turns", REDIS_URL=clean_redis)
     assert done.returncode != 0
     assert "python -m gevent.monkey --module workers" in done.stderr

@@ -3,19 +3,18 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import warm
 from click.testing import CliRunner
 from crashes.processes import wait_for
 from doors.served import key, served
 from local.conftest import Assent
 from outbox.conftest import deliveries, endpoint_now, secret_of, send_due
 from rows.stage import Stage, call
-from warm import HOUSE
 
 from api.cli.main import main
 from models.database.transactions import transaction
@@ -23,6 +22,7 @@ from models.outbox.endpoint import Endpoint
 from models.outbox.webhook_events import EVENTS
 from models.settings import settings
 
+Listen = Callable[..., warm.Process]
 PRIVATE = {"ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1"}
 
 
@@ -57,15 +57,15 @@ def assent(stage: Stage) -> Assent:
 
 
 @pytest.fixture
-def listen(stage: Stage, tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
-    """Start `assent webhooks listen`, and wait until it listens."""
-    processes: list[subprocess.Popen[str]] = []
+def listen(stage: Stage, tmp_path: Path) -> Iterator[Listen]:
+    """Start `assent webhooks listen`, and wait until it listens. It writes the files `printed` and `log`."""
+    processes: list[warm.Process] = []
 
-    def start(*words: str, **env: str) -> "subprocess.Popen[str]":
+    def start(*words: str, **env: str) -> warm.Process:
         command = [sys.executable, "-m", "api.cli.main", "webhooks", "listen", *words]
         log = tmp_path / "log"
-        with log.open("w") as err:
-            process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=subprocess.PIPE, stderr=err, text=True)
+        with (tmp_path / "printed").open("wb") as output, log.open("wb") as errors:
+            process = warm.start(command, os.environ | env, output, errors)
         processes.append(process)
         wait_for("it listens", lambda: "Listening" in log.read_text() or process.poll() is not None, 60)
         assert process.poll() is None, log.read_text()
@@ -74,7 +74,6 @@ def listen(stage: Stage, tmp_path: Path) -> Iterator[Callable[..., "subprocess.P
     yield start
     for process in processes:
         process.kill()
-        process.communicate()
 
 
 def endpoints(stage: Stage) -> list[Endpoint]:
@@ -117,9 +116,7 @@ def test_one_delivery_or_all_are_sent_again(assent: Assent, stage: Stage) -> Non
     assert "either one delivery" in assent("redeliver", endpoint.id, first.id, "--status", "failed", code=2)
 
 
-def test_listen_prints_what_is_delivered_and_removes_its_endpoint(
-    listen: Callable[..., "subprocess.Popen[str]"], stage: Stage
-) -> None:
+def test_listen_prints_what_is_delivered_and_removes_its_endpoint(listen: Listen, stage: Stage, tmp_path: Path) -> None:
     """SIGTERM ends the command, as Ctrl-C does in the next test."""
     process = listen()
     [endpoint] = endpoints(stage)
@@ -131,8 +128,8 @@ def test_listen_prints_what_is_delivered_and_removes_its_endpoint(
     assert {delivery.status for delivery in deliveries(stage)} == {"done"}
     count = len(deliveries(stage))
     process.send_signal(signal.SIGTERM)
-    printed = process.communicate(timeout=30)[0].splitlines()
-    assert process.returncode == 0
+    assert process.wait(30) == 0
+    printed = (tmp_path / "printed").read_text().splitlines()
     assert len(printed) == count
     assert any(f" session.created {session_id}, whev_" in line for line in printed)
     [approval] = stage.approvals(session_id)
@@ -141,7 +138,7 @@ def test_listen_prints_what_is_delivered_and_removes_its_endpoint(
 
 
 def test_listen_uses_the_secret_of_an_endpoint_and_refuses_any_other(
-    listen: Callable[..., "subprocess.Popen[str]"], assent: Assent, stage: Stage, tmp_path: Path
+    listen: Listen, assent: Assent, stage: Stage, tmp_path: Path
 ) -> None:
     secret = assent("create", "http://127.0.0.1:1/", "--event", "session.created").strip()
     [endpoint] = endpoints(stage)
@@ -159,8 +156,8 @@ def test_listen_uses_the_secret_of_an_endpoint_and_refuses_any_other(
     send_due(stage)
     assert [delivery.status for delivery in deliveries(stage)] == ["done", "queued"]
     process.send_signal(signal.SIGINT)
-    [line] = process.communicate(timeout=30)[0].splitlines()
-    assert process.returncode == 0
+    assert process.wait(30) == 0
+    [line] = (tmp_path / "printed").read_text().splitlines()
     assert json.loads(line)["data"]["id"] == session_id
     assert "refused: " in (tmp_path / "log").read_text()
     assert endpoint_now(stage, endpoint).state == "enabled", "only what listen registered is removed"

@@ -1,23 +1,11 @@
 """The Procfile names the processes, and each line runs by `exec` with nothing but environment variables."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from honcho.environ import parse_procfile
+import warm
+from local.lines import LINES, command, words
 
 from deploy.procfile import ROOT
 from models.settings.variables import PROCESSES
-
-LINES = parse_procfile((ROOT / "Procfile").read_text()).processes
-SHOW = "".join(f"{program}() {{ printf '%s\\n' {program} \"$@\"; }}; " for program in ("python", "celery", "gunicorn"))
-
-
-def words(name: str, **env: str) -> list[str]:
-    """The program of a line and its arguments."""
-    done = subprocess.run(["/bin/sh", "-c", SHOW + LINES[name]], env=env, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
 
 
 def test_there_is_one_procfile() -> None:
@@ -40,9 +28,7 @@ def test_everything_listens_on_loopback_unless_told_otherwise() -> None:
 
 
 def test_flower_does_not_start_without_a_password_and_never_shows_it() -> None:
-    line = ["/bin/sh", "-c", f"exec {LINES['flower']}"]
-    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    done = subprocess.run(line, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = warm.run(*command("flower")[1:])
     assert done.returncode == 1
     assert "FLOWER_BASIC_AUTH is not set" in done.stderr
     assert "hush" not in " ".join(words("flower", FLOWER_BASIC_AUTH="name:hush"))

@@ -6,9 +6,8 @@ such a package can make each of our processes slower. Other code works during de
 
 import json
 import re
-import subprocess
-import sys
 
+import warm
 from documents import ROOT
 
 OPTIONAL = {"pyyaml", "rfc3339-validator", "rich", "setuptools"}
@@ -35,7 +34,8 @@ def normal(name: str) -> str:
 
 def test_each_package_that_a_process_imports_is_in_the_lock_file() -> None:
     locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100, check=True)
+    done = warm.run("-c", PROGRAM)
+    assert done.returncode == 0, done.stderr
     imported = {normal(name) for name in json.loads(done.stdout)}
     assert {"flask", "celery", "anthropic", "mcp", "jsonschema"} <= imported
     assert imported - locked - OPTIONAL - {"assent-server"} == set()

@@ -2,13 +2,12 @@
 
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import warm
 from mcp_servers.conftest import Caller, tools_of
 from mcp_servers.lying import Liar, Request
 
@@ -188,7 +187,7 @@ print(json.dumps({"tools": [[entry["name"] for entry in job.value] for job in jo
 
 def test_a_listing_works_in_a_native_thread_of_gevent_s(liar: Liar) -> None:
     url = liar.url.replace("127.0.0.1", "localhost")
-    done = subprocess.run([sys.executable, "-c", GEVENT, url], capture_output=True, text=True, timeout=60, check=False)
+    done = warm.run("-c", GEVENT, url)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["tools"] == [["act"]] * 5

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
+import warm
 from mcp_servers.conftest import PROGRAM, Caller, is_alive, text, wait_for
 
 from workers.tools.mcp import connections
@@ -21,10 +21,10 @@ from workers.tools.mcp import connections
 """
 
 
-def worker(folder: Path, body: str) -> "subprocess.Popen[bytes]":
-    program = folder / "worker.py"
-    program.write_text(WORKER.format(here=str(PROGRAM.parents[1]), body=body))
-    return subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
+def worker(folder: Path, body: str) -> warm.Process:
+    program = WORKER.format(here=str(PROGRAM.parents[1]), body=body)
+    with (folder / "log").open("wb") as log:
+        return warm.start([sys.executable, "-c", program], dict(os.environ), log)
 
 
 def read(file: Path) -> int:

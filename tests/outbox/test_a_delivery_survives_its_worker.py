@@ -1,21 +1,20 @@
 """A worker that is killed, a Redis that is gone and a clock that is wrong lose no delivery."""
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from anthropic import Anthropic
 from crashes.hints import forget, use_redis
-from crashes.processes import wait_for
+from crashes.processes import running, wait_for
 from outbox.conftest import MakeEndpoint, deliveries, secret_of, send_due
 from outbox.receiver import Received, Receiver
 from own_database import Clock
 from rows.stage import Stage
 from rows.tasks import work
 from standardwebhooks import WebhookVerificationError
-from warm import HOUSE
 
 from deploy.folder import free_port
 from models.database import transactions
@@ -40,13 +39,13 @@ def redis_is_gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_worker_that_is_killed_between_sending_and_marking_sends_again_under_the_same_id(
-    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock
+    stage: Stage, receiver: Receiver, new_endpoint: MakeEndpoint, clock: Clock, tmp_path: Path
 ) -> None:
     new_endpoint(receiver.url, "session.created")
     stage.session()
     [delivery] = deliveries(stage)
     receiver.may_answer.clear()
-    with subprocess.Popen([sys.executable, "-c", SEND, delivery.id, stage.workspace_id], cwd=HOUSE) as worker:
+    with running([sys.executable, "-c", SEND, delivery.id, stage.workspace_id], {}, tmp_path / "log") as worker:
         wait_for("the request arrives", lambda: receiver.requests, 60)
         worker.kill()
     receiver.may_answer.set()

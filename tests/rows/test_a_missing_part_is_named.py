@@ -1,13 +1,12 @@
 """A part of the archive that is missing or was altered is named, and nothing else fails. Parts are files in a folder, or in S3."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 from own_database import Clock
 from rows.archived import MONTH, archive, conversation, parts, read_back
 from rows.stage import Stage, say
@@ -80,7 +79,7 @@ print(all(user.value for user in users), len(ticks) > 3)
 
 
 def test_processes_with_greenlets_read_a_bucket(bucket: str) -> None:
-    run = subprocess.run([sys.executable, "-c", UNDER_GEVENT], capture_output=True, text=True, timeout=60, check=False)
+    run = warm.run("-c", UNDER_GEVENT)
     assert run.stdout.split() == ["True", "True"], run.stderr
 
 

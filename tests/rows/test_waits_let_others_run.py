@@ -1,10 +1,9 @@
 """Under gevent, a statement that waits in Postgres does not stop the other greenlets of the process."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
+import warm
 from rows.stage import Stage
 
 HEAD = """
@@ -70,8 +69,7 @@ print(json.dumps([sorted(set(ends)), [list(map(list, each.value)) for each in af
 
 
 def output_of(program: str, stage: Stage) -> Any:
-    command = [sys.executable, "-c", HEAD + program, stage.workspace_id]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    result = warm.run("-c", HEAD + program, stage.workspace_id)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 

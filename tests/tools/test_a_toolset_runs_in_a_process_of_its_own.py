@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import CliRunner
+from crashes import processes
 from looking import alive, text, until
 from written import Caller, House
 
@@ -447,23 +447,22 @@ from workers.tools.python import running
 entry = next(entry for entry in running.describe()[0]["kit"] if entry["name"] == "linger")
 tool = running.toolset_tool("kit", entry)
 with ThreadPoolExecutor(2) as threads:
-    for fields in json.loads(sys.stdin.read()):
+    for fields in json.loads(Path(sys.argv[1]).read_text()):
         threads.submit(tool.run, ToolContext("sevt_1", "sesn_1", Path("/tmp"), 60), fields)
 """
 
 
 @pytest.mark.crash
-def test_all_is_dead_after_the_workers_death(described, mark):
+def test_all_is_dead_after_the_workers_death(described, mark, tmp_path):
     """Of its two functions one holds the lock of its interpreter."""
-    env = os.environ | {"PYTHONPATH": f"{described[0]}:{Path.cwd()}"}
-    # Its input by a pipe: in its command line, it and each fork of it would look like what the tool has started.
-    with subprocess.Popen([sys.executable, "-c", WORKER], env=env, stdin=subprocess.PIPE, text=True) as worker:
-        try:
-            worker.stdin.write(json.dumps([{"mark": mark, "holding": holding} for holding in (False, True)]))
-            worker.stdin.close()
-            until(lambda: len(alive(mark)) == 4, 60)
-            below = psutil.Process(worker.pid).children(recursive=True)
-            assert len(below) >= 8
-        finally:
-            worker.kill()
+    # Its input by a file: in its command line, it and each fork of it would look like what the tool has started.
+    orders = tmp_path / "orders.json"
+    orders.write_text(json.dumps([{"mark": mark, "holding": holding} for holding in (False, True)]))
+    words, env = [sys.executable, "-c", WORKER, str(orders)], {"PYTHONPATH": str(described[0])}
+    with processes.running(words, env, tmp_path / "log") as worker:
+        until(lambda: len(alive(mark)) == 4, 60)
+        below = psutil.Process(worker.running.pid).children(recursive=True)
+        assert len(below) >= 8
+        worker.running.kill()
+        worker.running.wait()
     until(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in below))
