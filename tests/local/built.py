@@ -6,6 +6,8 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copy, copytree, ignore_patterns
 
@@ -45,11 +47,29 @@ def environment_in(folder: Path) -> Path:
     return environment
 
 
-def wheel_of_the_run() -> Path:
-    """Return a wheel, built from the source distribution of this checkout's files. The first test process that asks builds it."""
-    folder = Path(os.environ["ASSENT_TEST_RUN"].rpartition(":")[0]) / "wheel"
+@contextmanager
+def folder_of_the_run(name: str) -> Iterator[Path]:
+    """Yield a folder of the test run that one test process at a time may make, for all of them."""
+    folder = Path(os.environ["ASSENT_TEST_RUN"].rpartition(":")[0]) / name
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+def program_of_the_run() -> Path:
+    """Return the command `assent` of an environment with the wheel. The first test process that asks makes it."""
+    wheel = wheel_of_the_run()
+    with folder_of_the_run("installed") as folder:
+        done = folder / "done"
+        if not done.exists():
+            pip(environment_in(folder), "install", "--no-deps", "--compile-bytecode", wheel)
+            done.touch()
+    return folder / "env" / "bin" / "assent"
+
+
+def wheel_of_the_run() -> Path:
+    """Return a wheel, built from the source distribution of this checkout's files. The first test process that asks builds it."""
+    with folder_of_the_run("wheel") as folder:
         if not folder.exists():
             source, target = folder.with_suffix(".source"), folder.with_suffix(".target")
             source.mkdir()

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from click.testing import CliRunner
 from doors.served import Caller, key
-from local.built import environment_in, pip, wheel_of_the_run
+from local.built import program_of_the_run, wheel_of_the_run
 from local.flowers import running_flower
 from rows.stage import Stage
 
@@ -88,11 +88,9 @@ def wheel() -> Path:
 
 
 @pytest.fixture(scope="session")
-def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """The command `assent` in an environment with the wheel."""
-    environment = environment_in(tmp_path_factory.mktemp("environment"))
-    pip(environment, "install", "--no-deps", "--compile-bytecode", wheel)
-    return environment / "bin" / "assent"
+    return program_of_the_run()
 
 
 @pytest.fixture(scope="module")

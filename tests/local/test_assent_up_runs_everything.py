@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
+import warm
 from anthropic import Anthropic
 from crashes.processes import lives, wait_for
 from doors.browser import chromium
@@ -143,8 +143,8 @@ def ask_a_person(client: Anthropic, command: str) -> str:
 
 def outputs(env: dict[str, str], *snippets: Snippet) -> list[str]:
     """The output of each of these Python snippets, run one after the other in one process."""
-    command = [sys.executable, "-c", EACH, *(snippet.text for snippet in snippets)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+    done = warm.run("-c", EACH, *(snippet.text for snippet in snippets), **env)
+    assert done.returncode == 0, done.stderr
     return done.stdout.split("\0")[:-1]
 
 

@@ -4,10 +4,8 @@
 """
 
 import json
-import os
 import re
 import socket
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from crashes.processes import wait_for
+from crashes.processes import running, wait_for
 from local.commands import check_assent, check_command
 from local.documents import (
     BUDGET,
@@ -44,7 +42,7 @@ from models.settings.providers import registry
 from models.settings.variables import names_of_settings
 
 
-def test_the_receiver_of_webhooks_takes_only_signed_deliveries() -> None:
+def test_the_receiver_of_webhooks_takes_only_signed_deliveries(tmp_path: Path) -> None:
     [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
     assert (snippet.page, len([line for line in snippet.text.splitlines() if line])) == ("README.md", 10)
     assert {*snippets("python")} == {*SDK, *TOOLSETS, CONFTEST, TESTS, OPENAI, BUDGET, CREW, snippet}
@@ -52,17 +50,14 @@ def test_the_receiver_of_webhooks_takes_only_signed_deliveries() -> None:
     signature = Webhook(secret).sign("whev_1", now, payload)
     headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
     port = free_port()
-    env = os.environ | {"ASSENT_WEBHOOK_KEY": secret, "PORT": str(port)}
-    command = [sys.executable, "-c", snippet.text]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as receiver:
-        try:
-            wait_for("it listens", lambda: is_open(port), 60)
-            url = f"http://127.0.0.1:{port}/"
-            assert httpx2.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}).status_code == 500
-            assert httpx2.post(url, content=payload, headers=headers).status_code == 204
-        finally:
-            receiver.terminate()
-        assert receiver.communicate()[0].splitlines()[-1] == "session.idled sesn_1"
+    env = {"ASSENT_WEBHOOK_KEY": secret, "PORT": str(port)}
+    with running([sys.executable, "-c", snippet.text], env, tmp_path / "log") as receiver:
+        wait_for("it listens", lambda: is_open(port), 60)
+        url = f"http://127.0.0.1:{port}/"
+        assert httpx2.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}).status_code == 500
+        assert httpx2.post(url, content=payload, headers=headers).status_code == 204
+        receiver.wait_for_output(r"(?m)^session\.idled sesn_1$")
+        assert receiver.log.read_text().count("session.idled") == 1
 
 
 def is_open(port: int) -> bool:
