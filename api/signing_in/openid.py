@@ -50,7 +50,7 @@ def claims_of(issuer: Issuer, code: str, ceremony: Json) -> Json:
                 more = _object(oauth.get(metadata["userinfo_endpoint"]))
                 claims = more | claims if more.get("sub") == claims["sub"] else claims
     except (OAuthError, httpx2.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
-        raise Denied(403, f"{issuer.name} does not vouch for you ({type(error).__name__}). Begin again.") from error
+        raise Denied(403, f"The issuer {issuer.name} does not vouch for you ({type(error).__name__}). Begin again.") from error
     return claims
 
 
@@ -102,7 +102,7 @@ def _get(url: str, issuer: Issuer) -> Json:
     try:
         return _object(httpx2.get(url, timeout=SECONDS))
     except (httpx2.HTTPError, ValueError) as error:
-        raise Denied(503, f"{issuer.name} does not respond ({type(error).__name__}). Try again in a moment.") from error
+        raise Denied(503, f"The issuer {issuer.name} does not respond ({type(error).__name__}). Try again in a moment.") from error
 
 
 def _object(response: httpx2.Response) -> Json:

@@ -52,8 +52,9 @@ class NotConnected(NotAdmitted):
     def __init__(self, arrival: Arrival) -> None:
         name = arrival.source.name
         super().__init__(
-            f"{arrival.email} is known here, and this account of {name} is not connected yet. Sign in as before, by a passkey, "
-            f"a password, or a one-time link from an admin. Then press \u201cConnect {name}\u201d on the page of your account."
+            f"The address {arrival.email} is known here, and this account of {name} is not connected yet. Sign in as before, by "
+            f"a passkey, a password, or a one-time link from an admin. "
+            f"Then press \u201cConnect {name}\u201d on the page of your account."
         )
 
 
@@ -66,7 +67,9 @@ def admit(arrival: Arrival) -> tuple[PersonPrincipal, Role]:
     """
     source = arrival.source
     if not source.vouches_for(arrival.email):
-        raise NotAdmitted(f"{source.name} does not vouch for the address {arrival.email}: add the domain to its email_domains.")
+        raise NotAdmitted(
+            f"The source {source.name} does not vouch for the address {arrival.email}: add the domain to its email_domains."
+        )
     roles = source.roles_of(arrival.groups)
     with transaction() as db:
         people = Identity.everywhere(db, arrival.issuer, arrival.subject)

@@ -207,6 +207,7 @@ def test_every_boundary_has_a_test() -> None:
         "seal",
         "cut",
         "delete_old",
+        "delete_archived",
         "remove_batch",
         "resume",
         "settled",

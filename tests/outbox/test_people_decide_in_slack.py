@@ -206,7 +206,7 @@ def test_a_person_who_is_no_approver_reads_who_is(api: str, stage: Stage, slack:
     approval = ask(stage, stage.session(approval={"approvers": [f"user:{ben.person_id}"]}))
     click(api, posted(slack, approval), "Allow")
     assert stage.get(Approval, approval.id).status == "pending"
-    assert f"each of user:{ben.person_id}" in only_reply(stage, slack)
+    assert f"One person of user:{ben.person_id}" in only_reply(stage, slack)
     linked(stage, ben, SlackPerson("U0BEN", "ben"))
     click(api, slack.message, "Allow", SlackPerson("U0BEN", "ben"))
     assert stage.get(Approval, approval.id).status == "allowed", "one named approver may click"
