@@ -228,7 +228,7 @@ def close(*descriptors: int) -> None:
 
 def main() -> None:
     """Import the modules, serve, and become the command in each fork. With the arguments of Python: run a fork with them."""
-    if sys.argv[1] == "-u":
+    if sys.argv[1] in {"-u", "-m", "-c"}:
         sys.exit(stand_for_a_fork(sys.argv[1:]))
     kind, address, pytest_pid = sys.argv[1:]
     sys.path[0] = str(HOUSE)
@@ -245,6 +245,9 @@ def main() -> None:
     warnings.resetwarnings()
     if kind == "tests":
         collect(json.loads(os.environ[PATHS]))
+    if kind == "plain":
+        announcing = importlib.import_module("workers.announcing")
+        announcing.PROGRAM = standing("-c", "from workers import announcing; announcing.main()")
     gc.freeze()
     gc.enable()
     Path(address).with_suffix(".ready").touch()
@@ -282,10 +285,16 @@ def collect(paths: list[str]) -> None:
 
 
 def stand_for_a_fork(words: list[str]) -> int:
-    """Run a worker of pytest-xdist as a fork, and pass on its input and output. Returns its exit code."""
-    worker = fork("tests", [sys.executable, *words], dict(os.environ), (0, 1, 2))
+    """Run a command in a fork, and pass on its input and output. Returns its exit code."""
+    command = [sys.executable, *words]
+    process = fork(kind_of(command) or "plain", command, dict(os.environ), (0, 1, 2))
     close(0, 1)  # the end of the fork ends its output
-    return worker.wait() & 255
+    return process.wait() & 255
+
+
+def standing(*words: str) -> tuple[str, ...]:
+    """Return the command line of a small process that runs these words of Python's in a fork, and ends with the fork."""
+    return (sys.executable, "-I", "-S", __file__, *words) if hasattr(os, "pidfd_open") else (sys.executable, *words)
 
 
 def become(words: list[str], env: dict[str, str], descriptors: list[int]) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import warm
 from crashes.dying import doing, name, watch
 from flask import Flask
 
@@ -138,7 +139,7 @@ sealing._seal = name("seal")(sealing._seal)
 toolset.time_before_listing = name(READS)(toolset.time_before_listing)
 toolset.keep_listing = name("keep_listing")(toolset.keep_listing)
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
-announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
+announcing.PROGRAM = warm.standing("-m", "crashes.announcing")
 announcing.AGAIN_SECONDS = 0.1
 execution.execute = watch("effect")(execution.execute)
 choosing.provider_for = _loaded

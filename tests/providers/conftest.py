@@ -4,9 +4,6 @@ import contextlib
 import itertools
 import json
 import os
-import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,25 +13,18 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
+from crashes.processes import stand_in
 
 from models.settings import settings
 from models.settings.providers import ProviderEntry, registry
 from workers.providers import ModelRequest, Provider, provider_for
 
-HOUSE = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="session")
-def standin() -> Iterator[str]:
+def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The stand-in's URL."""
-    command = [sys.executable, "-m", "deploy.standin", "--port", "0"]
-    with subprocess.Popen(command, cwd=HOUSE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
-        assert process.stdout
-        ready = process.stdout.readline()
-        url = re.search(r"http://\S+", ready)
-        assert url, ready
-        yield url[0]
-        process.terminate()
+    with stand_in(tmp_path_factory.mktemp("standin")) as url:
+        yield url
 
 
 @pytest.fixture
