@@ -45,7 +45,8 @@ def test_toolsets_and_servers_stand_with_their_agents(plain: Visitor, agent_id: 
         "shop a toolset of this server 2 Agent served",
         f"{URL} an MCP server 1 Agent asked just now",
     ]
-    plain.page.get_by_role("link", name=URL).click()
+    with plain.page.expect_navigation():
+        plain.page.get_by_role("link", name=URL).click()
     assert lines(plain) == ["close_ticket close_ticket Input of close_ticket as JSON Schema writes at most once ask Agent"]
 
 

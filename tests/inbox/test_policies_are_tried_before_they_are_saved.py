@@ -61,7 +61,8 @@ def test_rules_of_all_levels_stand_in_order_of_precedence(plain: Visitor, agent_
         "ask Every other call, where agent and tool say nothing workspace",
     ]
     plain.page.get_by_label("For", exact=True).select_option(agent_id)
-    plain.button("Show").click()
+    with plain.page.expect_navigation():
+        plain.button("Show").click()
     assert rows(plain) == [
         "deny bash(git push *) agent",
         "ask read(secrets/**) workspace",

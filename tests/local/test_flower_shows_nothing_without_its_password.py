@@ -50,11 +50,13 @@ def test_the_page_of_tasks_names_tool_agent_session_and_outcome(flower: httpx2.C
         for end, fields in ends.items():
             events.send("task-received", uuid=end, name="tool.run", **ids)
             events.send(end, uuid=end, **fields)
-    query = {"draw": 1, "start": 0, "length": 10, "order[0][column]": 0, "columns[0][data]": "name", "order[0][dir]": "asc"}
+    query = {"draw": 1, "start": 0, "length": 100, "order[0][column]": 0, "columns[0][data]": "name", "order[0][dir]": "asc"}
 
     def rows() -> dict[str, tuple[str, ...]]:
         data = flower.get("/tasks/datatable", params=query, auth=AUTH).json()["data"]
-        return {row["uuid"]: tuple(row[name] for name in ("state", "kwargs", "args", "result")) for row in data}
+        return {
+            row["uuid"]: tuple(row[name] for name in ("state", "kwargs", "args", "result")) for row in data if row["uuid"] in ends
+        }
 
     wait_for("Flower has the tasks", lambda: len([row for row in rows().values() if row[0] != "RECEIVED"]) == len(ends), 60)
     shown = "bash, agent_1", "sesn_1, toolu_1"

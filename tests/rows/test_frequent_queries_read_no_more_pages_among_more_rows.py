@@ -273,7 +273,8 @@ def test_the_newest_lines_of_a_session_are_read_alone(stage: Stage, admin: Admin
 def test_the_times_of_a_session_are_read_of_some_turns_alone(
     stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch, last: int | None
 ) -> None:
-    monkeypatch.setattr(times, "WINDOW", 40)
+    turns = 40
+    monkeypatch.setattr(times, "WINDOW", turns)
     session_id = stage.session(write="always_ask")
     stage.message(session_id)
     [tool_call] = stage.reply(session_id, call("write", file_path="a.py", content="x"))
@@ -285,10 +286,11 @@ def test_the_times_of_a_session_are_read_of_some_turns_alone(
         thread = db.get_one(Thread, session_id, own_id(session_id))
         place = times.Place([], "/s", times.Window.of(thread, last))
         shown = times.Times.of(db, thread, place, doctor.now())
-        assert [len([bar for bar in shown.bars if bar.lane == lane]) for lane in ("model", "tool", "person")] == [40, 40, 40]
+        assert [len([bar for bar in shown.bars if bar.lane == lane]) for lane in ("model", "tool", "person")] == [turns] * 3
         assert [path for path, _ in shown.files] == ["a.py"]
 
-    check(admin, partial(crowd.turns_of_a_session, admin, session_id), reading(stage, read))
+    height = HEIGHT + 3 * turns  # each look-up of a turn, a call and a wait may pass one more page of its index
+    check(admin, partial(crowd.turns_of_a_session, admin, session_id), reading(stage, read), height)
 
 
 def test_a_claim_at_a_spend_limit_reads_no_sums_of_days(stage: Stage, admin: Admin) -> None:
