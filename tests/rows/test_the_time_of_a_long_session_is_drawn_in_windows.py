@@ -19,12 +19,12 @@ from models.database import clock as database_clock
 from models.database.transactions import transaction
 from models.session.thread.row import Thread, own_id
 
-TURNS = 250
+TURNS = 150
 
 
 @pytest.fixture
 def long_session(stage: Stage, database_urls: DatabaseUrls) -> str:
-    """A session of 250 turns. All but the second one had a call that waited for a person."""
+    """A session of 150 turns. All but the second one had a call that waited for a person."""
     session_id = stage.session(write="always_ask")
     stage.message(session_id)
     [tool_call] = stage.reply(session_id, call("write", file_path="a.py", content="x"))
@@ -59,16 +59,16 @@ def bars(stage: Stage, session_id: str, last: int | None = None) -> tuple[list[B
 
 def test_the_page_says_which_turns_are_drawn_and_leads_to_the_others(client: httpx2.Client, long_session: str) -> None:
     newest = client.get(f"/inbox/sessions/{long_session}").text
-    assert "<span>The newest 100 of 250 turns</span>" in newest
+    assert "<span>The newest 60 of 150 turns</span>" in newest
     assert "Files changed in these turns" in newest
     assert [*links(newest)] == ["Earlier turns"]
     middle = client.get(links(newest)["Earlier turns"]).text
-    assert "<span>Turns 51 to 150 of 250</span>" in middle
+    assert "<span>Turns 31 to 90 of 150</span>" in middle
     oldest = client.get(links(middle)["Earlier turns"]).text
-    assert "<span>Turns 1 to 50 of 250</span>" in oldest
+    assert "<span>Turns 1 to 30 of 150</span>" in oldest
     assert [*links(oldest)] == ["Later turns"]
-    assert "<span>Turns 51 to 150 of 250</span>" in client.get(links(oldest)["Later turns"]).text
-    assert "The newest 100 of 250 turns" in client.get(links(middle)["Later turns"]).text
+    assert "<span>Turns 31 to 90 of 150</span>" in client.get(links(oldest)["Later turns"]).text
+    assert "The newest 60 of 150 turns" in client.get(links(middle)["Later turns"]).text
 
 
 def test_a_short_session_is_drawn_whole_without_such_words(stage: Stage, client: httpx2.Client) -> None:
@@ -81,17 +81,17 @@ def test_a_short_session_is_drawn_whole_without_such_words(stage: Stage, client:
 
 
 def test_a_click_on_a_bar_keeps_the_turns_that_are_drawn(client: httpx2.Client, long_session: str) -> None:
-    page = client.get(f"/inbox/sessions/{long_session}?turns=150").text
+    page = client.get(f"/inbox/sessions/{long_session}?turns=90").text
     targets = re.findall(r'<a href="([^"]*)" tabindex="-1"><rect class="person"', page)
     elsewhere = [unescape(target) for target in targets if not target.startswith("#")]
     response = client.get(elsewhere[0], follow_redirects=True)
     assert "before=" in str(response.url)
-    assert "<span>Turns 51 to 150 of 250</span>" in response.text
+    assert "<span>Turns 31 to 90 of 150</span>" in response.text
 
 
-@pytest.mark.parametrize("turns", ["0", "x", "251", "99999999999999999"])
+@pytest.mark.parametrize("turns", ["0", "x", "151", "99999999999999999"])
 def test_a_number_that_is_no_turn_shows_the_newest(client: httpx2.Client, long_session: str, turns: str) -> None:
-    assert "The newest 100 of 250 turns" in client.get(f"/inbox/sessions/{long_session}?turns={turns}").text
+    assert "The newest 60 of 150 turns" in client.get(f"/inbox/sessions/{long_session}?turns={turns}").text
 
 
 def test_each_bar_is_in_one_window(stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,4 +121,4 @@ def test_of_very_many_calls_in_a_window_the_newest_are_drawn(
 ) -> None:
     monkeypatch.setattr(times, "MOST_BARS", 7)
     drawn, _ = bars(stage, long_session)
-    assert [sum(bar.lane == lane for bar in drawn) for lane in ("model", "tool", "person")] == [100, 7, 7]
+    assert [sum(bar.lane == lane for bar in drawn) for lane in ("model", "tool", "person")] == [60, 7, 7]

@@ -20,7 +20,7 @@ from models.pure.text.visible import visible
 from models.session.approval.columns import is_by_person
 from models.session.thread.row import Thread
 
-WINDOW = 100
+WINDOW = 60
 """Turns of a window."""
 MOST_BARS = 1_000
 """Attempts, and waits, that are drawn of a window: the newest."""
