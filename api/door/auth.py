@@ -10,7 +10,7 @@ from models.audit.principal import Principal
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.people.principal import PersonPrincipal
-from models.people.roles import OWN
+from models.people.roles import OWN, ROLES, SCOPES_OF
 from models.pure.key_secret import well_formed
 from models.session.row import Session
 from models.workspace import key_lookup
@@ -99,14 +99,20 @@ def require(principal: Principal, *scopes: str) -> None:
     if missing and isinstance(principal, PersonPrincipal) and principal.limit:
         raise Denied(
             403,
-            f"This sign-in's issuer lets you use no more than the role {principal.limit}, and this needs the scope {missing[0]!r}. "
-            "If your role has it, sign in another way.",
+            f"This sign-in's issuer lets you use no more than the role {principal.limit}. {_roles_with(missing[0])} "
+            "If you have that role, sign in another way.",
         )
     if missing and isinstance(principal, PersonPrincipal):
-        raise Denied(403, f"Your role, {principal.role}, does not allow this: it lacks the scope {missing[0]!r}. Ask an admin.")
+        raise Denied(403, f"Your role, {principal.role}, does not allow this. {_roles_with(missing[0])} Ask an admin.")
     if missing:
         scope = missing[0].removesuffix(f" or {OWN}")  # which no key has
         raise Denied(403, f"This API key lacks the scope {scope!r}; `assent keys create --scopes` creates one that has it.")
+
+
+def _roles_with(scope: str) -> str:
+    """Return a sentence on the roles of people that have a scope, or one of those in `a or b`."""
+    roles = [role for role in ROLES if not SCOPES_OF[role].isdisjoint(scope.split(" or "))]
+    return f"It needs the role {' or '.join(roles)}." if roles else "It needs an API key."
 
 
 def secret() -> str:

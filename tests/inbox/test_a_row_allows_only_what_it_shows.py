@@ -118,7 +118,7 @@ def test_several_rows_are_allowed_only_if_each_shows_all_that_would_run(anna: ht
     refused = choose(anna, "allow", short, long)
     assert refused.status_code == 409
     assert "does not show all that would run" in refused.text
-    assert "None of the decisions was made" in refused.text
+    assert "None of the calls was decided" in refused.text
     assert {status(stage, row) for row in (short, long)} == {"pending"}
     assert choose(anna, "deny", short, long).status_code == 303
     assert {status(stage, row) for row in (short, long)} == {"denied"}

@@ -51,6 +51,9 @@ def test_a_refused_page_keeps_the_rail_and_names_no_id(api: str, stage: Stage, p
         assert response.status_code in (403, 404)
         assert 'aria-label="Pages"' in response.text
         assert "agent_0" not in response.text
+        assert "scope" not in response.text
+        if response.status_code == 403:
+            assert "Your role, viewer, does not allow this. It needs the role admin. Ask an admin." in response.text
     assert 'aria-label="Pages"' not in httpx2.get(f"{api}/inbox/nothing").text
 
 

@@ -88,7 +88,7 @@ def test_the_slower_of_two_people_sees_the_decision_of_the_other(visit: Callable
     quick.deny()
     expect(quick.page.locator("#decided")).to_contain_text("Denied by admin0")
     slow.button("Allow once").click()
-    expect(slow.page.get_by_role("alert")).to_contain_text("already denied")
+    expect(slow.page.get_by_role("alert")).to_have_text("This approval is already denied.")
     expect(slow.page.locator("#outcome")).to_contain_text("Denied by admin0")
     assert status(stage, approval) == "denied"
 

@@ -34,7 +34,7 @@ def test_several_are_decided_at_once_all_or_none(plain: Visitor, stage: Stage) -
         box.check()
     stage.decide(rows[1], result="deny")
     plain.button("Allow each once").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("None of the decisions was made")
+    expect(plain.page.get_by_role("alert")).to_contain_text("because of “echo 2”. This approval is already denied.")
     assert status(stage, rows[0]) == "pending"
     for box in plain.page.get_by_role("checkbox").all():
         box.check()

@@ -95,6 +95,9 @@ def test_decided_calls_are_filtered_by_who_decided_and_on_which_day(api: str, st
     rows = {name: asked(stage, call(command=f"echo {name}"))[0] for name in ("first", "second")}
     vote(stage, anna, rows["first"])
     vote(stage, ben, rows["second"], "deny")
+    [rows["both"]] = asked(stage, call(command="echo both"), approval={"required_approvals": 2})
+    vote(stage, anna, rows["both"])
+    vote(stage, ben, rows["both"])
     clock.advance(86_400)
     rows["third"] = asked(stage, call(command="echo third"))[0]
     vote(stage, anna, rows["third"])
@@ -107,11 +110,12 @@ def test_decided_calls_are_filtered_by_who_decided_and_on_which_day(api: str, st
             return {name for name, row in rows.items() if f'<li id="{row.id}"' in page}
 
         assert remaining(f"person={anna.person_id}") == {"first", "third"}
+        assert remaining(f"person={ben.person_id}") == {"second", "both"}, "whose vote was the last"
         assert remaining(f"day={day}") == {"third"}
         assert remaining(f"person={ben.person_id}&day={day}") == set()
         assert remaining("day=tomorrow") == set(rows), "what is no day is no filter"
         page = client.get(f"/inbox?show=decided&person={anna.person_id}&day={day}").text
-        assert "Decided by anna <span" in page
+        assert "Decided by anna, alone or last <span" in page
         assert "Today <span" in page
         assert f'value="{anna.person_id}" selected>anna</option>' in page
         assert "Decided by anna" not in client.get(f"/inbox?person={anna.person_id}").text, "only decided calls have the filter"

@@ -1,8 +1,11 @@
 """A page says what is wrong with a form in the words of the form."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from api.desk.shell.template_language import sentence
+from api.desk.rendering.refusals import sentence
 
 
 @pytest.mark.parametrize(
@@ -14,8 +17,34 @@ from api.desk.shell.template_language import sentence
         ("quiet_until: quiet hours need both.", "Quiet until: quiet hours need both."),
         ("agent is archived.", "Agent is archived."),
         ("The policy has changed: open the page again.", "The policy has changed: open the page again."),
+        (
+            "Approval appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is already denied, by user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0.",
+            "This approval is already denied.",
+        ),
+        (
+            "The deadline of approval appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0, 2026-11-27T06:00:00.123456Z, has passed.",
+            "The deadline of this approval, 2026-11-27 06:00 UTC, has passed.",
+        ),
+        (
+            "Only people decide approval appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0: of group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 (finance).",
+            "Only people decide this approval: of finance.",
+        ),
+        ("user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is the last admin.", "This person is the last admin."),
+        ("The webhook endpoint whe_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is disabled.", "This webhook endpoint is disabled."),
+        (
+            "expected_input_sha256 is not the hash of what would run, which is 0123456789abcdef. Nothing was decided.",
+            "The input has changed since this page was opened. Nothing was decided: look at it again.",
+        ),
+        ("updated_input: is longer than 65536 bytes.", "Input: is longer than 65536 bytes."),
         ("", ""),
     ],
 )
 def test_a_refusal_names_the_field_as_the_form_does(refusal: str, words: str) -> None:
     assert sentence(refusal) == words
+
+
+def test_every_page_says_a_refusal_so() -> None:
+    pages = {path.name: path.read_text() for path in (Path(__file__).parents[2] / "api").rglob("*.html")}
+    bare = [name for name, text in pages.items() if re.search(r"\{\{ *refusal *(?!\|sentence)[^}]*\}\}", text)]
+    assert bare == []
+    assert sum("{{ refusal|sentence }}" in text for text in pages.values()) > 30

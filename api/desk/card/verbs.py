@@ -41,7 +41,7 @@ def _happened(_approval: Approval) -> dict[str, Any]:
 
 def _rerun(_approval: Approval) -> dict[str, Any]:
     if request.form.get("sure") != "yes":
-        raise Invalid("sure", "Mark that the call is to run again, though it may have taken effect.")
+        raise Invalid("", "Mark that the call is to run again, though it may have taken effect.")
     return {"outcome": "rerun"}
 
 

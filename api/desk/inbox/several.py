@@ -3,6 +3,8 @@
 from flask import request
 
 from api.desk.inbox.list import waiting
+from api.desk.rendering.gist import gist
+from api.desk.rendering.refusals import sentence
 from api.desk.shell.blueprint import action
 from api.door.pages import local
 from api.door.parsing import validated
@@ -12,6 +14,7 @@ from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.people.principal import PersonPrincipal
 from models.session.approval.face import ROW
+from models.session.approval.row import Approval
 
 
 @action("/inbox/approvals/decisions", "approvals", again=waiting)
@@ -28,5 +31,13 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     try:
         decide_all(db, person, body.decisions, ROW)
     except NoneDecided as refusal:
-        raise Conflict(str(refusal)) from refusal
+        raise Conflict(why_none(db, refusal)) from refusal
     return local(request.form.get("back"))
+
+
+def why_none(db: Db, refusal: NoneDecided) -> str:
+    """Return why none of several calls was decided: the call that was refused as its row names it, and the reason."""
+    outcome = next(item for item in refusal.outcomes if item["outcome"] == "refused")
+    approval = db.get(Approval, outcome["approval_id"])
+    reason = sentence(outcome["message"])
+    return f"None of the calls was decided, because of {f'“{gist(approval).text}”' if approval else 'one of them'}. {reason}"

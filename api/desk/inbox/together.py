@@ -12,6 +12,7 @@ from api.desk import waiting_list
 from api.desk.inbox.comparing import Comparison, why_apart
 from api.desk.inbox.groups import AXES
 from api.desk.inbox.rows import rows_of
+from api.desk.inbox.several import why_none
 from api.desk.rendering.gist import gist
 from api.desk.shell.blueprint import action, page
 from api.door.framed import FramedPage, query_value
@@ -82,7 +83,7 @@ def decide_together(db: Db, person: PersonPrincipal) -> str:
             body = validated(DecisionsBody, {"decisions": items}, strict=False)
             decide_all(db, person, body.decisions, locked_approvals=locked_approvals)
         except NoneDecided as refusal:
-            raise Conflict(str(refusal)) from refusal
+            raise Conflict(why_none(db, refusal)) from refusal
     return _address(_filters() | {"decided": " ".join(id_ for id_, _ in marks[:MOST])})
 
 

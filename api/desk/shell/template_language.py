@@ -3,7 +3,6 @@
 Each value that a template prints goes through `visible_lines`, so that no page hides a character.
 """
 
-import re
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -13,6 +12,7 @@ from jinja2 import Undefined
 from markupsafe import Markup
 
 from api.desk.rendering import fields
+from api.desk.rendering.refusals import sentence
 from api.desk.shell import files, viewing
 from models.pure.policy.covering import KNOWN_ONLY
 from models.pure.state_words import APPROVAL, StateWord
@@ -20,10 +20,6 @@ from models.pure.text import relative_time
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
 
-_FIELD = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
-_EMPTY = re.compile(r"String should have at least \d+ character")
-_LABELS = {"url": "URL", "email": "E-mail address", "workspace_role": "Role", "rule.match": "Calls"}
-"""What the forms call the fields of requests, where the field's own name is no label."""
 _SOON_SECONDS = 3600
 """A deadline that is nearer than this is marked."""
 
@@ -94,15 +90,6 @@ def covered(calls: str, more: str = "") -> Markup:
         else " Beside a rule that denies or asks about commands, only programs that are known to run no others."
     )
     return Markup("{}{}.{}").format(ticks(plain), more, limit)
-
-
-def sentence(text: str) -> str:
-    """Return a refusal as a sentence for a page: `email: String should have at least 3 characters` says what people read."""
-    field, colon, fault = text.partition(": ")
-    if not colon or not _FIELD.fullmatch(field):
-        return starting(text)
-    label = _LABELS.get(field) or field.rpartition(".")[2].replace("_", " ").capitalize()
-    return f"{label}: {'must not be empty.' if _EMPTY.match(fault) else fault}"
 
 
 def _is_soon(moment: datetime) -> bool:

@@ -1,0 +1,47 @@
+"""Refusals as people read them on a page: the API's words, with the form's names of fields without ids and microseconds."""
+
+import re
+
+_FIELD = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
+_EMPTY = re.compile(r"String should have at least \d+ character")
+_LABELS = {"url": "URL", "email": "E-mail address", "workspace_role": "Role", "rule.match": "Calls", "approval": "Calls"}
+_LABELS |= {"updated_input": "Input", "deny_message": "Why not"}
+"""What the forms call the fields of requests, where the field's own name is no label."""
+_ID = r"[a-z]+_[0-9A-Za-z]{20,}"
+_BY = re.compile(r"(is already \w+), by (?:[a-z]+:)?[^\s.]+")
+"""The page says below who decided."""
+_NAMED = re.compile(rf"(?:user|group|key):{_ID} \(([^)]*)\)")
+"""A person or a group whose name stands beside its id."""
+_NOUN = re.compile(
+    rf"\b(?:the )?(approval|session|agent|thread|environment|(?:webhook )?endpoint|channel|grant) {_ID}\b", re.IGNORECASE
+)
+_PRINCIPAL = re.compile(rf"\b(?:user|key):{_ID}")
+_HASH = "expected_input_sha256"
+"""Names the field with which a form is bound to the input that its page showed."""
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
+
+
+def sentence(text: str) -> str:
+    """Return a refusal as sentences for a page: `email: String should have at least 3 characters` says what people read."""
+    if _HASH in text:
+        return "The input has changed since this page was opened. Nothing was decided: look at it again."
+    field, colon, fault = text.partition(": ")
+    if not colon or not _FIELD.fullmatch(field):
+        return _capital(_without_ids(text))
+    label = _LABELS.get(field) or _capital(field.rpartition(".")[2].replace("_", " "))
+    return f"{label}: {'must not be empty.' if _EMPTY.match(fault) else _without_ids(fault)}"
+
+
+def _without_ids(text: str) -> str:
+    """Return a text that names no id: `Approval appr_01… is already denied, by user:user_01….` is of `This approval`."""
+    text = _NAMED.sub(r"\1", _BY.sub(r"\1", text))
+    text = _PRINCIPAL.sub("this person", _NOUN.sub(_this, text))
+    return _TIME.sub(r"\1 \2 UTC", text)
+
+
+def _this(noun: re.Match[str]) -> str:
+    return f"{'This' if noun[0][0].isupper() else 'this'} {noun[1].lower()}"
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
