@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from flask import Flask
+from own_database import DatabaseUrls
 from walls.world import World
 
 
@@ -39,6 +42,13 @@ def app(unsigned_app: Flask, audit_heads: Path, private_key: str) -> Iterator[Fl
         settings.cache_clear()
         yield unsigned_app
     settings.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def admin(database_urls: DatabaseUrls) -> Iterator["psycopg.Connection[Any]"]:
+    """A superuser, who sees the rows of all workspaces."""
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        yield db
 
 
 @pytest.fixture

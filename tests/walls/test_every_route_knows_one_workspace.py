@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
+import psycopg
 from doors.served import KEYLESS, MODEL, confirmation, message
 from flask import Flask
-from own_database import DatabaseUrls
 from rows.stage import call
 from walls.world import World
 from werkzeug.routing import Rule
@@ -94,9 +93,9 @@ def path(rule: Rule, world: World) -> str:
 
 
 def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(
-    app: Flask, theirs: World, ours: World, database_urls: DatabaseUrls
+    app: Flask, theirs: World, ours: World, admin: "psycopg.Connection[Any]"
 ) -> None:
-    before = theirs.rows(database_urls.admin)
+    before = theirs.rows(admin)
     everything = requests(app)
     assert len(everything) > 30
     for method, rule in everything:
@@ -110,7 +109,7 @@ def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(
         else:
             assert answer.status_code == 200, f"{name}: {answer.text}"
             assert not any(known in answer.text for known in theirs.ids.values()), f"{name} shows another workspace's ids"
-        assert theirs.rows(database_urls.admin) == before, f"{name} changed something"
+        assert theirs.rows(admin) == before, f"{name} changed something"
         answer.close()
 
 
@@ -158,13 +157,13 @@ def mixed(ours: World, theirs: World) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_another_workspace_s_ids_in_a_body_or_beside_ours_are_unknown(
-    theirs: World, ours: World, database_urls: DatabaseUrls
+    theirs: World, ours: World, admin: "psycopg.Connection[Any]"
 ) -> None:
-    before = theirs.rows(database_urls.admin)
+    before = theirs.rows(admin)
     for at, body in mixed(ours, theirs):
         answer = ours.ask("POST", at, body)
         assert answer.status_code in {400, 404}, f"{at} {body}: {answer.status_code} {answer.text}"
-    assert theirs.rows(database_urls.admin) == before
+    assert theirs.rows(admin) == before
 
 
 def test_an_idempotency_key_belongs_to_one_workspace(theirs: World, ours: World) -> None:
@@ -175,14 +174,13 @@ def test_an_idempotency_key_belongs_to_one_workspace(theirs: World, ours: World)
     assert first.get_json()["id"] == again.get_json()["id"] != other.get_json()["id"]
 
 
-@pytest.mark.parametrize("listed", ["agents", "environments", "sessions", "approvals", "grants"])
-def test_another_workspace_s_cursor_shows_nothing_of_it(theirs: World, ours: World, listed: str) -> None:
-    if listed == "approvals":
-        theirs.stage.message(theirs.resting_id)
-        theirs.stage.reply(theirs.resting_id, call(), call())
-    page = theirs.ask("GET", f"/v1/{listed}?limit=1").get_json()["next_page"]
-    assert page, "there is more than one"
-    answer = ours.ask("GET", f"/v1/{listed}?limit=100&page={page}")
-    known = {row["id"] for row in theirs.ask("GET", f"/v1/{listed}?limit=100").get_json()["data"]}
-    assert answer.status_code in {200, 400}, answer.text
-    assert not any(row in answer.text for row in known)
+def test_another_workspace_s_cursor_shows_nothing_of_it(theirs: World, ours: World) -> None:
+    theirs.stage.message(theirs.resting_id)
+    theirs.stage.reply(theirs.resting_id, call(), call())
+    for listed in ("agents", "environments", "sessions", "approvals", "grants"):
+        page = theirs.ask("GET", f"/v1/{listed}?limit=1").get_json()["next_page"]
+        assert page, f"there is more than one of {listed}"
+        answer = ours.ask("GET", f"/v1/{listed}?limit=100&page={page}")
+        known = {row["id"] for row in theirs.ask("GET", f"/v1/{listed}?limit=100").get_json()["data"]}
+        assert answer.status_code in {200, 400}, f"{listed}: {answer.text}"
+        assert not any(row in answer.text for row in known), listed

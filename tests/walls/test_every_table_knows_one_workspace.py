@@ -8,6 +8,7 @@ from flask import Flask
 from own_database import Cleaner, DatabaseUrls
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
+from psycopg.rows import dict_row
 from walls.world import ORGANIZATION, TABLES, World
 
 Row = dict[str, Any]
@@ -65,7 +66,7 @@ def ours(theirs: World, app: Flask) -> World:
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
     """Connect as a role, in a workspace as `models.database.transactions.transaction` sets it."""
-    db = psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row)
+    db = psycopg.connect(url, autocommit=True, row_factory=dict_row)
     if workspace_id is not None:
         db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace_id])
     return db
@@ -76,10 +77,10 @@ def run(db: "psycopg.Connection[Any]", text: str, table: str, *values: Any) -> "
     return db.execute(sql.SQL(text).format(sql.Identifier(table)), values)
 
 
-def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
+def a_row(admin: "psycopg.Connection[Any]", world: World, table: str) -> Row:
     """Any row of a workspace, read by the superuser."""
-    with connect(urls.admin) as db:
-        row: Row | None = run(db, "SELECT * FROM {} WHERE workspace_id = %s LIMIT 1", table, world.workspace_id).fetchone()
+    text = sql.SQL("SELECT * FROM {} WHERE workspace_id = %s LIMIT 1").format(sql.Identifier(table))
+    row: Row | None = admin.cursor(row_factory=dict_row).execute(text, [world.workspace_id]).fetchone()
     assert row, f"{table} is empty: have the World insert a row"
     return row
 
@@ -131,28 +132,42 @@ def test_no_request_reaches_the_sums_of_all_workspaces(database_urls: DatabaseUr
                 run(db, text, table)
 
 
-@pytest.mark.parametrize("table", TABLES)
 def test_another_workspace_s_rows_cannot_be_read_changed_or_inserted(
-    theirs: World, ours: World, database_urls: DatabaseUrls, table: str
+    theirs: World, ours: World, admin: "psycopg.Connection[Any]", database_urls: DatabaseUrls, subtests: pytest.Subtests
 ) -> None:
-    row, own = a_row(database_urls, theirs, table), a_row(database_urls, ours, table)
-    before = theirs.rows(database_urls.admin)
-    for workspace_id in (ours.workspace_id, "", None):
-        with connect(database_urls.app, workspace_id) as db:
-            for text in ("SELECT * FROM {} WHERE workspace_id = %s", "SELECT * FROM {} WHERE workspace_id = %s FOR UPDATE"):
-                _nothing(db, text, table, theirs.workspace_id)
-            _nothing(db, "UPDATE {} SET workspace_id = workspace_id WHERE workspace_id = %s", table, theirs.workspace_id)
-            _nothing(db, "DELETE FROM {} WHERE workspace_id = %s", table, theirs.workspace_id)
-            with pytest.raises(InsufficientPrivilege, match="permission denied" if table in READ_ONLY else "row-level security"):
-                insert(db, table, row)
-            with pytest.raises(InsufficientPrivilege):
-                run(db, "TRUNCATE {} CASCADE", table)
-    with connect(database_urls.app, ours.workspace_id) as db:
-        seen = run(db, "SELECT DISTINCT workspace_id FROM {}", table).fetchall()
-        assert seen == [{"workspace_id": ours.workspace_id}], "its own rows are visible"
-        with pytest.raises(InsufficientPrivilege):
-            run(db, "UPDATE {} SET workspace_id = %s WHERE workspace_id = %s", table, theirs.workspace_id, own["workspace_id"])
-    assert theirs.rows(database_urls.admin) == before
+    before = theirs.rows(admin)
+    with (
+        connect(database_urls.app, ours.workspace_id) as inside,
+        connect(database_urls.app, "") as nowhere,
+        connect(database_urls.app) as unset,
+    ):
+        for table in TABLES:
+            with subtests.test(table):
+                for db in (inside, nowhere, unset):
+                    _is_walled_off(db, table, a_row(admin, theirs, table))
+                _shows_only(inside, table, a_row(admin, ours, table), theirs.workspace_id)
+    assert theirs.rows(admin) == before
+
+
+def _is_walled_off(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
+    """Assert that a connection can neither find nor add rows of the workspace of `row`, a row of it."""
+    owner = row["workspace_id"]
+    for text in ("SELECT * FROM {} WHERE workspace_id = %s", "SELECT * FROM {} WHERE workspace_id = %s FOR UPDATE"):
+        _nothing(db, text, table, owner)
+    _nothing(db, "UPDATE {} SET workspace_id = workspace_id WHERE workspace_id = %s", table, owner)
+    _nothing(db, "DELETE FROM {} WHERE workspace_id = %s", table, owner)
+    with pytest.raises(InsufficientPrivilege, match="permission denied" if table in READ_ONLY else "row-level security"):
+        insert(db, table, row)
+    with pytest.raises(InsufficientPrivilege):
+        run(db, "TRUNCATE {} CASCADE", table)
+
+
+def _shows_only(db: "psycopg.Connection[Any]", table: str, own: Row, other: str) -> None:
+    """Assert that a connection sees the rows of its own workspace alone, and cannot give them to the workspace `other`."""
+    seen = run(db, "SELECT DISTINCT workspace_id FROM {}", table).fetchall()
+    assert seen == [{"workspace_id": own["workspace_id"]}], "its own rows are visible"
+    with pytest.raises(InsufficientPrivilege):
+        run(db, "UPDATE {} SET workspace_id = %s WHERE workspace_id = %s", table, other, own["workspace_id"])
 
 
 def _nothing(db: "psycopg.Connection[Any]", text: str, table: str, workspace_id: str) -> None:
@@ -163,19 +178,22 @@ def _nothing(db: "psycopg.Connection[Any]", text: str, table: str, workspace_id:
         assert "permission denied" in str(refused)  # noqa: PT017 - most tables permit it, for their own rows
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, database_urls: DatabaseUrls, table: str) -> None:
-    row = a_row(database_urls, theirs, table)
+def test_the_sweeps_role_reads_no_content_and_writes_hints_only(
+    theirs: World, admin: "psycopg.Connection[Any]", database_urls: DatabaseUrls, subtests: pytest.Subtests
+) -> None:
     with connect(database_urls.system) as db:
-        readable = {column for column in row if _may(db, sql.SQL("SELECT {} FROM {} LIMIT 1"), column, table)}
-        writable = {column for column in row if _may(db, sql.SQL("UPDATE {1} SET {0} = {0} WHERE false"), column, table)}
-        with pytest.raises(InsufficientPrivilege):
-            insert(db, table, row)
-        removable = _may(db, sql.SQL("DELETE FROM {1} WHERE false AND {0} IS NULL"), "workspace_id", table)
-    allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
-    assert readable <= allowed, f"{table}: {readable - allowed} is content"
-    assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table in {"delivery", "link", "notification", "failure", "stored_response"}
+        for table in TABLES:
+            with subtests.test(table):
+                row = a_row(admin, theirs, table)
+                readable = {column for column in row if _may(db, sql.SQL("SELECT {} FROM {} LIMIT 1"), column, table)}
+                writable = {column for column in row if _may(db, sql.SQL("UPDATE {1} SET {0} = {0} WHERE false"), column, table)}
+                with pytest.raises(InsufficientPrivilege):
+                    insert(db, table, row)
+                removable = _may(db, sql.SQL("DELETE FROM {1} WHERE false AND {0} IS NULL"), "workspace_id", table)
+                allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
+                assert readable <= allowed, f"{readable - allowed} is content"
+                assert {(table, column) for column in writable} <= SYSTEM_WRITES
+                assert not removable or table in {"delivery", "link", "notification", "failure", "stored_response"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:

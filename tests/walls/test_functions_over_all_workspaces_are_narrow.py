@@ -1,7 +1,9 @@
 """Over all workspaces the app's role has only functions, each of which finds only rows that its caller can name."""
 
 import json
+from typing import Any
 
+import psycopg
 import pytest
 from doors.served import key
 from own_database import DatabaseUrls
@@ -130,18 +132,18 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     assert {table for (table,) in rows(database_urls.admin, rights, "DELETE")} == {"audit", "audit_text", "seal"}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_caller_that_knows_no_id_or_secret_reads_and_changes_nothing(
-    theirs: World, database_urls: DatabaseUrls, name: str
+    theirs: World, admin: "psycopg.Connection[Any]", database_urls: DatabaseUrls, subtests: pytest.Subtests
 ) -> None:
-    before = theirs.rows(database_urls.admin)
-    arguments = ", ".join(FUNCTIONS[name])
-    assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({arguments})"))
-    with pytest.raises(InsufficientPrivilege, match="permission denied for function"):
-        rows(database_urls.system, f"SELECT * FROM {name}({arguments})")
-    nulls = ", ".join(["NULL"] * len(FUNCTIONS[name]))
-    assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({nulls})"))
-    assert theirs.rows(database_urls.admin) == before
+    before = theirs.rows(admin)
+    for name, values in FUNCTIONS.items():
+        with subtests.test(name):
+            arguments, nulls = ", ".join(values), ", ".join(["NULL"] * len(values))
+            assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({arguments})"))
+            with pytest.raises(InsufficientPrivilege, match="permission denied for function"):
+                rows(database_urls.system, f"SELECT * FROM {name}({arguments})")
+            assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({nulls})"))
+            assert theirs.rows(admin) == before
 
 
 def test_the_metrics_are_read_only_by_a_key_of_their_scope(ours: World, database_urls: DatabaseUrls) -> None:
@@ -160,23 +162,27 @@ def test_a_key_is_found_only_by_the_hash_of_its_secret(theirs: World, ours: Worl
     assert rows(database_urls.app, "SELECT * FROM assent_good_keys(%s)", [key_id]) == [(key_id,)]
 
 
-def test_a_lease_is_renewed_only_with_its_fence(theirs: World, database_urls: DatabaseUrls) -> None:
+def test_a_lease_is_renewed_only_with_its_fence(
+    theirs: World, admin: "psycopg.Connection[Any]", database_urls: DatabaseUrls
+) -> None:
     theirs.stage.message(theirs.resting_id)
     turn = theirs.stage.begin(theirs.resting_id)
-    before = theirs.rows(database_urls.admin)["turn"]
+    before = theirs.rows(admin)["turn"]
     renew = "SELECT id FROM assent_renew_leases(%s, %s, interval '1 day')"
     for fence in (turn.fence - 1, turn.fence + 1):
         assert rows(database_urls.app, renew, [turn.id], [fence]) == []
-    assert theirs.rows(database_urls.admin)["turn"] == before
+    assert theirs.rows(admin)["turn"] == before
     assert rows(database_urls.app, renew, [turn.id], [turn.fence]) == [(turn.id,)]
 
 
-def test_an_announcement_writes_toolsets_and_nothing_else(theirs: World, database_urls: DatabaseUrls) -> None:
-    before = theirs.rows(database_urls.admin)
+def test_an_announcement_writes_toolsets_and_nothing_else(
+    theirs: World, admin: "psycopg.Connection[Any]", database_urls: DatabaseUrls
+) -> None:
+    before = theirs.rows(admin)
     payload = json.dumps([{"name": "orders", "tools": [], "digest": "1", "workspaces": None, "seen_at": "1999-01-01"}])
     rows(database_urls.app, "SELECT assent_announce_toolsets(%s, false, 1.0)", payload)
     assert rows(database_urls.app, "SELECT name, digest FROM toolset") == [("orders", "1")]
-    assert theirs.rows(database_urls.admin) == before
+    assert theirs.rows(admin) == before
 
 
 def test_everything_else_needs_the_workspace(theirs: World, database_urls: DatabaseUrls) -> None:

@@ -240,17 +240,16 @@ class World:
         """The call that waits for a person."""
         return self.stage.get(ToolCall, self.ids["tool_use_id"])
 
-    def rows(self, admin: str) -> dict[str, list[str]]:
-        """All rows of the workspace by table, as texts. One statement, because tests call this after each request."""
+    def rows(self, admin: "psycopg.Connection[Any]") -> dict[str, list[str]]:
+        """All rows of the workspace by table, as texts. One prepared statement, because tests call this after each request."""
         parts = [
             sql.SQL("SELECT {}, t::text FROM {} t WHERE workspace_id = %(workspace)s").format(table, sql.Identifier(table))
             for table in TABLES
         ]
         statement = sql.SQL(" UNION ALL ").join(parts) + sql.SQL(" ORDER BY 1, 2")
         rows: dict[str, list[str]] = {table: [] for table in TABLES}
-        with psycopg.connect(admin) as db:
-            for table, row in db.execute(statement, {"workspace": self.workspace_id}):
-                rows[table].append(row)
+        for table, row in admin.execute(statement, {"workspace": self.workspace_id}, prepare=True):
+            rows[table].append(row)
         return rows
 
 
