@@ -58,8 +58,9 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def _end_kept(self) -> None:
         for client in list(self._open_connections):
-            with suppress(OSError):
-                client.shutdown(socket.SHUT_RD)
+            # A duplicate's: gevent's shutdown of the socket itself would wake its reader with an error, which gunicorn logs.
+            with suppress(OSError), socket.fromfd(client.fileno(), client.family, client.type) as duplicate:
+                duplicate.shutdown(socket.SHUT_RD)
 
     def load_wsgi(self) -> None:
         """Load the application."""

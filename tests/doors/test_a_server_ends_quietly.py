@@ -16,7 +16,7 @@ COMMAND = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "py
 
 @pytest.mark.usefixtures("database_urls")
 def test_the_log_of_a_server_ends_with_its_end(redis_url: str, tmp_path: Path) -> None:
-    """A process of its own: a fork of the tests' does not end as Python does."""
+    """A process of its own: a fork of the tests' does not end as Python does. A client keeps its connection for a next request."""
     with socket.create_server(("127.0.0.1", 0)) as place:
         port = place.getsockname()[1]
     log = tmp_path / "log"
@@ -33,10 +33,13 @@ def test_the_log_of_a_server_ends_with_its_end(redis_url: str, tmp_path: Path) -
         )
         try:
             wait_for("the server answers", is_up)
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(20) == 0
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+                assert client.get("/healthz").headers.get("connection") != "close"
+                server.send_signal(signal.SIGTERM)
+                assert server.wait(20) == 0
         finally:
             server.kill()
     lines = log.read_text("utf-8").splitlines()
+    assert not [line for line in lines if "ERROR" in line or "Traceback" in line], lines
     assert "Worker exiting" in lines[-2], lines
     assert "Shutting down" in lines[-1], lines
