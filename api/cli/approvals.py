@@ -71,7 +71,8 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
         return
     title = inbox.call("GET", f"/v1/sessions/{quote(approval['session_id'])}").get("title")
     briefing = inbox.briefing(approval["id"])
-    for line in [*describe(approval, title=title), *briefing_lines(briefing), "", *outcome(approval), *came_of(briefing)]:
+    ending = outcome(approval, briefing.get("ending", ""))
+    for line in [*describe(approval, title=title), *briefing_lines(briefing), "", *ending, *came_of(briefing)]:
         click.echo(line)
 
 
@@ -126,7 +127,10 @@ def approvals_decide(
     approval_id = find_id(inbox, "approval", approval_id)
     decision |= _by_hand(inbox, approval_id) if edit else _from(file) if file else {}
     decided = inbox.decide(approval_id, decision)
-    for line in [json.dumps(decided, indent=1)] if as_json else outcome(decided):
+    if as_json:
+        click.echo(json.dumps(decided, indent=1))
+        return
+    for line in outcome(decided, inbox.briefing(approval_id).get("ending", "")):
         click.echo(line)
 
 

@@ -5,6 +5,9 @@ from typing import Any
 
 import click
 
+from api.cli.client import Inbox
+from api.cli.tables import painted
+from models.pure.state_words import APPROVAL
 from models.pure.text.visible import visible
 
 _MOST = 300
@@ -28,8 +31,20 @@ def briefing_lines(briefing: dict[str, Any]) -> Iterator[str]:
     if request := briefing.get("request"):
         yield f"  request   {_spoken_line(request)}"
     yield from _precedent(briefing.get("precedent"))
+    yield from people_line(briefing)
+
+
+def people_line(briefing: dict[str, Any]) -> Iterator[str]:
+    """Yield the line with those who have voted and those who may; none if one person decides."""
     if panel := briefing.get("panel"):
         yield f"  people    {'; '.join(_votes(panel))}"
+
+
+def decision_line(inbox: Inbox, event: dict[str, Any]) -> str:
+    """Return the decision of an event `user.tool_confirmation`, in the words of the approval's card."""
+    state = APPROVAL["allowed" if event["result"] == "allow" else "denied"]
+    ending = inbox.briefing(event["approval_id"]).get("ending") if event.get("approval_id") else ""
+    return painted(f"{state.character} {visible(ending)}" if ending else state.text, state.word)
 
 
 def came_of(briefing: dict[str, Any]) -> Iterator[str]:

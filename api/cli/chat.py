@@ -5,11 +5,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import click
 
 from api.cli.asking import Later, choose, pick, settle
+from api.cli.briefing import decision_line, people_line
 from api.cli.client import ENDS, Absent, Inbox, RefusedByApi, with_inbox
 from api.cli.showing import approvers, narrate, question
 from models.pure.text.visible import visible, visible_lines
@@ -199,7 +201,7 @@ class Talk:
                 return
             if event["type"] == "agent.message":
                 self.line.finish(event)
-            elif lines := list(_lines(event)):
+            elif lines := patient(lambda: list(_lines(self.inbox, event))):
                 self.line.end()
                 for text in lines:
                     click.echo(text)
@@ -232,7 +234,8 @@ class Talk:
                     click.echo(f"{visible(one['tool'])} waits for the client that runs it.")
                 case _:
                     click.echo(f"{'Waits for a person' if _is_ours(one) else 'Waits for others'}: {question(one)}")
-                    for text in approvers({"decided_input": None, "status": "pending"} | one):
+                    names = people_line(patient(partial(self.inbox.briefing, one["approval_id"])))
+                    for text in [*approvers({"decided_input": None, "status": "pending"} | one), *names]:
                         click.echo(text)
         click.echo("Watching. Ctrl-C for more.")
 
@@ -311,13 +314,13 @@ def _key(waiting: dict[str, Any]) -> tuple[str, str]:
     return waiting["approval_id"], waiting["input_sha256"]
 
 
-def _lines(event: Event) -> Iterator[str]:
+def _lines(inbox: Inbox, event: Event) -> Iterator[str]:
     """Yield an event's lines. What waits is asked about, and not told here."""
     match event:
         case {"type": "user.message", "content": content}:
             yield from (f"you> {visible_lines(block['text'])}" for block in content if block["type"] == "text")
-        case {"type": "user.tool_confirmation", "result": result, "decided_by": by}:
-            yield f"{'allowed' if result == 'allow' else 'denied'} by {visible(by)}"
+        case {"type": "user.tool_confirmation"}:
+            yield decision_line(inbox, event)
         case {"approval": _} | {"stop_reason": {"type": "requires_action" | "end_turn"}}:
             return
         case _:

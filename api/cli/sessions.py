@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
+from api.cli.briefing import decision_line
 from api.cli.client import ENDS, Inbox, with_inbox
 from api.cli.main import as_json, reason, sure
 from api.cli.showing import dollars, narrate, since, until
 from api.cli.states import find_id, state_of
 from api.cli.tables import Column, id_column, painted, show_table
+from models.pure.state_words import SESSION
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible, visible_lines
 
@@ -89,7 +91,7 @@ def sessions_show(inbox: Inbox, session: str, as_json: bool) -> None:
         click.echo(line)
     if not as_json:
         for event in _newest(inbox, row["id"]):
-            _print(event, as_json)
+            _print(inbox, event, as_json)
 
 
 @sessions.command("watch")
@@ -148,7 +150,7 @@ def _watch(inbox: Inbox, session_id: str, as_json: bool) -> None:
         # The stream begins before the list is read, so that no event falls between them.
         past = _newest(inbox, session_id)
         for event in past:
-            _print(event, as_json)
+            _print(inbox, event, as_json)
         row = inbox.call("GET", f"/v1/sessions/{session_id}")
         if row["status"] in {"idle", "terminated"}:
             return
@@ -156,7 +158,7 @@ def _watch(inbox: Inbox, session_id: str, as_json: bool) -> None:
         for event in stream.events():
             if event["id"] in past_ids:
                 continue
-            _print(event, as_json)
+            _print(inbox, event, as_json)
             if event["type"] in ENDS:
                 return
 
@@ -192,10 +194,11 @@ def _waits_for(session: dict[str, Any]) -> str:
 def _lines(session: dict[str, Any]) -> Iterator[str]:
     """Yield the facts about a session."""
     state, reason = state_of(session), (session["stop_reason"] or {}).get("type")
+    text = SESSION[state].text
     agent, usage, budget = session["agent"], session["usage"], session["budget"]
     yield click.style(visible(session["title"] or "Untitled session"), bold=True)
     yield f"  id        {session['id']}"
-    yield f"  state     {painted(state)}{f' ({reason})' if state == 'failed' else ''}"
+    yield f"  state     {painted(text)}{f' ({reason})' if state == 'failed' else ''}"
     yield f"  agent     {visible(agent['name'])}, version {agent['version']}"
     limit = f" of ${Decimal(budget['max_list_cost']['amount']) / 100:.2f}" if budget else ""
     yield f"  cost      {dollars(usage['exact_list_cost'])}{limit}, {number_with_noun(usage['requests'], 'request')}"
@@ -210,26 +213,25 @@ def _lines(session: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _print(event: dict[str, Any], as_json: bool) -> None:
+def _print(inbox: Inbox, event: dict[str, Any], as_json: bool) -> None:
     """Print an event: its time, and what happened. Events without words are not printed, but with `as_json`."""
     if as_json:
         click.echo(json.dumps(event))
         return
-    for line in _in_words(event):
+    for line in _in_words(inbox, event):
         first, *others = line.split("\n")
         click.echo(f"{click.style((event.get('processed_at') or '')[11:19] or '        ', dim=True)}  {first}")
         for text in others:
             click.echo(f"          {text}")
 
 
-def _in_words(event: dict[str, Any]) -> Iterator[str]:
+def _in_words(inbox: Inbox, event: dict[str, Any]) -> Iterator[str]:
     match event:
         case {"type": "user.message", "content": content}:
             yield from (f"person: {visible_lines(block['text'])}" for block in content if block["type"] == "text")
-        case {"type": "user.tool_confirmation", "result": result, "decided_by": by}:
-            state = "allowed" if result == "allow" else "denied"
-            yield f"{painted(state)} by {visible(by)}"
+        case {"type": "user.tool_confirmation"}:
+            yield decision_line(inbox, event)
         case {"type": "user.interrupt"}:
-            yield "stopped"
+            yield SESSION["stopped"].text
         case _:
             yield from narrate(event)

@@ -14,8 +14,9 @@ import click
 import rfc8785
 
 from api.cli.calls import input_lines
+from api.cli.tables import painted
 from models.briefing.because import because
-from models.pure.state_words import APPROVAL
+from models.pure.state_words import APPROVAL, session_state
 from models.pure.text.path import path_in_words
 from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible, visible_lines
@@ -81,17 +82,12 @@ def question(approval: dict[str, Any]) -> str:
 
 
 def approvers(approval: dict[str, Any]) -> Iterator[str]:
-    """Yield lines with the people who may decide and the votes so far; none if anybody decides alone and nobody has voted."""
+    """Yield lines with the number of people who must agree; none if anybody decides alone. The briefing has their names."""
     if approval["people_only"]:
-        sets = " and of ".join(visible(" or ".join(one)) for one in approval["approvers"])
-        who = f", each of {sets}" if sets else ""
-        but = f", not {visible(', '.join(approval['started_by']) or 'who started the run')}" if approval["four_eyes"] else ""
-        yield f"  approvers {tally(approval)}{who}{but}; they sign in and vote, and this API key cannot"
+        but = ", not by who started the run" if approval["four_eyes"] else ""
+        yield f"  approvers {tally(approval)}{but}; people sign in and vote, and this API key cannot"
     if approval["shortage"]:
         yield f"  shortage  {visible(approval['shortage'])}"
-    for vote in approval["votes"]:
-        right = f" for {visible(vote['on_behalf_of'])}" if vote["on_behalf_of"] else ""
-        yield f"  vote      {vote['result']}, by {visible(vote['by'])}{right}, at {vote['at']}"
     if approval["decided_input"] is not None and approval["status"] == "pending":
         yield f"  edited    {json_text(approval['decided_input'])}"
 
@@ -127,11 +123,12 @@ def dollars(amount: str | None) -> str:
     return "under $0.01" if 0 < exact < Decimal("0.005") else f"${exact:.2f}"
 
 
-def outcome(approval: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a decision."""
+def outcome(approval: dict[str, Any], ending: str = "") -> Iterator[str]:
+    """Yield the lines of a decision. `ending`: how the approval ended and by whom, as its briefing says it."""
     if approval["status"] == "pending":
         return
-    yield f"{approval['id']}: {APPROVAL[approval['status']].text}, by {visible(str(approval['decided_by']))}."
+    state = APPROVAL[approval["status"]]
+    yield f"{approval['id']}: {painted(f'{state.character} {visible(ending)}' if ending else state.text, state.word)}."
     if approval["decided_input"] is not None:
         yield f"  input instead  {json_text(approval['decided_input'])}"
     if message := (approval["decision"] or {}).get("deny_message"):
@@ -172,10 +169,7 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
         case "session.error":
             yield f"error: {visible(str(event['error'].get('message')))}"
         case "session.status_idle":
-            reason = event["stop_reason"]["type"]
-            yield (
-                "The session waits for a decision." if reason == "requires_action" else f"The session is idle: {visible(reason)}."
-            )
+            yield painted(session_state("idle", event["stop_reason"]).text)
         case "session.status_terminated":
             yield "The session has ended."
 

@@ -27,7 +27,8 @@ NOUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
 def state_of(session: dict[str, Any]) -> str:
     """Return the word for a session's state: see `models.pure.state_words.SESSION`."""
     waits = session["state"] == "waiting_approval"
-    return session_state(session["status"], session["stop_reason"], waits=waits, archived=bool(session["archived_at"])).word
+    status = "stopping" if session.get("stopping") else session["status"]
+    return session_state(status, session["stop_reason"], waits=waits, archived=bool(session["archived_at"])).word
 
 
 def names_of_agents(inbox: Inbox, ids: Iterable[str | None]) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """The alarms of the audit in a workspace's row: a sealer refuses its chain, or nobody has sealed it for a while."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from models.audit.acts import time_text
 from models.audit.seals import LATE_SECONDS, SignedHead
 from models.database import clock
 from models.database.transactions import transaction
@@ -52,7 +51,7 @@ def stop(workspace_id: str, at: datetime, reason: str) -> str | None:
         newest = SignedHead.newest(db, workspace_id)
         if newest and newest.at >= at:
             return None  # another process seals
-        since = f"since {time_text(newest.at)}" if newest else "yet"
+        since = f"since {newest.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if newest else "yet"
         problem = f"nothing is sealed {since}: {reason}"
         db.write(_STOPPED, id=workspace_id, problem=problem)
         return problem

@@ -23,7 +23,7 @@ def test_a_briefing_has_what_a_card_shows(caller: Caller, stage: Stage) -> None:
         "denials": 0,
         "last_denial": None,
     }
-    assert briefing["outcome"]["status"] == "asked"
+    assert (briefing["outcome"]["status"], briefing["ending"]) == ("asked", "")
 
 
 def test_a_briefing_says_what_came_of_the_call(caller: Caller, stage: Stage) -> None:
@@ -31,7 +31,9 @@ def test_a_briefing_says_what_came_of_the_call(caller: Caller, stage: Stage) -> 
     [approval] = stage.approvals(first.session_id)
     stage.decide(approval, result="allow")
     stage.run_call(stage.get(ToolCall, first.id), "3 files")
-    outcome = good(caller.get(f"/v1/approvals/{approval.id}/briefing"))["outcome"]
+    briefing = good(caller.get(f"/v1/approvals/{approval.id}/briefing"))
+    assert briefing["ending"].startswith("Allowed by ")
+    outcome = briefing["outcome"]
     assert (outcome["status"], outcome["line"], outcome["is_error"]) == ("done", "3 files", False)
 
 

@@ -1,14 +1,24 @@
 """Assent can be installed, and its worker shows a push message. A tap opens the card."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx2
+import people
+import pytest
 from crashes.processes import wait_for
+from doors.served import served
 from inbox.visitor import Visitor
 from inbox.waiting import asked
+from inbox.windows import Windows
+from outbox.notified import channels
 from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.notices.push_keys import new_keys
+from models.people.sign_in import SignIn
 
 MESSAGE = {"title": "Release captain: git push --force", "body": "It waits.", "tag": "appr_1", "silent": False}
 NOTE = """() => {
@@ -21,6 +31,19 @@ TAP = """async (data) => {
     self.dispatchEvent(Object.assign(new Event("notificationclick"), { notification, waitUntil: (end) => ends.push(end) }));
     await Promise.all(ends);
 }"""
+SUBSCRIBE = """
+    const keys = {
+        p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        auth: "BTBZMqHH6r4Tts7J_aSIgg",
+    };
+    Object.defineProperty(Notification, "permission", { get: () => "granted" }); // without a screen Chromium says "denied"
+    const subscription = { options: {}, toJSON: () => ({ endpoint: "https://push.example.com/1", keys }) };
+    PushManager.prototype.subscribe = async (options) => {
+        localStorage.setItem("subscribed", options.applicationServerKey);
+        return subscription;
+    };
+    PushManager.prototype.getSubscription = async () => localStorage.getItem("subscribed") ? subscription : null;
+"""
 REGISTER = """async () => {
     const policy = trustedTypes.createPolicy("assent-worker", { createScriptURL: () => "/inbox/worker.js" });
     await navigator.serviceWorker.register(policy.createScriptURL(""), { scope: "/inbox/" });
@@ -82,12 +105,41 @@ def test_a_push_message_is_shown_and_a_tap_opens_the_card(visit: Callable[..., V
     assert {name: options[name] for name in ("body", "tag", "silent")} == {
         name: message[name] for name in ("body", "tag", "silent")
     }
+    assert "actions" not in options, "no button of a notification decides"
     worker.evaluate(TAP, options["data"])
     assert wait_for("a window", lambda: worker.evaluate("self.opened")) == f"{api}/inbox/approvals/{approval.id}"
     worker.evaluate("self.opened = null")
     worker.evaluate(TAP, {"path": "https://example.com/inbox"})
     worker.evaluate(TAP, {"path": "/v1/sessions"})
     assert worker.evaluate("self.opened") is None
+
+
+@pytest.fixture(scope="module")
+def pushing(api: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server whose installation sends push messages."""
+    with served(tmp_path_factory.mktemp("pushing") / "log", ASSENT_PUSH_PUBLIC_KEY=new_keys()[1]) as url:
+        yield url
+
+
+def test_a_button_turns_notifications_on_and_the_next_sign_in_keeps_them(windows: Windows, stage: Stage, pushing: str) -> None:
+    """The browser's own subscription is imitated: Chromium in tests has no push service."""
+    anna, window = people.member(stage), windows.open()
+    window.is_used_up = True
+    page = window.page
+    page.context.grant_permissions(["notifications"], origin=pushing)
+    page.add_init_script(SUBSCRIBE)
+    anna.enter(page.context, pushing)
+    page.goto(f"{pushing}/inbox/channels")
+    page.get_by_role("button", name="Notify me in this browser").click()
+    page.get_by_text("Chrome on ").first.wait_for()
+    [channel] = channels(stage)
+    assert (channel.kind, channel.person_id, channel.sign_in_id) == ("push", anna.person_id, anna.principal.sign_in_id)
+    with transaction(stage.workspace_id) as db:
+        again, secret = SignIn.start(db, replace(anna.principal, address="127.0.0.1"), "passkey")
+    replace(anna, secret=secret).enter(page.context, pushing)
+    page.evaluate("sessionStorage.clear()")
+    page.goto(f"{pushing}/inbox/account")
+    wait_for("the new sign-in", lambda: channels(stage)[0].sign_in_id == again.id)
 
 
 def test_without_a_key_of_the_installation_there_is_no_button(admin: Visitor) -> None:

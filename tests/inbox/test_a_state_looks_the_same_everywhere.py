@@ -8,16 +8,22 @@ from xml.etree import ElementTree
 
 import click
 import people
-import pytest
+from click.testing import CliRunner
+from doors.served import key
 from inbox.waiting import asked
 from outbox.notified import channel
-from rows.stage import Stage
+from own_database import Clock
+from people import Somebody
+from rows.spending import COSTS_10, MODEL, QUOTE
+from rows.stage import Stage, say
 
-from api.cli.showing import outcome as outcome_in_terminal
+from api.cli.main import main
 from api.cli.tables import COLOURS, painted
 from api.desk.shell import places
 from models.database.transactions import transaction
+from models.flow.begin.sessions import archive
 from models.notices import texts as notices
+from models.notices.notice import Stage as NoticeStage
 from models.notices.notification import Notification
 from models.pure.state_words import (
     APPROVAL,
@@ -28,15 +34,16 @@ from models.pure.state_words import (
     SESSION,
     SYSTEM,
     TOOL_CALL,
-    StateWord,
     session_state,
 )
 from models.pure.states import STATUSES
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
-from workers.notifiers import slack_blocks, texts
+from workers.notifiers import Address, slack_blocks, texts
+from workers.notifiers.mail import compose
 
 GLYPHS = Path(places.__file__).parent / "glyphs.svg"
+RECEIPT = {"thread": "t", "domain": "example.com", "subject": "Approval", "count": "1"}
 ALL = [state for states in (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERVICE, SYSTEM) for state in states.values()]
 
 
@@ -65,32 +72,120 @@ def test_a_colour_of_the_terminal_is_that_of_the_pages() -> None:
         assert (painted(state.text) != plain) == (state.tone in COLOURS), state
 
 
-@pytest.mark.parametrize("result", ["allow", "deny"])
-def test_a_decision_looks_the_same_everywhere(stage: Stage, api: str, result: str) -> None:
-    anna = people.member(stage, "admin", email="anna@example.com")
-    [approval] = asked(stage)
-    state = APPROVAL["allowed" if result == "allow" else "denied"]
-    drawn, words = f'glyphs.svg#{state.glyph}"/>', f"{state.word.capitalize()} by anna"
-    with anna.client(api) as client:
-        assert client.post(f"/v1/approvals/{approval.id}/decision", json={"result": result}).status_code == 200
-        for path in ("/inbox?show=decided", f"/inbox/approvals/{approval.id}"):
-            assert re.search(rf"{re.escape(drawn)}</svg></span> {words}", client.get(path).text), path
-        session = client.get(f"/inbox/sessions/{approval.session_id}").text
-        assert unescape(TOOL_CALL[stage.get(ToolCall, approval.tool_call_id).status].word) in unescape(session)
-        shown = client.get(f"/v1/approvals/{approval.id}").json()
-    row = channel(stage, anna)
+def _decided(stage: Stage, anna: Somebody, clock: Clock) -> dict[str, Approval]:
+    """An approval for each status that one ends with, the first of which nobody decided."""
+    rows = {status: asked(stage)[0] for status in ("expired", "allowed", "denied", "answered", "cancelled")}
+    stage.decide(rows["allowed"], result="allow")
+    stage.decide(rows["denied"], result="deny")
+    stage.decide(rows["answered"], result="allow", respond=[{"type": "text", "text": "3 files"}])
+    stage.send(rows["cancelled"].session_id, {"type": "user.interrupt"})
+    clock.advance(2 * 86_400)
+    stage.expire(rows["expired"].session_id)
+    return {status: stage.get(Approval, row.id) for status, row in rows.items()}
+
+
+def _messages(stage: Stage, who: Somebody, approval: Approval, stage_of: NoticeStage) -> tuple[str, str, str]:
+    """A mail's text, a mail's HTML and Slack's text about an approval."""
+    row = channel(stage, who)
     with transaction(stage.workspace_id) as db:
-        notice = notices.notice(db, Notification.test(db, row), row, db.get_one(Approval, approval.id), "decided")
-    assert f"{state.character} {words}." in texts.body(notice)
-    assert f"{state.character} {words}" in str(slack_blocks.message(notice)[1])
-    assert f": {state.text}, by " in next(outcome_in_terminal(shown))
+        notice = notices.notice(db, Notification.test(db, row), row, db.get_one(Approval, approval.id), stage_of)
+    address = Address(row.id, stage.workspace_id, None, "ops@example.com", "token")
+    html = compose(address, notice, RECEIPT, "Assent <assent@example.com>").get_body(("html",))
+    assert html
+    return texts.body(notice), html.get_content(), str(slack_blocks.message(notice)[1])
 
 
-@pytest.mark.parametrize("state", [SESSION["waiting"]])
-def test_a_session_looks_the_same_in_the_list_and_on_its_page(stage: Stage, api: str, state: StateWord) -> None:
+def test_a_decision_looks_the_same_everywhere(stage: Stage, api: str, clock: Clock) -> None:
+    """In the list, on the card, in the session, in mail, in Slack and in the terminal: the glyph, and then the same sentence."""
+    secret = key(stage)
+    rows = _decided(stage, people.member(stage, "admin"), clock)
+    anna = people.member(stage, "admin", email="anna@example.com")
+    assert set(rows) == set(APPROVAL) - {"pending"}
+    terminal = CliRunner(env={"ASSENT_URL": api, "ASSENT_API_KEY": secret})
+    with anna.client(api) as client:
+        listed = unescape(client.get("/inbox?show=decided").text)
+        for status, approval in rows.items():
+            state = APPROVAL[status]
+            assert approval.status == status
+            sentence = client.get(f"/v1/approvals/{approval.id}/briefing").json()["ending"]
+            assert sentence.startswith(state.word.capitalize())
+            drawn = f'#{state.glyph}"/></svg></span> {sentence}'
+            assert drawn in listed, status
+            assert drawn in unescape(client.get(f"/inbox/approvals/{approval.id}").text), status
+            call = TOOL_CALL[stage.get(ToolCall, approval.tool_call_id).status]
+            assert (call.glyph, call.tone) == (state.glyph, state.tone)
+            session = unescape(client.get(f"/inbox/sessions/{approval.session_id}").text)
+            assert re.search(rf'#{call.glyph}"/></svg>{state.word}\b', session), status
+            printed = f"{state.character} {sentence}"
+            assert [printed in text for text in map(unescape, _messages(stage, anna, approval, "decided"))] == [True] * 3, status
+            assert f"{approval.id}: {printed}.\n" in terminal.invoke(main, ["approvals", "show", approval.id]).output
+            row = terminal.invoke(main, ["approvals", "list", "--status", status]).output.splitlines()[1]
+            assert row.startswith(f"{approval.id}  {state.word} ")
+
+
+def test_what_waits_is_said_to_be_in_no_other_state(stage: Stage, api: str) -> None:
     [approval] = asked(stage)
+    anna = people.member(stage, "admin", email="anna@example.com")
+    endings = [state for status, state in APPROVAL.items() if status != "pending"]
+    terminal = CliRunner(env={"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)})
+    with anna.client(api) as client:
+        pages = [client.get(path).text for path in ("/inbox", f"/inbox/approvals/{approval.id}")]
+        session = client.get(f"/inbox/sessions/{approval.session_id}").text
+    waits = APPROVAL["pending"]
+    assert f'#{waits.glyph}"/></svg>{waits.word}<' in session
+    assert f'#{waits.glyph}"/></svg>{TOOL_CALL["asked"].word}<' in session
+    assert TOOL_CALL["asked"].word.startswith(waits.word)
+    shown = [*_messages(stage, anna, approval, "requested"), terminal.invoke(main, ["approvals", "show", approval.id]).output]
+    for state in endings:
+        assert not [page for page in pages if f'#{state.glyph}"/></svg></span> {state.word.capitalize()}' in page]
+        assert not [text for text in shown if f"{state.character} {state.word.capitalize()}" in text]
+    assert f"{approval.id}  {waits.word} " in terminal.invoke(main, ["approvals", "list"]).output
+
+
+def _sessions(stage: Stage, clock: Clock) -> dict[str, str]:
+    """The ids of sessions, one in each state."""
+    stage.quote = QUOTE
+    ids = {"out of budget": stage.session(model=MODEL, budget="5", on_ask="deny")}
+    stage.message(ids["out of budget"])
+    stage.reply(ids["out of budget"], say("So far."), charge=COSTS_10)
+    stage.message(ids["out of budget"], "More.")
+    stage.claim(ids["out of budget"])
+    stage.quote = Stage().quote
+    ids["failed"] = stage.session()
+    stage.message(ids["failed"])
+    stage.fail(stage.begin(ids["failed"]), retryable=False)
+    ids["waiting"], ids["stopped"] = (asked(stage)[0].session_id for _ in range(2))
+    stage.send(ids["stopped"], {"type": "user.interrupt"})
+    ids["stopping"] = stage.session(bash="always_allow")
+    stage.begin_call(stage.propose(ids["stopping"]))
+    stage.send(ids["stopping"], {"type": "user.interrupt"})
+    for state in ("new", "working", "retrying", "done", "refused", "archived"):
+        ids[state] = stage.session()
+        if state != "new":
+            stage.message(ids[state])
+    stage.fail(stage.begin(ids["retrying"]))
+    stage.reply(ids["done"], say("Done."))
+    stage.reply(ids["refused"], say("No."), stop_reason="refusal")
+    stage.reply(ids["archived"], say("Done."))
+    stage.locked(ids["archived"], archive)
+    return ids
+
+
+def test_a_session_looks_the_same_everywhere(stage: Stage, api: str, clock: Clock) -> None:
+    """In the table, on its page, and in the terminal's table, facts and timeline."""
+    ids = _sessions(stage, clock)
+    assert set(ids) == set(SESSION)
+    terminal = CliRunner(env={"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)})
+    rows = terminal.invoke(main, ["sessions", "list", "--all"]).output
     with people.member(stage, "admin").client(api) as client:
-        for path in ("/inbox/sessions", f"/inbox/sessions/{approval.session_id}"):
-            assert re.search(
-                rf'class="chip {state.tone}"><svg[^>]*><use[^>]*#{state.glyph}"/></svg>{state.word}<', client.get(path).text
-            )
+        table = client.get("/inbox/sessions").text
+        for word, session_id in ids.items():
+            state = SESSION[word]
+            chip = rf'class="chip {state.tone}"><svg[^>]*><use[^>]*#{state.glyph}"/></svg>{word}<'
+            for place in (table[table.index(session_id) - 1500 :], client.get(f"/inbox/sessions/{session_id}").text):
+                assert re.search(chip, place), word
+            assert f"{session_id}  {word} " in rows
+            shown = terminal.invoke(main, ["sessions", "show", session_id]).output
+            assert f"  state     {state.text}" in shown
+            if word in {"done", "failed", "refused", "out of budget"}:
+                assert shown.splitlines()[-1].endswith(f"  {state.text}")

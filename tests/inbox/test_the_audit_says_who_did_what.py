@@ -163,6 +163,14 @@ def test_what_is_not_clear_is_said_beside_the_field(stage: Stage, anna: Somebody
         for earlier in ("2026-11-19", "20261119"):
             assert faults(client, **{"from": "2026-11-20", "to": earlier}) == ["This day is before the first one."]
         assert lines(client, who="Nobody") == []
+        assert faults(client, action="zz") == ["No action has this name: “zz”. Choose one from the list."]
+        assert "Zz" not in client.get("/inbox/audit?action=zz").text
+
+
+def test_a_group_without_acts_asks_for_no_fewer_filters(anna: Somebody, push: Approval, api: str) -> None:
+    with anna.client(api) as client:
+        assert "Acts about “Seals” stand here, newest first." in unescape(client.get("/inbox/audit?about=seals").text)
+        assert "Try other words, or fewer filters." in client.get("/inbox/audit?about=seals&q=x").text
 
 
 def test_a_search_goes_on_from_where_it_stopped(

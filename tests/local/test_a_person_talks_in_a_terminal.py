@@ -60,7 +60,7 @@ def test_another_terminal_goes_on_and_is_asked_once(caller: Caller, stage: Stage
         screen.type("9\n")
         screen.wait_for("Watching. Ctrl-C for more.")
         assert good(caller.tell(session_id, {"type": "user.tool_confirmation", "tool_use_id": tool_call.id, "result": "deny"}))
-        assert "Your choice" not in screen.wait_for("denied by api_key:")
+        assert "Your choice" not in screen.wait_for("✗ Denied by the key “")
         screen.type("\x03")
         screen.wait_for("Your choice: ")
         screen.type("3\n")
@@ -76,7 +76,8 @@ def test_it_says_what_waits_for_others(caller: Caller, stage: Stage) -> None:
     stage.reply(session_id, call(command="ls"))
     with terminal("chat", "--session", session_id) as screen:
         screen.wait_for("Waits for others: Run shell command: ls")
-        assert "0 of 2 approvals" in screen.wait_for("they sign in and vote, and this API key cannot")
+        assert "0 of 2 approvals" in screen.wait_for("people sign in and vote, and this API key cannot")
+        screen.wait_for("people    2 people (")
         screen.wait_for("Watching.")
 
 

@@ -193,7 +193,7 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: Up, clie
     assert "Run shell command: " in decided.stdout
     assert "Decided." in decided.stdout
     assert "exit code: 0" in decided.stdout
-    assert "The session is idle: end_turn." in decided.stdout
+    assert "✓ done" in decided.stdout
     for key in ("a allow", "d deny", "e edit", "j next", "? all"):
         assert f"`{key[0]}`" in PAGES["README.md"]
         assert key in decided.stdout
@@ -245,7 +245,7 @@ def allowed(up: Up, session_id: str) -> str:
         lines = list(settle(inbox, approval, decision))
         lines += [line for event in inbox.follow(session_id).until_idle() for line in narrate(event)]
     assert lines[0] == "Decided."
-    assert lines[-1] == "The session is idle: end_turn."
+    assert lines[-1] == "✓ done"
     return "\n".join(line for line in lines if line.startswith("result: "))
 
 

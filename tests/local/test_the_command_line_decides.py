@@ -53,7 +53,7 @@ def status(stage: Stage, tool_call: ToolCall) -> str:
         ("1\n", "queued", "Decided."),
         ("4\n", "denied", "Decided."),
         ("5\nNot today.\n", "denied", "Decided."),
-        ("6\n", "denied", "The session is idle: end_turn."),
+        ("6\n", "denied", "■ stopped"),
         ("8\n3 files\n", "answered", "result: "),
         ("9\n", "asked", "Run shell command: git log"),
         ("y\n9\n", "asked", "Error: "),
@@ -179,15 +179,19 @@ def test_an_approval_is_shown_and_its_secrets_only_on_demand(assent: Assent, cal
 
 
 DECISIONS: list[tuple[list[str], dict[str, Any], str]] = [
-    (["--allow"], {"result": "allow"}, "allowed, by api_key:key_"),
+    (["--allow"], {"result": "allow"}, "✓ Allowed by the key “"),
     (["--deny", "--message", "No."], {"result": "deny", "deny_message": "No."}, "message        No."),
-    (["--deny", "--interrupt"], {"result": "deny", "interrupt": True}, "denied"),
+    (["--deny", "--interrupt"], {"result": "deny", "interrupt": True}, "✗ Denied, and the run ended, by "),
     (
         ["--allow", "--scope", "session", "--match", "exact", "--max-uses", "2", "--expires-in", "60"],
         {"result": "allow", "scope": "session", "match": "exact", "max_uses": 2, "expires_in_seconds": 60},
         "only this exact input of bash, in session sesn_",
     ),
-    (["--allow", "--respond", "3"], {"result": "allow", "respond": [{"type": "text", "text": "3"}]}, "answered"),
+    (
+        ["--allow", "--respond", "3"],
+        {"result": "allow", "respond": [{"type": "text", "text": "3"}]},
+        "✓ Answered in the tool's place by ",
+    ),
 ]
 
 

@@ -57,7 +57,7 @@ def test_a_session_is_begun_found_written_to_and_stopped(assent: Assent, stage: 
     [_, row] = assent("sessions", "list", "--waiting", "--agent", "Janitor").splitlines()
     assert "waiting  Sweep  Janitor  Run shell command: ls -l" in row
     shown = assent("sessions", "show", "Sweep")
-    assert f"  id        {session['id']}\n  state     waiting\n" in shown
+    assert f"  id        {session['id']}\n  state     ○ waiting\n" in shown
     assert "person: Sweep the floor.\n" in shown
     assert 'agent wants bash {"command":"ls -l"}\n' in shown
     assert assent("sessions", "stop", session["id"][-8:].lower()) == f"{session['id']} stops.\n"
@@ -88,7 +88,7 @@ def test_watching_shows_the_past_then_the_news_until_the_session_rests(assent: A
         screen.wait_for("person: Hello.")
         pool.submit(stage.reply, session["id"], say("Good morning.")).result()
         screen.wait_for("agent: Good morning.")
-        screen.wait_for("The session is idle: end_turn.")
+        screen.wait_for("✓ done")
     assert assent("sessions", "watch", session["id"]).count("Good morning.") == 1
     assert [json.loads(line)["type"] for line in assent("sessions", "watch", session["id"], "--json").splitlines()][-1] == (
         "session.status_idle"

@@ -22,6 +22,7 @@ from models.audit.principal import system
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
 from models.notices import push
+from models.notices.channel import MOST_OF_PERSON
 from models.notices.push_keys import new_keys
 from models.people.member import Member
 from models.people.sign_in import SignIn
@@ -210,6 +211,33 @@ def test_an_operator_may_send_no_content(
     [message] = browser.messages
     assert (message["title"], message["body"]) == ("Assent", "Something waits.")
     assert message["path"] == f"/inbox/approvals/{approval.id}"
+
+
+def test_a_secret_is_masked(stage: Stage, anna: Somebody, browser: PushService, clock: Clock) -> None:
+    ask(stage, stage.session(), command="curl -H 'Authorization: Bearer sk-ant-api03-0123456789abcdef0123456789abcdef'")
+    later(stage, clock)
+    [message] = browser.messages
+    assert message["title"].startswith("Agent: curl -H 'Authorization: Bearer ")
+    assert "0123456789abcdef" not in json.dumps(message)
+
+
+def test_a_redirect_is_not_followed(stage: Stage, anna: Somebody, browser: PushService, clock: Clock) -> None:
+    browser.receiver.status, browser.receiver.location = 307, f"{browser.receiver.url}/elsewhere"
+    ask(stage, stage.session(), command="ls")
+    later(stage, clock)
+    assert [request.path for request in browser.receiver.requests] == ["/hook/push/1"]
+    assert channels(stage)[0].error == "The browser's push service responded with 307."
+
+
+def test_a_person_has_a_limited_number_of_browsers(stage: Stage, anna: Somebody, browser: PushService) -> None:
+    def another(number: int) -> str:
+        return json.dumps(json.loads(browser.subscription) | {"endpoint": f"https://push.example.com/{number}"})
+
+    with transaction(stage.workspace_id) as db:
+        for number in range(MOST_OF_PERSON - 1):
+            push.subscribe(db, anna.principal, another(number), "Firefox")
+        with pytest.raises(Conflict, match=f"{MOST_OF_PERSON} channels, the most"):
+            push.subscribe(db, anna.principal, another(MOST_OF_PERSON), "Firefox")
 
 
 def test_a_browser_belongs_to_the_person_who_was_the_last_to_turn_it_on(stage: Stage, anna: Somebody, browser: PushService) -> None:

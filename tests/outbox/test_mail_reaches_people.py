@@ -1,5 +1,6 @@
 """Mail in text and HTML, one thread per approval, with a link to unsubscribe; a bad mail server harms nobody."""
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -45,6 +46,16 @@ def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkey
             assert content in part
     assert "| ls <b>&amp; \n| -la\n" in text_of(mail).replace("\r\n", "\n")
     assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is not markup"
+
+
+def test_a_dark_mail_has_no_light_box(mailbox: Mailbox) -> None:
+    """What has colours of its own is the button, alone, with both of them."""
+    Mail().send(ANNA, NOTICE, None)
+    page = html_of(mailbox.mails[0])
+    assert '<meta name="color-scheme" content="light dark">' in page
+    own = [style for style in re.findall(r'style=["\']([^"\']*)', page) if re.search(r"(?<!-)(?:color|background)[a-z-]*:", style)]
+    assert len(own) == 1
+    assert {"background", "color"} <= {part.partition(":")[0] for part in own[0].split(";")}
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\u2028"])

@@ -34,7 +34,8 @@ _BODY = "max-width:600px;margin:0 auto;padding:16px;font:16px/1.5 system-ui,sans
 _BUTTON = (
     "display:inline-block;padding:10px 20px;border-radius:6px;background:#2a55cf;color:#fff;font-weight:600;text-decoration:none"
 )
-_CODE = "padding:12px;border-radius:6px;background:#f3f3f0;color:#1b1e23;white-space:pre-wrap;overflow-wrap:anywhere"
+_CODE = "padding:12px;border:1px solid #8b9099;border-radius:6px;white-space:pre-wrap;overflow-wrap:anywhere"
+"""In the mail's own colours, which a mail program may have made dark."""
 _QUOTE = "margin:0 0 16px;padding-left:12px;border-left:3px solid #8b9099;white-space:pre-wrap;overflow-wrap:anywhere"
 _UNFOLDED = SMTP.clone(max_line_length=998)
 """Folds no header: folding would encode a link that is longer than a line."""

@@ -13,6 +13,7 @@ from api.desk.audit.filters import Filters
 from api.desk.audit.reading import SEARCHED, ActPage
 from api.desk.audit.sentences import Part, sentence
 from api.desk.audit.things import Thing, Things
+from api.desk.audit.verdict import verdict
 from api.desk.shell.blueprint import desk, page
 from api.door import pages
 from api.door.framed import FramedPage
@@ -88,9 +89,10 @@ def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Fram
             result = reading.read(db, filters.query(), request.args.get("page"))
         except Invalid as error:
             refusal = str(error)
+    now = clock.now(db)
     return FramedPage(
         "audit/audit.html",
-        days=_days(_lines(db, result, clock.now(db)), filters),
+        days=_days(_lines(db, result, now), filters),
         result=result,
         filters=filters,
         tabs=_tabs(filters),
@@ -98,6 +100,7 @@ def _drawn(db: Db, report: AuditReport | None = None, refusal: str = "") -> Fram
         choices=filters.choices(db),
         searched=SEARCHED,
         report=report,
+        verdict=verdict(db, report, now) if report else None,
         refusal=refusal,
     )
 

@@ -80,6 +80,7 @@ class Filters:
         for name in _LOOK_UPS:
             if name in values:
                 filters._look_up(db, name)
+        filters._check_action()
         filters._check_days()
         return filters
 
@@ -93,6 +94,16 @@ class Filters:
         """The group of actions; `all` for routine ones as well; empty for all but these."""
         value = self.values.get("about", "")
         return value if value in actions.GROUPS or value == "all" else ""
+
+    @property
+    def group(self) -> str:
+        """The title of the group of actions; empty for none and for all."""
+        return actions.GROUPS.get(self.about, "")
+
+    @property
+    def is_of_group_alone(self) -> bool:
+        """True if the group of actions is all that is chosen."""
+        return bool(self.group) and set(self.values) == {"about"}
 
     @property
     def is_narrow(self) -> bool:
@@ -170,7 +181,7 @@ class Filters:
         match name:
             case "q":
                 return f"“{value}”"
-            case "action":
+            case "action" if name not in self.faults:
                 return actions.title(value)
             case "subject":
                 return "About one thing"
@@ -184,6 +195,11 @@ class Filters:
         if not value or name in self.faults:
             return None
         return datetime.combine(date.fromisoformat(value), time(), UTC) + timedelta(days=days)
+
+    def _check_action(self) -> None:
+        action = self.values.get("action")
+        if action and action not in actions.ACTS:
+            self.faults["action"] = Fault(f"No action has this name: “{action}”. Choose one from the list.")
 
     def _check_days(self) -> None:
         for name in ("from", "to"):

@@ -122,15 +122,26 @@ class Things:
 
     def principal(self, name: str) -> str:
         """Return a principal's name; of one that is gone what it was."""
-        words = self.principals[name]
-        kind, _, id_ = name.partition(":")
-        return _GONE.get(kind, f"{id_} at the command line") if words == name and kind in {*_GONE, "person"} else words
+        return principal_in_words(self.principals, name)
 
     def agent_of(self, act: Audit) -> Thing | None:
         """Return the agent that asked or worked; None for an act outside sessions, and of a session that is gone."""
         of = self.subjects.get(act.subject_id) or self.sessions.get(act.chain)
         id_ = of.agent_id if of and of.agent_id else getattr(self.sessions.get(act.chain), "agent_id", None)
         return self.agents.get(id_ or "")
+
+
+def principal_in_words(names: Names, principal: str) -> str:
+    """Return a principal's name; of one that is gone what it was."""
+    words = names[principal]
+    kind, _, id_ = principal.partition(":")
+    return _GONE.get(kind, f"{id_} at the command line") if words == principal and kind in {*_GONE, "person"} else words
+
+
+def session_titles(db: Db, ids: Iterable[str]) -> dict[str, str]:
+    """Return the titles of these sessions, in one line, by id. What is gone or has no title is left out."""
+    rows = db.rows(_SESSIONS, ids=sorted(ids)) if ids else []
+    return {id_: _short(title) for id_, title, _agent in rows if title}
 
 
 def _approval(row: Approval) -> Thing:

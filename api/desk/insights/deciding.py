@@ -36,8 +36,8 @@ def values(db: Db, _person: PersonPrincipal, span: Span, agent_id: str = "") -> 
     by_person = {line.name: line for line in lines(db, span, "person", agent_id)}
     counts = {} if agent_id else waiting(db, deciding_people(db, MOST_PEOPLE), clock.now(db), MOST_COUNTED)
     people = list(dict.fromkeys([*counts, *list(by_person)[:MOST_PEOPLE]]))
-    title_of, in_a_row = titles(db, "person", people), allows_in_a_row(newest(db, agent_id))
     floods = {row.person_id: row for row in Flood.each(db)}
+    title_of, in_a_row = titles(db, "person", [*people, *floods]), allows_in_a_row(newest(db, agent_id))
     judges = [
         Judge(
             title_of[person_id],
@@ -55,7 +55,7 @@ def values(db: Db, _person: PersonPrincipal, span: Span, agent_id: str = "") -> 
         "sums": total(by_person.values()),
         "channels": [(channel_titles[line.name], line) for line in channels],
         "failing": db.value(_FAILING),
-        "floods": [(title_of.get(row.person_id, row.person_id), row) for row in floods.values()],
+        "floods": [(title_of[row.person_id], row) for row in floods.values()],
         "flood_size": settings().flood_approvals,
         "newest": NEWEST,
         "many": IN_A_ROW,

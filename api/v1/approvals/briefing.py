@@ -14,6 +14,8 @@ from models.briefing.outcome import outcomes_of
 from models.briefing.stakes import Stakes
 from models.database import clock
 from models.database.rows import Db
+from models.people.names import Names
+from models.session.approval import sentences
 from models.session.approval.decider import Decider
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
@@ -135,6 +137,8 @@ class Briefing(ResponseModel):
     """Null if one person with the role, or one API key, decides."""
     outcome: Outcome | None
     """Null without a call."""
+    ending: str = Field(examples=["Allowed for this session by Anna"])
+    """How the approval ended, and by whom, by name; empty while it waits."""
 
     @classmethod
     def of(cls, db: Db, principal: Principal, approval: Approval) -> Callable[[], "Briefing"]:
@@ -142,12 +146,14 @@ class Briefing(ResponseModel):
 
         The function reads nothing, and masks the result of the call.
         """
+        by = approval.decided_by
         decider = None if sees_all(principal) else Decider.of(db, principal.id, clock.now(db))
         stakes, why = Stakes.of(db, approval), reasons.Reasons.of(db, approval)
         changes = changes_since(db, approval)
         before = precedent.Precedent.of(db, approval, decider)
         people = panel.Panel.of_approval(db, approval, Vote.of_approval(db, approval.id))
         outcome = outcomes_of(db, [approval.tool_call_id]).get(approval.tool_call_id or "")
+        ending = "" if approval.status == "pending" else sentences.ending(approval, Names.of(db, [by])[by])
         return lambda: cls(
             type="approval_briefing",
             stakes=AtStake.from_row(stakes, at_most_once=stakes.runs_at_most_once) if stakes else None,
@@ -158,6 +164,7 @@ class Briefing(ResponseModel):
             precedent=_precedent(before),
             panel=_panel(people),
             outcome=Outcome.from_row(outcome) if outcome else None,
+            ending=ending,
         )
 
 

@@ -38,6 +38,8 @@ class Session(ResponseModel):
     """`waiting_approval`: a call waits for people. `active`: the session has not run yet, runs, or waits for a client or a worker.
     `completed`: the last run ended with `end_turn`, or none ran before the session was archived. `error`: the last run ended early,
     for the reason in `stop_reason`."""
+    stopping: bool = Field(examples=[False])
+    """Whether the run was stopped, and ends once the calls that run have ended."""
     stop_reason: SerializeAsAny[StopReason | None]
     waiting_on: list[Waiting] = Field(examples=[[]])
     """The calls that wait for somebody, oldest first within each kind: first for people, then for the client or its worker."""
@@ -66,6 +68,7 @@ class Session(ResponseModel):
             agent=SessionAgent.of(db, row),
             status=STATUSES[row.status],
             state=_state(row),
+            stopping=row.status == "stopping",
             waiting_on=waiting_on,
             metadata=row.metadata_,
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
