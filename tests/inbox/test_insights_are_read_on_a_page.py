@@ -64,7 +64,11 @@ def test_it_says_what_is_asked_and_leads_to_a_rule(admin: Visitor, history: None
     push = cells(admin, "Calls that are asked about most", "git push")
     assert (push[0].split(), push[1:4]) == (["git", "push", "bash"], ["3", "2", ""])
     admin.page.get_by_role("link", name="Make a rule for git push").click()
-    admin.page.wait_for_url("**/always")
+    expect(admin.page.get_by_label("Calls", exact=True)).to_have_value("bash(git push *)")
+    expect(admin.page.get_by_label("Effect")).to_have_value("ask")  # what publishes something is not suggested to be allowed
+    admin.page.get_by_label("Effect").select_option("deny")
+    admin.button("What if?").last.click()
+    expect(admin.page.locator("#simulation")).to_contain_text("It would have denied 2 calls that people allowed.")
 
 
 def test_each_chart_is_drawn_by_the_server_and_has_a_table(plain: Visitor, history: None) -> None:

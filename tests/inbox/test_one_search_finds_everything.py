@@ -9,8 +9,10 @@ import people
 import pytest
 from inbox.visitor import Visitor
 from inbox.waiting import asked
+from own_database import Clock
 from playwright.sync_api import expect
 from rows.stage import Stage, call
+from rows.voting import vote
 
 from api.desk.search import search
 from models.database.transactions import transaction
@@ -51,6 +53,27 @@ def test_an_admin_finds_everything(api: str, stage: Stage, deploy: Approval) -> 
         assert results(client, "stop every")["Halt the workspace"] == "/inbox/halt"
         assert results(client, "api k")["API keys"] == "/inbox/keys"
         assert results(client, "")["Audit"] == "/inbox/audit", "without words it lists the pages"
+
+
+def test_a_session_without_a_title_is_found_by_its_first_message(api: str, stage: Stage) -> None:
+    session_id, empty = stage.session(), stage.session()
+    stage.message(session_id, "**Renew** the certificates.\nAll of them.")
+    stage.message(session_id, "And the keys.")
+    with people.member(stage, "viewer").client(api) as client:
+        assert results(client, "certificates") == {"Renew the certificates. All of them.": f"/inbox/sessions/{session_id}"}
+        assert results(client, "the keys") == {}
+        assert results(client, empty) == {"Session without a title": f"/inbox/sessions/{empty}"}
+
+
+def test_a_decided_call_says_by_whom_and_on_which_day(api: str, stage: Stage, clock: Clock, deploy: Approval) -> None:
+    ben = people.member(stage, "admin", email="ben@example.com")
+    vote(stage, ben, deploy)
+    day = stage.get(Approval, deploy.id).decided_at
+    assert day
+    clock.advance(7 * 86_400)
+    with people.member(stage, "viewer").client(api) as client:
+        page = client.get("/inbox/search?q=deploy").text
+    assert f"Agent · ben, {day:%A}, {day.day} {day:%B}" in page
 
 
 @pytest.mark.parametrize("words", ["%", "s_ell", "\\", "'; --", '"', "\0", "\u202e\u05d4\u05d3", "x" * 5_000, "nothing like this"])

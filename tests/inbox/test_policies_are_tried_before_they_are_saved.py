@@ -75,9 +75,9 @@ def test_rules_of_all_levels_stand_in_order_of_precedence(plain: Visitor, agent_
 def test_a_call_is_tried_and_nothing_runs(plain: Visitor, stage: Stage, agent_id: str) -> None:
     plain.open(f"/inbox/policies?agent={agent_id}")
     for command, effect, rule in (
-        ("git push origin", "deny", "agent rule: deny bash(git push *) (CI releases)"),
-        ('{"command": "ls src"}', "allow", "workspace rule: allow bash(ls *)"),
-        ("{ make; }", "ask", "tool bash: ask"),
+        ("git push origin", "deny", "Denied because of the agent's rule to deny bash(git push *) (CI releases)."),
+        ('{"command": "ls src"}', "allow", "Allowed because of the workspace's rule to allow bash(ls *)."),
+        ("{ make; }", "ask", "Asked because bash asks every time unless a rule says otherwise."),
     ):
         plain.page.get_by_label("Input").fill(command)
         plain.button("Try").click()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.pure.policy.likeness import in_words, likeness
+from models.pure.policy.likeness import in_words, likeness, pattern
 
 SHA256 = "3f9a0c1b2d4e" + "0" * 52
 
@@ -28,6 +28,22 @@ SHA256 = "3f9a0c1b2d4e" + "0" * 52
 def test_a_likeness_names_what_calls_have_in_common(tool: str, arguments: dict[str, object], text: str, words: str) -> None:
     assert likeness(tool, arguments, SHA256) == text
     assert in_words(text, tool) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "rule"),
+    [
+        ("bash: git push", "bash", "bash(git push *)"),
+        ("bash: git add, git push", "bash", ""),
+        ("bash #3f9a0c1b2d4e", "bash", ""),
+        ("edit: src/billing", "edit", "edit(src/billing/**)"),
+        ("edit: src/a*", "edit", ""),
+        ("write: the session's folder", "write", ""),
+        ("mcp__shop__refund", "mcp__shop__refund", "mcp__shop__refund"),
+    ],
+)
+def test_a_rule_about_such_calls_covers_them_and_no_others(text: str, tool: str, rule: str) -> None:
+    assert pattern(text, tool) == rule
 
 
 @pytest.mark.parametrize("command", ["a; " * 200, "x" * 10_000, "; ".join(f"tool{n}" for n in range(100))])

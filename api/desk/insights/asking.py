@@ -38,6 +38,7 @@ def values(db: Db, person: PersonPrincipal, span: Span, agent_id: str = "") -> d
         "frequent": most_frequent(recent, MOST),
         "recent": len(recent),
         "may_decide": "approvals" in person.scopes,
+        "may_change": "agents" in person.scopes,
     }
 
 

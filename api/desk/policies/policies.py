@@ -20,6 +20,7 @@ from api.v1.agents.routes import heads
 from api.v1.policy.requests import PolicyExplain, PolicySimulate, PolicyUpdate
 from api.v1.policy.responses import PolicySimulation
 from api.v1.policy.routes import change, explanation_of, simulation_of
+from models.briefing.because import sentence
 from models.database.rows import Db
 from models.errors import Conflict, Invalid, Refusal
 from models.flow.judge.past_calls import Then
@@ -35,6 +36,8 @@ from models.workspace.row import Workspace
 _MOST_CHOICES = 200
 DAYS = ("1", "7", "30", "90")
 """How far a simulation may look back."""
+_OF_ADDRESS = ("effect", "match", "days")
+"""Fields of a new rule with which an address may open its form. Nothing is tried or saved by an address."""
 _PLAIN_ARGUMENTS = {"bash": "command"} | {tool: path[1:] for tool, path in FILE_PATHS.items()}
 """The argument that a text in the place of JSON means, by built-in tool."""
 _WORDS: dict[Then, str] = {
@@ -66,6 +69,7 @@ def policies(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
     if "read" not in person.scopes:
         return "/inbox/grants"
     agent_id = text("agent") if request.form else query_value("agent") or ""
+    of_address = {name: value for name in _OF_ADDRESS if (value := query_value(name))}
     policy = Workspace.policies(db)["policy"]
     body = Agent.find(db, agent_id).at(db).body if agent_id else None
     return FramedPage(
@@ -78,7 +82,7 @@ def policies(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
         policy=pretty(policy or {"type": f"always_{settings().default_permission}"}),
         policy_digest=digest(policy),
         is_policy_set=policy is not None,
-        form=request.form,
+        form=request.form or of_address,
         faults=refusal.faults if isinstance(refusal, Misfilled) else {},
         refusal=str(refusal or ""),
         may_save=_may_save(person, agent_id),
@@ -103,7 +107,8 @@ def try_call(db: Db, person: PersonPrincipal) -> FramedPage | str:
     """Explain how a call would be judged, as `POST /v1/policy/explain` does."""
     body = {"agent": needed("agent", "Choose an agent."), "tool": needed("tool", "Write a tool's name.").strip()}
     explanation = explanation_of(db, parsing.validated(PolicyExplain, body | {"input": _input(body["tool"])}))
-    return _again(db, person, explanation=explanation, state=EFFECT_WORDS[explanation.effect])
+    why = sentence(explanation.rule, explanation.effect)
+    return _again(db, person, explanation=explanation, state=EFFECT_WORDS[explanation.effect], why=why)
 
 
 @action("/inbox/policies/simulate", "read", section="policies", again=policies)

@@ -6,6 +6,7 @@ table. An id leads to its row however old the row is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -16,10 +17,15 @@ from api.door.framed import FramedPage, query_value
 from api.door.paging import Selection
 from api.door.parsing import ID
 from api.v1.approvals.visible import only_own
+from models.database import clock
 from models.database.rows import Db
+from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import APPROVAL, StateWord, session_state
+from models.pure.text.relative_time import day_of
+from models.pure.text.visible import visible
 from models.session.approval.row import Approval
+from models.session.event.last_lines import NAME, UNNAMED, first_and_last_lines
 from models.session.row import Session
 
 R = TypeVar("R")
@@ -91,17 +97,26 @@ def approvals(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[
     """Return the approvals whose id is the text, or whose prompt or tool has it."""
     selection = _matching(db, Selection(Approval), "prompt ILIKE %(pattern)s OR tool ILIKE %(pattern)s", text, pattern)
     rows = only_own(db, person, selection, "id").select(db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN)
-    return [_of_approval(row, row.path(db)) for row in rows]
+    names, now = Names.of(db, [row.decided_by for row in rows]), clock.now(db)
+    return [_of_approval(row, " · ".join(filter(None, (row.path(db), _end(row, names, now))))) for row in rows]
+
+
+def _end(row: Approval, names: Names, now: datetime) -> str:
+    """Return by whom and on which day an approval was decided; empty while it waits."""
+    if row.decided_at is None:
+        return ""
+    day = day_of(row.decided_at, now)
+    return f"{visible(names[row.decided_by])}, {day}" if row.by_person else day
 
 
 def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[Match]:
-    selection = _matching(db, Selection(Session), "title ILIKE %(pattern)s", text, pattern)
+    selection = _matching(db, Selection(Session), f"{NAME} ILIKE %(pattern)s", text, pattern)
     rows = only_own(db, person, selection, "id", of="session_id").select(
         db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN
     )
-    return [
-        Match(row.title or "A session without a title", f"/inbox/sessions/{row.id}", "sessions", "", _state(row)) for row in rows
-    ]
+    first = first_and_last_lines(db, [row.id for row in rows if not row.title])
+    titles = {row.id: visible(row.title or first[row.id][0]) or UNNAMED for row in rows}
+    return [Match(titles[row.id], f"/inbox/sessions/{row.id}", "sessions", "", _state(row)) for row in rows]
 
 
 def _matching(db: Db, selection: Selection[R], condition: str, text: str, pattern: str) -> Selection[R]:
@@ -115,10 +130,10 @@ def _state(row: Session) -> StateWord:
     return session_state(row.status, row.stop_reason, archived=row.archived_at is not None)
 
 
-def _of_approval(row: Approval, path: str) -> Match:
+def _of_approval(row: Approval, about: str) -> Match:
     line = gist(row)
     label = " ".join(filter(None, (line.text, line.more)))
-    return Match(label, f"/inbox/approvals/{row.id}", line.glyph, path, APPROVAL[row.status], is_code=line.is_code)
+    return Match(label, f"/inbox/approvals/{row.id}", line.glyph, about, APPROVAL[row.status], is_code=line.is_code)
 
 
 def _path_of_agent(agent_id: str) -> str:

@@ -23,7 +23,7 @@ from models.people.principal import PersonPrincipal
 from models.pure.state_words import StateWord, session_state
 from models.pure.text.visible import visible
 from models.session.approval.row import Approval
-from models.session.event.last_lines import first_and_last_lines
+from models.session.event.last_lines import UNNAMED, first_and_last_lines
 from models.session.row import AT_WORK, NEEDS_ATTENTION, Session
 from models.session.thread.row import Thread
 from models.workspace.agent import Agent
@@ -129,7 +129,7 @@ def _lines(db: Db, rows: Sequence[Session]) -> list[SessionLine]:
                 whom=names[oldest.id] if oldest else "the client" if waits else "",
                 since=oldest.created_at if oldest else with_clients.get(row.id),
                 waits=counts.get(row.id, 0),
-                title=visible(row.title or texts[row.id][0] or row.id),
+                title=visible(row.title or texts[row.id][0] or UNNAMED),
                 text=visible(texts[row.id][1]),
                 cost=cost(row),
             )

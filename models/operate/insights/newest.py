@@ -1,11 +1,14 @@
 """The workspace's newest approvals, as far as insights look at single ones: which calls are alike, and who decided in a row."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from models.database.rows import Db
-from models.pure.policy.likeness import in_words
+from models.operate.insights.harm import may_harm
+from models.pure.policy.likeness import in_words, pattern
+from models.pure.policy.rules import Effect
 
 NEWEST = 1000
 """Approvals that one look reads, so it takes the same time however many there are."""
@@ -37,6 +40,18 @@ class AlikeAsks:
     denials: int
     waiting_id: str | None
     """The newest of them that waits; None if none does."""
+    agent_id: str | None
+    """The agent that asks most of them."""
+    match: str
+    """The text of a rule about such calls; empty if no single one covers them and no others."""
+
+    @property
+    def effect(self) -> Effect:
+        """What such a rule may do at first: what people always said, but never an allow of commands that may harm; else ask."""
+        if self.denials and not self.allows:
+            return "deny"
+        words = tuple(self.words.split()) if self.tool == "bash" else ()
+        return "allow" if self.allows and not self.denials and words and not may_harm(words, is_open=True) else "ask"
 
 
 def newest(db: Db, agent_id: str = "") -> list[RecentAsk]:
@@ -64,6 +79,8 @@ def _alike(likeness: str, group: Sequence[RecentAsk]) -> AlikeAsks:
         statuses.count("allowed"),
         statuses.count("denied"),
         next((ask.id for ask in group if ask.status == "pending"), None),
+        Counter(ask.agent_id for ask in group).most_common(1)[0][0],
+        pattern(likeness, group[0].tool),
     )
 
 

@@ -30,6 +30,8 @@ _WORD = re.compile(r"[a-z][a-z0-9:_-]{0,30}")
 _PROGRAM = re.compile(r"[\w.+/-]{1,60}")
 _SYSTEM = re.compile(r"^(/usr)?(/local)?/s?bin/(?=[^/]+$)")
 """The folders of a system's programs. A program of another folder has only its name in common with these."""
+_OWN_FOLDER = "the session's folder"
+_PLAIN_FOLDER = re.compile(r"/?[\w./ -]+")
 _FOLDERS = 2
 """Folders of a path that count."""
 _MOST = 120
@@ -56,6 +58,16 @@ def in_words(text: str, tool: str) -> str:
     return kind if tool == "bash" else f"{tool} in {kind}"
 
 
+def pattern(text: str, tool: str) -> str:
+    """Return the text of a rule about such calls: `bash(git push *)`; empty if no single one covers them and no others."""
+    kind = text.removeprefix(tool).removeprefix(": ")
+    if kind.startswith(" #") or kind == _OWN_FOLDER or "," in kind:
+        return ""
+    if not kind:
+        return tool
+    return f"bash({kind} *)" if tool == "bash" else f"{tool}({kind}/**)" if _PLAIN_FOLDER.fullmatch(kind) else ""
+
+
 def _kind_of_command(command: Any) -> str:
     """Return the programs of a command line, each with its subcommand; empty if they are not certain, or too many."""
     if not isinstance(command, str):
@@ -77,4 +89,4 @@ def program(words: Words) -> str:
 def _folder(path: str) -> str:
     folders = [name for name in path.split("/")[:-1] if name not in {"", "."}][:_FOLDERS]
     folder = "/" * path.startswith("/") + "/".join(folders)
-    return folder[:_MOST] or "the session's folder"
+    return folder[:_MOST] or _OWN_FOLDER

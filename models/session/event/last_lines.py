@@ -20,7 +20,7 @@ def first_and_last_lines(db: Db, session_ids: Sequence[str]) -> dict[str, tuple[
 
     Each is in one line, and empty if there is none. Those of an archived session are kept in its row.
     """
-    rows = db.rows(_LINES, ids=list(session_ids), most=MOST, first=_FIRST, last=_LAST) if session_ids else []
+    rows = db.rows(_LINES, ids=list(session_ids)) if session_ids else []
     return {session_id: (_one_line(first), _one_line(last)) for session_id, first, last in rows}
 
 
@@ -28,12 +28,18 @@ def _one_line(text: str | None) -> str:
     return " ".join(_MARKS.sub("", text or "").split())
 
 
-_TEXT = "left(coalesce(body #>> '{content,0,text}', body #>> '{error,message}', ''), %(most)s)"
+_TEXT = f"left(coalesce(body #>> '{{content,0,text}}', body #>> '{{error,message}}', ''), {MOST})"
+_FIRST_LINE = f"""
+    coalesce((SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq <= {_FIRST}
+        AND type = 'user.message' ORDER BY seq LIMIT 1), archived_lines ->> 0)
+"""  # noqa: S608 - text of our own
+NAME = f"coalesce(nullif(title, ''), {_FIRST_LINE})"
+"""SQL for what lists call a session: its title or, without one, how its first message begins."""
+UNNAMED = "Session without a title"
+"""What lists call a session that has neither a title nor a message."""
 _LINES = f"""
-    SELECT session.id,
-        coalesce((SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq <= %(first)s
-            AND type = 'user.message' ORDER BY seq LIMIT 1), archived_lines ->> 0),
-        coalesce((SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq > session.last_seq - %(last)s
+    SELECT session.id, {_FIRST_LINE},
+        coalesce((SELECT {_TEXT} FROM event WHERE session_id = session.id AND seq > session.last_seq - {_LAST}
             AND type IN ('agent.message', 'user.message', 'session.error') ORDER BY seq DESC LIMIT 1), archived_lines ->> 1)
     FROM session WHERE session.id = ANY(%(ids)s)
 """  # noqa: S608 - text of our own
