@@ -20,6 +20,7 @@ from models.errors import Invalid, NotFound
 from models.people import password
 from models.people.confirming import confirm, makers_of
 from models.people.delegation import Delegation
+from models.people.group import Group
 from models.people.issuer import PROXY, issuers, source_of
 from models.people.member import Member
 from models.people.names import Names
@@ -42,6 +43,7 @@ def show_account(person: PersonPrincipal) -> Response:
         delegations = Delegation.live(db, [person.person_id], clock.now(db))
         parties = {id_ for row in delegations for id_ in (row.from_person_id, row.to_person_id)}
         names = Names.of(db, [f"user:{id_}" for id_ in {*makers, *parties}])
+        groups = {row.id: row.name for row in db.find(Group, "WHERE id = ANY(%(ids)s)", ids=[row.group_id for row in delegations])}
         values: dict[str, Any] = {
             "row": db.get_one(Person, person.person_id),
             "workspace": db.get_one(Workspace, person.workspace_id).name,
@@ -51,7 +53,7 @@ def show_account(person: PersonPrincipal) -> Response:
             "has_password": Member.find(db, person.person_id).password_hash is not None,
             "can_add": can_add(db, person),
             "needs_way_back": SignIn.needs_way_back(db, person.sign_in_id),
-            "delegations": [_delegation(row, person, names) for row in delegations],
+            "delegations": [_delegation(row, person, names, groups) for row in delegations],
             "makers": [names[f"user:{maker}"] for maker in makers],
             "section": "account",
             **viewing.frame(db, person),
@@ -150,11 +152,12 @@ def move(person: PersonPrincipal) -> Response:
     return let_in(secret, None)
 
 
-def _delegation(row: Delegation, person: PersonPrincipal, names: Names) -> dict[str, Any]:
+def _delegation(row: Delegation, person: PersonPrincipal, names: Names, groups: dict[str, str]) -> dict[str, Any]:
     """Return a delegation from or to the person, as the page shows it."""
     gives = row.from_person_id == person.person_id
     other = names[f"user:{row.to_person_id if gives else row.from_person_id}"]
-    return {"row": row, "gives": gives, "other": other, "waits": row.accepted_at is None}
+    group = groups.get(row.group_id, "a group that is gone") if row.group_id else ""
+    return {"row": row, "gives": gives, "other": other, "group": group, "waits": row.accepted_at is None}
 
 
 def _other_workspaces(person: PersonPrincipal) -> dict[str, tuple[str, str, Role]]:

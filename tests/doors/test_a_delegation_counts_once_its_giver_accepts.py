@@ -60,6 +60,14 @@ def test_it_gives_no_right_before_its_giver_accepts(
     ]
 
 
+def test_the_page_of_the_account_names_the_group(stage: Stage, finance: str, dora: Somebody, as_: Client) -> None:
+    cara = member(stage, groups=[finance])
+    good(as_(cara).post(DELEGATIONS, json=terms(cara, dora) | {"from": None, "group": f"group:{finance}"}))
+    page = as_(dora).get("/inbox/account").text
+    assert "as a member of finance" in page
+    assert finance not in page
+
+
 def test_who_delegates_their_own_right_has_accepted(cara: Somebody, dora: Somebody, as_: Client) -> None:
     own = terms(cara, dora) | {"from": None}
     assert good(as_(cara).post(DELEGATIONS, json=own))["accepted_at"]

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from itertools import chain
 from pathlib import Path
 from unicodedata import east_asian_width
 from xml.etree import ElementTree
@@ -49,7 +50,8 @@ ALL = [state for states in (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERV
 
 def test_each_state_has_a_glyph_that_pages_draw_and_texts_print() -> None:
     drawn = {symbol.attrib["id"] for symbol in ElementTree.parse(GLYPHS).getroot()}
-    glyphs = {state.glyph for state in ALL} | {place.glyph for place in (*places.RAIL, *places.SETTINGS, *places.ACTIONS)}
+    all_places = chain(places.RAIL, *places.SETTINGS.values(), places.ACTIONS)
+    glyphs = {state.glyph for state in ALL} | {place.glyph for place in all_places}
     assert glyphs - drawn == set()
     assert {state.glyph for state in ALL} == set(CHARACTERS)
     assert all(len(character) == 1 and east_asian_width(character) not in "WF" for character in CHARACTERS.values())

@@ -12,6 +12,8 @@ from rows.stage import Stage
 
 from models.people.roles import Role
 
+HREFS = "(links) => links.map(({ href }) => href)"
+
 
 @pytest.mark.parametrize(
     ("role", "waits", "place"),
@@ -36,12 +38,23 @@ def test_the_rail_leads_to_what_a_role_may_open_and_nowhere_else(visit: Callable
     for role in ("admin", "developer", "approver", "viewer"):
         visitor = visit(role)
         visitor.open("/inbox/home")
-        links = visitor.page.locator(".rail a, .settings-list a").evaluate_all("(links) => links.map(({ href }) => href)")
-        assert len(links) > 6
+        links = visitor.page.locator(".rail a").evaluate_all(HREFS)
+        visitor.open("/inbox/settings")
+        links += visitor.page.locator(".settings-index a").evaluate_all(HREFS)
+        assert len(links) > 10
         with visitor.somebody.client(visitor.url, follow_redirects=True) as client:
             assert {client.get(link).status_code for link in links} == {200}, role
     expect(visitor.page.get_by_role("link", name="Halt")).to_have_count(0)
     expect(visitor.page.get_by_role("link", name="Audit")).to_have_count(0)
+
+
+def test_the_settings_stand_in_parts_each_below_a_heading(visit: Callable[..., Visitor]) -> None:
+    admin, viewer = visit("admin"), visit("viewer")
+    for visitor, headings in ((admin, ["You", "Who decides", "Agents and programs"]), (viewer, ["You", "Agents and programs"])):
+        visitor.open("/inbox/settings")
+        assert visitor.page.get_by_role("main").get_by_role("heading", level=2).all_inner_texts() == headings
+        visitor.open("/inbox/keyboard")
+        assert visitor.page.locator(".settings-list p").all_inner_texts() == headings
 
 
 @pytest.mark.parametrize("path", ["/inbox/nothing", "/inbox/agents/agent_00000000000000000000000000", "/inbox/keys"])

@@ -106,6 +106,15 @@ def test_the_pages_before_the_sign_in_are_for_everybody(windows: Windows, api: s
         check_width(page)
 
 
+def test_a_thumb_meets_each_field(visit: Callable[..., Visitor]) -> None:
+    phone = visit("admin", phone=True)
+    phone.open("/inbox/usage/new")
+    fields = phone.page.get_by_role("main").locator("select, input:not([type=hidden]), button")
+    heights = fields.evaluate_all("(fields) => fields.map((field) => field.getBoundingClientRect().height)")
+    assert len(heights) == 4
+    assert min(heights) >= 44
+
+
 def test_a_thumb_decides(visit: Callable[..., Visitor], stage: Stage) -> None:
     [approval] = asked(stage, call(command="x" * 400))
     phone = visit("approver", phone=True)

@@ -48,7 +48,7 @@ def rows(visitor: Visitor) -> list[str]:
     lines = []
     for row in visitor.page.locator("tbody tr").all():
         effect, level, *_next = row.locator("td").all_inner_texts()
-        text = row.locator("code").last.inner_text() if row.locator("small code").count() else row.locator("th").inner_text()
+        text = (row.locator("th > code").first if row.locator("th > code + small").count() else row.locator("th")).inner_text()
         lines.append(f"{effect.strip()} {text} {level}")
     return lines
 

@@ -12,6 +12,7 @@ import pytest
 from inbox.waiting import asked
 from own_database import Clock
 from people import Somebody
+from rows.spending import limit
 from rows.stage import Stage, call, say
 
 from api.desk.audit import actions, reading
@@ -22,6 +23,7 @@ from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from models.workspace.agent import Agent
 from models.workspace.api_key import ApiKey, NewKey
+from models.workspace.spend_limit import SpendLimit
 
 _TAG, _SPACE = re.compile(r"<[^>]*>"), re.compile(r"\s+")
 _NOTED = re.compile(r"(?:\.note|\brecord|\.begin)\(\s*[^\"()]*?\"([a-z_]+\.[a-z_]+)\"")
@@ -84,6 +86,29 @@ def test_an_act_names_who_did_it_and_to_what(stage: Stage, anna: Somebody, push:
         assert f'<a href="/inbox/approvals/{push.id}"><code>{COMMAND}</code></a>' in page
         assert f'<a href="/inbox/agents/{push.agent_id}">Release captain</a>' in page
         assert lines(client, about="settings")[0] == "An API key that is gone changed the agent Release captain"
+
+
+def test_a_spend_limit_is_told_with_its_amount_and_for_whom(stage: Stage, anna: Somebody, push: Approval, api: str) -> None:
+    limit(stage, "500")
+    limit(stage, "7.5", ("agent", push.agent_id), "weekly")
+    row = limit(stage, None, ("user", anna.person_id), "daily")
+    with transaction(stage.workspace_id) as db:
+        SpendLimit.remove(db, anna.principal, row.id)
+    with anna.client(api) as client:
+        assert lines(client, about="settings")[:4] == [
+            "Anna deleted a spend limit: no limit a day for anna",
+            "An API key that is gone set a spend limit: no limit a day for anna",
+            "An API key that is gone set a spend limit of $7.50 a week for Release captain",
+            "An API key that is gone set a spend limit of $500.00 a month for all sessions",
+        ]
+
+
+def test_a_grant_is_told_with_code_as_code_and_cut_between_words(stage: Stage, anna: Somebody, api: str) -> None:
+    [approval] = asked(stage, call(command=COMMAND))
+    stage.decide(approval, result="allow", scope="always", match="bash(git push *)")
+    with anna.client(api) as client:
+        page = client.get("/inbox/audit", params={"action": "grant.given"}).text
+    assert "every bash command that starts with <code>git push</code>, where it is sure which commands run, and all…" in page
 
 
 def test_one_line_says_a_vote_that_decided(anna: Somebody, push: Approval, api: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from urllib.parse import urlencode
 
 from api.desk.audit.actions import phrase
@@ -11,6 +12,7 @@ from models.audit.acts import Audit
 _DECIDED = {"allowed": "allowed", "denied": "denied", "answered": "answered"}
 _VOTED = {"allow": "voted to allow", "deny": "voted to deny", "edit": "edited"}
 _SCOPES = {"session": ", and more of its kind for this session", "always": ", and more of its kind from now on"}
+_PERIODS = {"daily": "a day", "weekly": "a week", "monthly": "a month"}
 _OF_AGENTS = ("budget", "turn", "thread", "message")
 """The nouns of acts that Assent writes for an agent."""
 _IN_SESSIONS = frozenset({"message", "session", "thread", "turn", "work", "spend_limit", "events", "grant"})
@@ -58,7 +60,7 @@ def _what(act: Audit, things: Things, texts: Mapping[str, str]) -> Iterator[Part
         yield from _of_approval(act, things, texts)
     else:
         subject, words = things.subject(act, texts), phrase(act.action)
-        if noun == "budget" or (subject is None and noun in _IN_SESSIONS):
+        if noun == "budget" or (subject is None and noun in _IN_SESSIONS and act.chain != act.workspace_id):
             subject = things.sessions.get(act.chain, Thing("a session that is gone"))
         if act.action in {"group.member_added", "group.member_removed"}:
             words = words.replace("a member", things.principal(f"user:{act.details.get('user_id')}"))
@@ -121,5 +123,9 @@ def _more(act: Audit, things: Things) -> Iterator[Part]:
         case "delegation.given" | "delegation.accepted" | "delegation.ended" if "from" in act.details:
             one, other = (things.principal(f"user:{act.details.get(end)}") for end in ("from", "to"))
             yield Part(f" of {one} to {other}")
+        case "spend_limit.set" | "spend_limit.deleted" if period := _PERIODS.get(str(act.details.get("period"))):
+            amount = act.details.get("to" if act.action.endswith("set") else "from")
+            most = f" of ${Decimal(amount):,.2f} {period}" if amount else f": no limit {period}"
+            yield Part(f"{most} for {things.scope(act)}")
         case "vote.voided":
             yield Part(f" of {things.principal(str(act.details.get('by')))}")

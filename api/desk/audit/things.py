@@ -47,7 +47,10 @@ _NAMES = {
     "group": ("SELECT id, name FROM person_group WHERE id = ANY(%(ids)s)", "/inbox/groups#"),
     "api_key": ("SELECT id, name FROM api_key WHERE id = ANY(%(ids)s)", "/inbox/keys#"),
     "webhook": ("SELECT id, coalesce(nullif(name, ''), url) FROM endpoint WHERE id = ANY(%(ids)s)", "/inbox/webhooks/"),
-    "channel": ("SELECT id, coalesce(nullif(name, ''), address) FROM channel WHERE id = ANY(%(ids)s)", ""),
+    "channel": (
+        "SELECT id, coalesce(nullif(name, ''), nullif(address, ''), 'for everyone') FROM channel WHERE id = ANY(%(ids)s)",
+        "",
+    ),
     "environment": ("SELECT id, name FROM environment WHERE id = ANY(%(ids)s)", ""),
     "provider_key": ("SELECT id, provider FROM provider_key WHERE id = ANY(%(ids)s)", "/inbox/provider-keys#"),
 }
@@ -89,6 +92,7 @@ class Things:
         session_ids = {id_ for act in acts for id_ in (act.chain, act.subject_id) if id_.startswith("sesn_")}
         sessions = db.rows(_SESSIONS, ids=sorted(session_ids)) if session_ids else []
         agent_ids = {*(row.agent_id for row in approvals), *(agent for *_, agent in sessions), *_ids(acts, "agent")}
+        agent_ids |= _scopes(acts, "agent")
         names = db.rows(_AGENTS, ids=sorted(filter(None, agent_ids))) if agent_ids else []
         agents = {id_: Thing(_short(name), f"/inbox/agents/{id_}") for id_, name in names}
         of_sessions = {
@@ -96,6 +100,7 @@ class Things:
             for id_, title, agent in sessions
         }
         people = {str(act.details.get(name)) for act in acts for name in ("user_id", "from", "to", "by")} - {"None"}
+        people |= _scopes(acts, "user")
         principals = [act.principal for act in acts] + [f"user:{id_.removeprefix('user:')}" for id_ in people]
         return cls(
             Names.of(db, principals),
@@ -123,6 +128,16 @@ class Things:
     def principal(self, name: str) -> str:
         """Return a principal's name; of one that is gone what it was."""
         return principal_in_words(self.principals, name)
+
+    def scope(self, act: Audit) -> str:
+        """Return whose spend the limit of the act bounds."""
+        id_ = str(act.details.get("scope_id"))
+        match act.details.get("scope"):
+            case "agent":
+                return self.agents[id_].name if id_ in self.agents else "an agent that is gone"
+            case "user":
+                return self.principal(f"user:{id_}")
+        return "all sessions"
 
     def agent_of(self, act: Audit) -> Thing | None:
         """Return the agent that asked or worked; None for an act outside sessions, and of a session that is gone."""
@@ -180,7 +195,15 @@ def _of(agent: Thing | None) -> str:
 
 def _short(text: str | None) -> str:
     line = visible(" ".join(str(text or "").split()))
-    return line if len(line) <= MOST else f"{line[: MOST - 1]}…"
+    if len(line) <= MOST:
+        return line
+    words = line[: MOST - 1].rpartition(" ")[0].rstrip(",")
+    return f"{words if len(words) > MOST / 2 else line[: MOST - 1]}…"
+
+
+def _scopes(acts: Iterable[Audit], scope: str) -> set[str]:
+    """Return the ids of the agents or people whose spend limits the acts are about."""
+    return {str(act.details.get("scope_id")) for act in acts if act.details.get("scope") == scope}
 
 
 def _ids(acts: Iterable[Audit], noun: str) -> list[str]:

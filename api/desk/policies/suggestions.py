@@ -20,7 +20,7 @@ _KINDS: tuple[tuple[Effect, str, str], ...] = (
 
 
 @page("/inbox/policies/suggestions", "policies", "read")
-def suggested_rules(db: Db, _person: PersonPrincipal) -> FramedPage:
+def suggested_rules(db: Db, person: PersonPrincipal) -> FramedPage:
     """Show the suggestions for all agents, or for the agent in the address."""
     agent_id = query_value("agent") or ""
     agents = choices_of_agents(db)
@@ -34,6 +34,7 @@ def suggested_rules(db: Db, _person: PersonPrincipal) -> FramedPage:
         kinds=_KINDS,
         effects=EFFECT_WORDS,
         newest=NEWEST,
+        may_save="agents" in person.scopes,
         days=_days(clock.now(db), result.since),
     )
 

@@ -7,6 +7,7 @@ table. An id leads to its row however old the row is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TypeVar
 from urllib.parse import urlencode
 
@@ -89,7 +90,7 @@ def matches(db: Db, person: PersonPrincipal, text: str) -> dict[str, Sequence[Ma
 
 def _places(person: PersonPrincipal, text: str) -> list[Match]:
     """Return the pages and actions whose words begin like each word of the text; all pages without a text."""
-    open_places = [*places.rail_of(person), *places.settings_of(person), *places.actions_of(person)]
+    open_places = [*places.rail_of(person), *chain(*places.settings_of(person).values()), *places.actions_of(person)]
     return [Match(place.label, place.path, place.glyph, place.purpose) for place in open_places if place.fits(text)]
 
 

@@ -24,17 +24,18 @@ _CHOICES = 200
 _AGENTS = """
     SELECT id, body->>'name' AS name FROM agent JOIN agent_version ON agent_id = id AND agent_version.version = agent.version
 """
-_NAMES = f"SELECT id, email FROM person WHERE id = ANY(%(ids)s) UNION ALL {_AGENTS} WHERE id = ANY(%(ids)s)"  # noqa: S608 - text of our own
+_NAMES = f"SELECT id, name FROM person WHERE id = ANY(%(ids)s) UNION ALL {_AGENTS} WHERE id = ANY(%(ids)s)"  # noqa: S608 - text of our own
 _NEWEST_AGENTS = f"{_AGENTS} WHERE archived_at IS NULL ORDER BY id DESC LIMIT %(most)s"
 _PEOPLE = """
-    SELECT id, email FROM person JOIN member ON person_id = id WHERE member.workspace_id = %(workspace)s AND deactivated_at IS NULL
-    ORDER BY email LIMIT %(most)s
+    SELECT id, concat(name, ', ', email) FROM person JOIN member ON person_id = id
+    WHERE member.workspace_id = %(workspace)s AND deactivated_at IS NULL
+    ORDER BY name, email LIMIT %(most)s
 """
 
 
 @page("/inbox/usage", "usage", "admin")
 def usage(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
-    """Show the spend limits, and the usage of the last 30 days, newest first."""
+    """Show the spend limits, and the usage of the last 30 days: newest first, and of a day the most costly first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
     rows = lines(db, report, _MOST + 1)
     standings = spend_standing.of_workspace(db)
@@ -42,7 +43,7 @@ def usage(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_p
     names: dict[str, str] = dict(db.rows(_NAMES, ids=scope_ids + [row.groups["agent_id"] for row in rows]))
     return FramedPage(
         "settings/usage.html",
-        rows=[_row(row, names) for row in reversed(rows[:_MOST])],
+        rows=sorted((_row(row, names) for row in rows[:_MOST]), key=lambda row: (row["day"], row["cost"] or -1), reverse=True),
         is_cut=len(rows) > _MOST,
         limits=[(standing, names.get(standing.limit.scope_id, "All sessions")) for standing in standings],
         refusal=str(refusal or ""),
@@ -62,7 +63,7 @@ def _scopes(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]
     return {
         "Workspace": [(f"workspace {person.workspace_id}", "All sessions")],
         "Agents": [(f"agent {agent_id}", name) for agent_id, name in agents],
-        "People": [(f"user {person_id}", email) for person_id, email in people],
+        "People": [(f"user {person_id}", name) for person_id, name in people],
     }
 
 

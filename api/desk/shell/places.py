@@ -89,98 +89,109 @@ RAIL = (
 )
 """The rail, from the top. Settings and the person stand below."""
 
-SETTINGS = (
-    Place("account", "Your account", "/inbox/account", "person", words="passkeys password sign-in", purpose="How you sign in"),
-    Place(
-        "channels",
-        "Your channels",
-        "/inbox/channels",
-        "bell",
-        "own",
-        words="mail slack notifications",
-        purpose="How Assent reaches you",
+SETTINGS = {
+    "You": (
+        Place("account", "Your account", "/inbox/account", "person", words="passkeys password sign-in", purpose="How you sign in"),
+        Place(
+            "channels",
+            "Your channels",
+            "/inbox/channels",
+            "bell",
+            "own",
+            words="mail slack notifications",
+            purpose="How Assent reaches you",
+        ),
+        Place("views", "Saved views", "/inbox/views", "inbox", words="filters lists", purpose="Your own lists of the inbox"),
+        Place("keyboard", "Keyboard", "/inbox/keyboard", "grid", words="keys shortcuts accessibility", purpose="Which keys decide"),
     ),
-    Place("views", "Saved views", "/inbox/views", "inbox", words="filters lists", purpose="Your own lists of the inbox"),
-    Place("keyboard", "Keyboard", "/inbox/keyboard", "grid", words="keys shortcuts accessibility", purpose="Which keys decide"),
-    Place(
-        "people", "People", "/inbox/people", "person", "admin", words="members roles invite", purpose="Who is here, and may do what"
+    "Who decides": (
+        Place(
+            "people",
+            "People",
+            "/inbox/people",
+            "person",
+            "admin",
+            words="members roles invite",
+            purpose="Who is here, and may do what",
+        ),
+        Place(
+            "groups",
+            "Groups",
+            "/inbox/groups",
+            "people",
+            "admin",
+            words="teams approvers",
+            purpose="Whom approvals name",
+        ),
+        Place(
+            "approvers",
+            "Approvers",
+            "/inbox/approvers",
+            "check",
+            "admin",
+            words="quorum four eyes who must approve",
+            purpose="Who must approve every call that asks",
+        ),
+        Place(
+            "workspace_channels",
+            "Workspace channels",
+            "/inbox/workspace/channels",
+            "bell",
+            "admin",
+            words="mail slack notifications",
+            purpose="Rooms that hear of every approval",
+        ),
+        Place(
+            "denial_reasons",
+            "Reasons for a denial",
+            "/inbox/denial-reasons",
+            "cross",
+            "admin",
+            words="deny message",
+            purpose="What people can answer with one click",
+        ),
     ),
-    Place(
-        "groups",
-        "Groups",
-        "/inbox/groups",
-        "people",
-        "admin",
-        words="teams approvers",
-        purpose="Whom approvals name",
+    "Agents and programs": (
+        Place(
+            "servers",
+            "Toolsets and MCP servers",
+            "/inbox/servers",
+            "function",
+            "read",
+            words="tools plugins",
+            purpose="Which tools agents can have",
+        ),
+        Place("keys", "API keys", "/inbox/keys", "key", "admin", words="scopes programs", purpose="Programs that use Assent"),
+        Place(
+            "provider_keys",
+            "Provider keys",
+            "/inbox/provider-keys",
+            "plug",
+            "admin",
+            words="models anthropic openai",
+            purpose="Keys of the models",
+        ),
+        Place(
+            "usage",
+            "Usage and limits",
+            "/inbox/usage",
+            "coin",
+            "admin",
+            words="cost budget spend money",
+            purpose="What it costs, and the most it may",
+        ),
+        Place(
+            "webhooks",
+            "Webhooks",
+            "/inbox/webhooks",
+            "webhook",
+            "admin",
+            words="events endpoints deliveries",
+            purpose="Systems that hear of events",
+        ),
     ),
-    Place(
-        "approvers",
-        "Approvers",
-        "/inbox/approvers",
-        "check",
-        "admin",
-        words="quorum four eyes who must approve",
-        purpose="Who must approve every call that asks",
-    ),
-    Place(
-        "workspace_channels",
-        "Workspace channels",
-        "/inbox/workspace/channels",
-        "bell",
-        "admin",
-        words="mail slack notifications",
-        purpose="Rooms that hear of every approval",
-    ),
-    Place(
-        "denial_reasons",
-        "Reasons for a denial",
-        "/inbox/denial-reasons",
-        "cross",
-        "admin",
-        words="deny message",
-        purpose="What people can answer with one click",
-    ),
-    Place(
-        "servers",
-        "Toolsets and MCP servers",
-        "/inbox/servers",
-        "function",
-        "read",
-        words="tools plugins",
-        purpose="Which tools agents can have",
-    ),
-    Place("keys", "API keys", "/inbox/keys", "key", "admin", words="scopes programs", purpose="Programs that use Assent"),
-    Place(
-        "provider_keys",
-        "Provider keys",
-        "/inbox/provider-keys",
-        "plug",
-        "admin",
-        words="models anthropic openai",
-        purpose="Keys of the models",
-    ),
-    Place(
-        "usage",
-        "Usage and limits",
-        "/inbox/usage",
-        "coin",
-        "admin",
-        words="cost budget spend money",
-        purpose="What it costs, and the most it may",
-    ),
-    Place(
-        "webhooks",
-        "Webhooks",
-        "/inbox/webhooks",
-        "webhook",
-        "admin",
-        words="events endpoints deliveries",
-        purpose="Systems that hear of events",
-    ),
-)
-"""The list of settings, from the top."""
-SECTIONS_OF_SETTINGS = frozenset(place.section for place in SETTINGS) | {"settings"}
+}
+"""The list of settings, from the top, by the heading of each part."""
 
 ACTIONS = (
     Place("sessions", "Start a session", "/inbox/sessions/new", "plus", "sessions", words="new run agent"),
@@ -223,9 +234,10 @@ def rail_of(person: PersonPrincipal) -> list[Place]:
     return [place for place in places if place.section != "grants" or not has_policies]
 
 
-def settings_of(person: PersonPrincipal) -> list[Place]:
-    """Return the pages of settings that the person may open."""
-    return [place for place in SETTINGS if place.is_open_to(person)]
+def settings_of(person: PersonPrincipal) -> dict[str, list[Place]]:
+    """Return the pages of settings that the person may open, by their heading."""
+    parts = {heading: [place for place in part if place.is_open_to(person)] for heading, part in SETTINGS.items()}
+    return {heading: part for heading, part in parts.items() if part}
 
 
 def actions_of(person: PersonPrincipal) -> list[Place]:

@@ -39,7 +39,7 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     return {
         "viewer": of_viewer | {"decides_by_keys": row.decides_by_keys},
         "rail": places.rail_of(person),
-        "settings_places": places.settings_of(person),
+        "settings_parts": places.settings_of(person),
         "is_rail_narrow": request.cookies.get(_RAIL_COOKIE) == "narrow",
         "workspace": visible(db.get_one(Workspace, person.workspace_id).name),
         "sessions_failing": Selection(Session).where(NEEDS_ATTENTION).count(db) if sees_all(person) else 0,
