@@ -231,7 +231,8 @@ def main() -> None:
     costs: dict[str, list[Cost]] = {}
     for repetition in range(chosen.repeat):
         print(f"\nrepetition {repetition + 1}: spin {spin_ms()} ms")
-        for name in ("assent", *peers):
+        order = ("assent", *peers)
+        for name in order if repetition % 2 == 0 else reversed(order):
             if name == "assent":
                 cost = measure(ROOT, "bash", chosen.seconds, chosen.in_flight, "bubblewrap")
             else:
