@@ -104,6 +104,7 @@ class Side:
         self.admin.execute("SET session_replication_role = replica")
         for move in _MOVES:
             self.admin.execute(move)
+        self.admin.execute("SET enable_seqscan = off")  # a table of one page would be read whole for each change
         for table, (change, times) in shared.items():
             self.admin.execute(_AGAIN.format(table=table, change=change, times=times * cycles))
         self.admin.execute("VACUUM ANALYZE")  # as autovacuum would: it removes nothing that the snapshot may see
