@@ -6,6 +6,7 @@ from models.audit.legal_hold import LegalHold
 from models.audit.seals import Seal
 from models.audit.text import AuditText
 from models.database.daily_asks import DailyAsks
+from models.database.daily_usage import DailyUsage
 from models.database.failure import Failure
 from models.database.metric import Metric
 from models.notices.channel import Channel
@@ -30,6 +31,7 @@ from models.people.slack_user import SlackUser
 from models.session.approval.approver_set import ApproverSet
 from models.session.approval.evidence import Evidence
 from models.session.approval.grant import Grant
+from models.session.approval.grant_use import GrantUse
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.archive.part import ArchiveContent, ArchivePart
@@ -45,7 +47,7 @@ from models.session.tool_call.stored_result import StoredResult
 from models.session.turn.fold import Fold
 from models.session.turn.reply import Reply
 from models.session.turn.row import Turn
-from models.session.turn.usage import DailyUsage, TurnUsage
+from models.session.turn.usage import TurnUsage
 from models.session.work import Work
 from models.workspace.agent import Agent, AgentVersion
 from models.workspace.api_key import ApiKey
@@ -60,7 +62,7 @@ from models.workspace.toolset import Listing, Toolset
 
 _OF_SESSIONS = (
     *(Session, Thread, InlineAgent, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, ApproverSet, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
+    *(Approval, ApproverSet, Vote, Evidence, Event, Work, Grant, GrantUse, Fold, TurnUsage, DailyUsage),
     *(ArchivePart, ArchiveContent),
 )
 _OF_PEOPLE = (

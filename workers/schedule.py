@@ -23,6 +23,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "find sessions that go on by nothing": {"task": "sweep.check_sessions", "schedule": _MINUTE / 2},
     "watch the waiting lists": {"task": "sweep.watch_waiting_lists", "schedule": _MINUTE / 2},
     "add up the metrics": {"task": "sweep.add_up_metrics", "schedule": 15.0},
+    "add up usage, and uses of grants": {"task": "sweep.add_up_uses", "schedule": 15.0},
     "say that the sweeps run": {"task": "sweep.report", "schedule": _MINUTE},
     "delete old archived sessions": {"task": "sweep.delete_archived", "schedule": _MINUTE},
     "archive old sessions": {"task": "sweep.archive", "schedule": _MINUTE},

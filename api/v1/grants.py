@@ -22,6 +22,7 @@ from models.pure.policy import Granted, Rule
 from models.session.approval.deadline import OVERDUE
 from models.session.approval.grant import Grant as GrantRow
 from models.session.approval.grant import is_exact, live_sql
+from models.session.approval.grant_use import Uses, uses_of
 from models.session.approval.offers import offers_of
 from models.session.approval.reach import Reach
 from models.session.approval.row import Approval
@@ -92,12 +93,19 @@ class Grant(ResponseModel):
     """Why a live grant allows nothing at present: its tool no longer offers grants of this scope or match. Null if it does."""
 
     @classmethod
-    def of(cls, row: GrantRow, now: datetime, offer: Offer) -> Self:
+    def of(cls, row: GrantRow, uses: Uses, now: datetime, offer: Offer) -> Self:
         """Return a grant as it is at `now`. `offer` is the present offer of the grant's tool."""
         live = row.is_live(now)
         why_not = (row.why_not_offered(offer) or None) if live else None
-        uses_per_day = round(row.uses_per_day(now), 2)
-        return cls.from_row(row, session_thread_id=row.thread_id, live=live, not_offered=why_not, uses_per_day=uses_per_day)
+        return cls.from_row(
+            row,
+            session_thread_id=row.thread_id,
+            live=live,
+            not_offered=why_not,
+            uses=uses.calls,
+            uses_per_day=round(row.per_day(uses.calls, now), 2),
+            last_used_at=uses.last_at,
+        )
 
 
 class GrantRevoked(ResponseModel):
@@ -138,8 +146,8 @@ def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Grant
 
 def responses_of(db: Db, rows: Sequence[GrantRow]) -> list[Grant]:
     """Return the responses for grants."""
-    now, offers = clock.now(db), offers_of(db, rows)
-    return [Grant.of(row, now, offers[row.id]) for row in rows]
+    now, uses, offers = clock.now(db), uses_of(db, [row.id for row in rows]), offers_of(db, rows)
+    return [Grant.of(row, uses[row.id], now, offers[row.id]) for row in rows]
 
 
 def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, list[Grant]]:

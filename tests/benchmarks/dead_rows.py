@@ -27,12 +27,14 @@ from own_database import make_url
 
 BOUND = 1.5
 BLOCK = 5
+SWEEP_CYCLES = 300
+"""Cycles between two sweeps that add up uses: 15 s at 20 a second."""
 FLOOR_MS = 0.2
 """Added to both figures of a ratio, because a query in memory takes less than the noise of its measurement."""
-SHARED = {
+SHARED: dict[str, tuple[str, float]] = {
     "spend_sum": ("number = number + 1, spent = spent + 1", 4),
-    "daily_usage": ("requests = requests + 1", 2),
-    "approval_grant": ("uses = uses + 1", 1),
+    "daily_usage": ("requests = requests + 1", 1 / SWEEP_CYCLES),
+    "approval_grant": ("uses = uses + 1", 1 / SWEEP_CYCLES),
 }
 """The rows that all cycles of a workspace change, with the change and how often a cycle makes it."""
 _AGAIN = """
@@ -49,6 +51,8 @@ END $$
 """
 """Changes each row of a table many times. It names the newest version by its place, since a search would pass all others."""
 _MOVES = (
+    "UPDATE turn_usage SET summed = true WHERE turn_id LIKE '%_bench%'",
+    "DELETE FROM grant_use WHERE id LIKE '%_bench%'",
     "UPDATE turn SET status = 'running', fence = fence + 1, lease_until = due_at, worker = 'w' WHERE id LIKE '%_bench%'",
     "UPDATE turn SET status = 'done' WHERE id LIKE '%_bench%'",
     "UPDATE tool_call SET status = 'queued' WHERE id LIKE '%_bench%'",
@@ -85,7 +89,7 @@ class Side:
         figures: Figures = json.loads(self.driver.stdout.readline())
         return figures
 
-    def leave_dead_rows(self, cycles: int, shared: dict[str, tuple[str, int]]) -> None:
+    def leave_dead_rows(self, cycles: int, shared: dict[str, tuple[str, float]]) -> None:
         """Hold a snapshot, and leave the dead rows of so many cycles."""
         self.holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self.holder.execute("SELECT count(*) FROM session")
@@ -97,16 +101,18 @@ class Side:
             "turn": {"id": turn, "session_id": session, "status": "'queued'", "due_at": due_at},
             "tool_call": {"id": tool_call, "session_id": session, "turn_id": turn, "due_at": due_at},
             "approval": {"id": "'appr_bench' || n", "session_id": session, "tool_call_id": tool_call},
+            "turn_usage": {"turn_id": turn, "attempt": "n", "session_id": session, "summed": "false"},
         }
         for table, changed in copies.items():
             of_it = "id" if table == "session" else "session_id"
             copy(self.admin, table, f"{of_it} = '{waiting}'", changed, cycles)
+        copy(self.admin, "grant_use", "true", {"id": "'guse_bench' || n"}, cycles)
         self.admin.execute("SET session_replication_role = replica")
         for move in _MOVES:
             self.admin.execute(move)
         self.admin.execute("SET enable_seqscan = off")  # a table of one page would be read whole for each change
         for table, (change, times) in shared.items():
-            self.admin.execute(_AGAIN.format(table=table, change=change, times=times * cycles))
+            self.admin.execute(_AGAIN.format(table=table, change=change, times=int(times * cycles)))
         self.admin.execute("VACUUM ANALYZE")  # as autovacuum would: it removes nothing that the snapshot may see
 
     def close(self) -> None:
@@ -134,7 +140,7 @@ def _round(driver: Any, figures: Figures) -> None:
     from rows.spending import COSTS_10, MODEL
     from rows.stage import call, say
 
-    from models.operate import due, queued
+    from models.operate import due, late_sums, queued
     from models.session.tool_call.row import ToolCall
     from models.session.turn.row import Turn
 
@@ -160,6 +166,7 @@ def _round(driver: Any, figures: Figures) -> None:
     measure("sweeps: lapsed calls", lambda: due.lapsed(ToolCall))
     measure("sweeps: overdue approvals", due.overdue_approvals)
     measure("sweeps: reminders", due.approvals_to_remind)
+    measure("sweeps: uses", lambda: late_sums.add_up(stage.workspace_id))
 
 
 def show(clean: Side, dead: Side) -> float:

@@ -29,6 +29,8 @@ from benchmarks.house import house, servers
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from models.database.daily_usage import DAYS
+
 ID = re.compile(r"[a-z]+_[0-9A-Z]{26}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 KEYS = {
@@ -154,7 +156,7 @@ class Tables:
 
     def __init__(self, db: Db, transactions: Transactions) -> None:
         self.db, self.transactions = db, transactions
-        day = db.execute("SELECT * FROM daily_usage LIMIT 1").fetchone()
+        day = db.execute(f"SELECT * FROM {DAYS} LIMIT 1").fetchone()
         assert day
         self.day = Write("daily_usage", shrunk(day))
         self.sums = [name for name, value in self.day.values.items() if isinstance(value, int | Decimal)]

@@ -11,6 +11,7 @@ from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models.audit.acts import GENESIS, Audit, link
 from models.audit.principal import system
+from models.database.daily_usage import DAYS
 from models.database.transactions import transaction
 from models.flow.lock import lock
 from models.flow.run.history import history
@@ -36,7 +37,7 @@ from workers.providers.anthropic_request import params
 _SUMS = "coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cost), 0)"
 _USAGE = f"""
     SELECT coalesce(count(*), 0), {_SUMS} FROM turn_usage
-    UNION ALL SELECT coalesce(sum(requests), 0), {_SUMS} FROM daily_usage
+    UNION ALL SELECT coalesce(sum(requests), 0), {_SUMS} FROM {DAYS}
 """
 """One statement, so that both sums are of the same moment."""
 _VERSION = "SELECT xmin::text, xmax::text FROM session WHERE id = %(session)s"

@@ -11,6 +11,7 @@ from rows.stage import Stage, call
 from models.database.transactions import transaction
 from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
+from models.session.approval.grant_use import uses_of
 from models.session.tool_call.row import ToolCall
 
 
@@ -88,7 +89,8 @@ def test_sessions_that_use_a_standing_grant_do_not_wait_for_each_other(stage: St
         assert Grant.to_use(db, stage.thread(first), {"bash"}), "one transaction holds the grant"
         [tool_call] = stage.reply(second, call())
         assert stage.begin_call(tool_call), "another one uses it, and claims the call"
-    assert stage.get(Grant, grant.id).uses == 1
+    with transaction(stage.workspace_id) as db:
+        assert uses_of(db, [grant.id])[grant.id].calls == 1
 
 
 def test_a_grant_is_not_revoked_in_the_midst_of_its_use(stage: Stage) -> None:

@@ -28,14 +28,12 @@ from models.session.locked import Locked, try_lock
 from models.session.tool_call.row import ToolCall
 from models.session.turn.row import Turn
 from models.settings import settings
-from workers.sweeps import deadlines, rescuing
+from workers.sweeps import deadlines, rescuing, watching
 
 VERBS = 45
 """Of each of six threads."""
-
-
 CHARGES = [Charge("anthropic", "m", PRICE, USAGE), Charge("openai", "n", PRICE, USAGE)]
-"""Of an agent's model and its fallback. All sessions of the agent change the sums of both, and those of its spend limits."""
+"""Of an agent's model and its fallback. All sessions of the agent change the sums of its spend limits."""
 
 
 def three_calls() -> list[dict[str, Any]]:
@@ -100,9 +98,8 @@ class Hand:
         self.stage.expire(session_id)
 
     def sweep(self, _: str) -> None:
-        self.dice.choice(
-            [rescuing.rescue, deadlines.expire_approvals, partial(queued.hints, Turn), partial(queued.hints, ToolCall)]
-        )()
+        sweeps = [rescuing.rescue, deadlines.expire_approvals, watching.add_up_uses]
+        self.dice.choice([*sweeps, partial(queued.hints, Turn), partial(queued.hints, ToolCall)])()
 
     def renew(self, _: str) -> None:
         """Renew as the one heartbeat of a process that holds a turn of each session, and a call."""
@@ -142,30 +139,6 @@ WAITING = """
     SELECT count(*) FROM pg_locks WHERE NOT granted
     AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())
 """
-
-
-def test_two_models_are_charged_in_one_order(stage: Stage, database_urls: DatabaseUrls) -> None:
-    """Each of two replies waits for the sum that it changes first. Then one of them waits for the other sum."""
-    sessions = [stage.session()]
-    sessions += [stage.session(of_agent=stage.read(sessions[0]).agent_id) for _ in range(2)]
-    turns = [stage.message(session) and stage.begin(session) for session in sessions]
-    stage.reply(sessions[0], say("Hi."), turn=turns[0], charges=CHARGES)
-    admin = partial(psycopg.connect, database_urls.admin)
-    with admin() as first, admin() as second, admin(autocommit=True) as watch:
-        for holder, charge in zip((first, second), CHARGES, strict=True):
-            holder.execute("SELECT FROM daily_usage WHERE model = %s FOR UPDATE", (charge.model,))
-
-        def let_go() -> None:
-            for holder in (first, second):
-                while watch.execute(WAITING).fetchone() != (2,):
-                    pass
-                holder.rollback()
-
-        replies = [
-            partial(stage.reply, session, say("Hi."), turn=turn, charges=charges)
-            for session, turn, charges in zip(sessions[1:], turns[1:], (CHARGES, CHARGES[::-1]), strict=True)
-        ]
-        assert together(*replies, let_go) == [[], [], None]
 
 
 def test_a_question_at_a_spend_limit_and_a_reply_that_asks_the_same_people_take_one_order(

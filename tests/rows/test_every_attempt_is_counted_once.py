@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rows.spending import COST, OPERATOR_PRICE, PRICED, USAGE
 from rows.stage import QUOTE, Stage, say
 
+from models.database.daily_usage import DAYS
 from models.database.transactions import transaction
 from models.flow.begin.sessions import delete
 from models.flow.run.turns import correct_usage
@@ -15,6 +16,7 @@ from models.pure.pricing.prices import Price
 from models.pure.pricing.usage import COUNTS, NOTHING, Usage
 from models.session.turn.row import Turn
 from models.session.turn.usage import TurnUsage
+from workers.sweeps.watching import add_up_uses
 
 
 def rows(stage: Stage, session: str) -> list[TurnUsage]:
@@ -24,20 +26,24 @@ def rows(stage: Stage, session: str) -> list[TurnUsage]:
 
 
 def check_sums(stage: Stage, *sessions: str) -> None:
-    """Assert that the attempts, the days and the sessions have the same sums."""
+    """Assert that the attempts, the days and the sessions have the same sums, before and after the sweep."""
     with transaction(stage.workspace_id) as db:
         counts = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTS)
         money = "coalesce(sum(cost), 0), coalesce(sum(cache_savings), 0)"
         kinds = "count(*), count(*) FILTER (WHERE estimated), count(*) FILTER (WHERE cost IS NULL)"
         days = "coalesce(sum(requests), 0), coalesce(sum(estimated_requests), 0), coalesce(sum(unpriced_requests), 0)"
         [attempts] = db.rows(f"SELECT {counts}, {money}, {kinds} FROM turn_usage")
-        [daily] = db.rows(f"SELECT {counts}, {money}, {days} FROM daily_usage")
+        [daily] = db.rows(f"SELECT {counts}, {money}, {days} FROM {DAYS}")
+    add_up_uses()
+    with transaction(stage.workspace_id) as db:
+        [summed] = db.rows(f"SELECT {counts}, {money}, {days} FROM daily_usage")
+        assert not db.find(TurnUsage, "WHERE NOT summed")
     sums: dict[str, Any] = {}
     for session in sessions:
         for name, value in stage.read(session).usage.items():
             sums[name] = sums.get(name, 0) + Decimal(value)
     names = (*COUNTS, "cost", "cache_savings", "requests", "estimated_requests", "unpriced_requests")
-    assert attempts == daily == tuple(sums.get(name, 0) for name in names)
+    assert attempts == daily == summed == tuple(sums.get(name, 0) for name in names)
 
 
 def test_a_reply_is_counted_with_its_price(stage: Stage) -> None:

@@ -125,16 +125,16 @@ def test_a_grant_ends_after_its_uses(stage: Stage) -> None:
 def test_a_grant_says_when_it_was_last_used_and_how_often_in_a_day(stage: Stage) -> None:
     session = stage.session()
     unused = give(stage, session)
-    assert (unused.last_used_at, unused.uses_per_day(unused.created_at)) == (None, 0)
+    assert (unused.last_used_at, unused.per_day(0, unused.created_at)) == (None, 0)
     assert propose(stage, session, "ls", "pwd", "id") == ["queued"] * 3
     [grant] = grants(stage)
     assert grant.last_used_at
-    assert grant.uses_per_day(grant.created_at) == 3  # of its first day
-    assert grant.uses_per_day(grant.created_at + timedelta(days=6)) == 0.5
+    assert grant.per_day(grant.uses, grant.created_at) == 3  # of its first day
+    assert grant.per_day(grant.uses, grant.created_at + timedelta(days=6)) == 0.5
     with transaction(stage.workspace_id) as db:
         Grant.find(db, grant.id).revoke(db, stage.principal)
     [over] = grants(stage)
-    assert over.uses_per_day(over.created_at + timedelta(days=90)) == 3
+    assert over.per_day(over.uses, over.created_at + timedelta(days=90)) == 3
 
 
 def test_a_grant_ends_when_it_expires(stage: Stage, clock: Any) -> None:

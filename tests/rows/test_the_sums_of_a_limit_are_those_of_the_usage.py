@@ -13,6 +13,7 @@ from rows.spending import COSTS_10, MODEL, PRICE, QUOTE, begin, limit
 from rows.stage import Stage, say
 
 from models.database import clock as database_clock
+from models.database.daily_usage import DAYS
 from models.database.transactions import is_transient, transaction
 from models.flow.begin.messages import receive
 from models.flow.run.turns import correct_usage, give_up_turn
@@ -29,7 +30,7 @@ _SPENT = """
     SELECT coalesce(sum(cost), 0) FROM turn_usage WHERE (at AT TIME ZONE 'UTC')::date >= %(since)s
     AND (%(kind)s = 'workspace' OR (%(kind)s = 'agent' AND agent_id = %(scope)s) OR (%(kind)s = 'user' AND person_id = %(scope)s))
 """
-_DAYS = _SPENT.replace("turn_usage", "daily_usage").replace("(at AT TIME ZONE 'UTC')::date", "day")
+_DAYS = _SPENT.replace("(at AT TIME ZONE 'UTC')::date", "day").replace("turn_usage", DAYS)
 
 
 _AS_BEFORE = """

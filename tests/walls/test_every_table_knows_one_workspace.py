@@ -36,7 +36,8 @@ NOT_CONTENT = {
     "audit_anchor": {"seq", "cut_to", "cut_at", "created_at"},
     "removal": {"subject_id", "created_at", "emptied_at"},
     "metric": {"name", "labels", "value"},
-    "turn_usage": {"provider", "model", "at", "estimated", "cost"}
+    "grant_use": set(),
+    "turn_usage": {"provider", "model", "at", "estimated", "cost", "summed"}
     | {"input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"},
 }
 """The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""

@@ -25,6 +25,7 @@ from models.notices.flood import Flood
 from models.notices.link import issue
 from models.notices.notification import Notification
 from models.notices.slack_reply import Clicker, SlackReply
+from models.operate import late_sums
 from models.operate.insights import adding
 from models.operate.insights.adding import ClosedAsk
 from models.outbox import removal
@@ -37,6 +38,8 @@ from models.people.passkey import Credential, Passkey
 from models.people.person import Identity
 from models.people.slack_user import SlackUser
 from models.session.approval.evidence import Evidence
+from models.session.approval.grant import Grant
+from models.session.approval.grant_use import GrantUse
 from models.session.archive.part import ArchiveContent, ArchivePart
 from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.row import own_id
@@ -72,6 +75,7 @@ class World:
         self.stage.message(granted_id)
         for tool_call, scope in zip(self.stage.reply(granted_id, call(), call()), ("session", "always"), strict=True):
             self.stage.confirm(granted_id, tool_call.id, scope=scope)
+        late_sums.add_up(self.workspace_id)
         self.resting_id = self.stage.session()
         self.ids = {
             "session_id": self.session_id,
@@ -89,6 +93,8 @@ class World:
         with signer.signer() as by:
             assert sealing.seal(self.workspace_id, {self.session_id: 1}, by)
         with transaction(self.workspace_id) as db:
+            [grant] = db.find(Grant, "WHERE scope = 'always'")
+            db.insert(GrantUse(id=ids.new("guse"), workspace_id=self.workspace_id, grant_id=grant.id, used_at=clock.now(db)))
             db.insert(AuditAnchor(workspace_id=self.workspace_id, seq=1, created_at=clock.now(db)))
         failure.step_back("rescue", self.session_id, self.workspace_id, "ValueError")
         with transaction(self.workspace_id) as db:

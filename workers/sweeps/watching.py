@@ -1,6 +1,8 @@
 """The sweeps that look: figures are added up, alarms are raised, broken sessions are found."""
 
-from models.operate import floods
+import time
+
+from models.operate import floods, late_sums
 from models.operate.doctor import sessions as doctor
 from models.operate.failing import isolated
 from models.operate.metrics import adding_up
@@ -19,6 +21,24 @@ def add_up_metrics() -> str:
     """Add up the rows that metrics count, up to a minute ago. Returns no words: with any work there is something to add up."""
     adding_up.add_up(MOST_SECONDS)
     return ""
+
+
+@app.task(name="sweep.add_up_uses", base=Sweep)
+def add_up_uses() -> str:
+    """Sum the usage of the days, and the uses of grants. Returns no words, as `add_up_metrics`."""
+    until = time.monotonic() + MOST_SECONDS
+    workspaces = late_sums.workspaces()
+    while workspaces and time.monotonic() < until:
+        workspaces = [workspace_id for workspace_id in workspaces if _has_more(workspace_id)]
+    return ""
+
+
+def _has_more(workspace_id: str) -> bool:
+    """Sum one batch. Returns False once nothing is left, or after an error."""
+    with isolated("add_up_uses", workspace_id, workspace_id):
+        if late_sums.add_up(workspace_id):
+            return True
+    return False
 
 
 @app.task(name="sweep.watch_waiting_lists", base=Sweep)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 
-from models.database import clock
+from models.database import clock, daily_usage
 from models.database.rows import Db
 from models.operate.insights.report import AskLine, Span, lines
 
@@ -18,10 +18,10 @@ _SESSIONS = """
     ) newest
     WHERE agent_id = ANY(%(ids)s) GROUP BY 1
 """
-_COST = """
-    SELECT agent_id, sum(cost) FROM daily_usage
+_COST = f"""
+    SELECT agent_id, sum(cost) FROM {daily_usage.DAYS}
     WHERE workspace_id = current_setting('assent.workspace') AND day >= %(first)s AND agent_id = ANY(%(ids)s) GROUP BY 1
-"""
+"""  # noqa: S608 - names of our own
 
 
 @dataclass(frozen=True)

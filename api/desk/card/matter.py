@@ -28,6 +28,7 @@ from models.pure import policy
 from models.pure.quorum import Quorum
 from models.session.approval import sentences
 from models.session.approval.grant import Grant, rule_for
+from models.session.approval.grant_use import uses_of
 from models.session.approval.offers import offer_now
 from models.session.approval.row import Approval
 from models.session.event.log import EventFilter, events_before
@@ -141,4 +142,5 @@ def _grants(db: Db, approval: Approval, now: datetime) -> list[grants.Grant]:
     if not (approval.decision or {}).get("scope"):
         return []
     rows = db.find(Grant, "WHERE approval_id = %(id)s AND created_at = %(at)s ORDER BY id", id=approval.id, at=approval.decided_at)
-    return [grants.Grant.of(row, now, approval.offer) for row in rows]
+    uses = uses_of(db, [row.id for row in rows])
+    return [grants.Grant.of(row, uses[row.id], now, approval.offer) for row in rows]

@@ -10,6 +10,7 @@ from models.database.rows import Db
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.session.approval.grant import Grant
+from models.session.approval.grant_use import NEVER_USED
 
 _PAGE = 50
 _SHOWS = {"": "In force", "unused": "Never used", "all": "All"}
@@ -27,15 +28,12 @@ def grants(db: Db, person: PersonPrincipal) -> FramedPage:
     if show != "all":
         selection = selection.where(LIVE)
     if show == "unused":
-        selection = selection.where("uses = 0")
+        selection = selection.where(NEVER_USED)
     rows, after = page_of(db, selection, NEWEST, _PAGE, query_value("page"))
     names = Names.of(db, [name for row in rows for name in (row.given_by, row.revoked_by)])
     agents: dict[str, str] = dict(db.rows(_AGENTS, ids=list({row.agent_id for row in rows})))
     lines = [
-        (
-            *(row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], not shown.live, shown.not_offered),
-            _per_day(shown.uses_per_day),
-        )
+        (row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], shown, _per_day(shown.uses_per_day))
         for row, shown in zip(rows, responses_of(db, rows), strict=True)
     ]
     return FramedPage(

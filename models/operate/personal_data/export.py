@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from models.audit import acts, text
 from models.audit.principal import Principal
 from models.database import clock
+from models.database.daily_usage import DAYS
 from models.database.rows import Db
 from models.database.transactions import transact, transaction
 from models.errors import NotFound, Unreadable
@@ -60,6 +61,13 @@ class Part:
 _WITH_SUMS = f"""
     (SELECT id, scope_type, scope_id, period, amount, newest.spent, created_at FROM spend_limit {spend_sum.newest("spent")}) limits
 """  # noqa: S608 - names of our own
+_USAGE = f"""
+    (
+        SELECT person_id, day, agent_id, provider, model, sum(requests)::bigint AS requests,
+            sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(cost) AS cost
+        FROM {DAYS} GROUP BY person_id, day, agent_id, provider, model
+    ) usage
+"""  # noqa: S608 - names of our own
 _MINE = "person_id = %(person)s"
 PARTS = (
     Part(
@@ -92,7 +100,7 @@ PARTS = (
         ("id", "period", "amount", "spent", "created_at"),
     ),
     Part(
-        *("usage", "daily_usage", _MINE),
+        *("usage", _USAGE, _MINE),
         ("day", "agent_id", "provider", "model", "requests", "input_tokens", "output_tokens", "cost"),
         ("day", "agent_id", "provider", "model"),
     ),

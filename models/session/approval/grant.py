@@ -14,7 +14,6 @@ from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import clock, ids
 from models.database.columns import Mapped, mapped_column
-from models.database.exchange import Statement
 from models.database.query import select
 from models.database.rows import Db
 from models.database.tables import Base
@@ -28,6 +27,7 @@ from models.pure.policy.likeness import program
 from models.pure.shell import read
 from models.pure.times import rfc3339
 from models.session.approval.decision import Decision
+from models.session.approval.grant_use import GrantUse, uses_of
 from models.session.approval.reach import COVERS_AGENT, COVERS_SESSION, Kind, Reach, values_of
 from models.session.approval.row import Approval
 from models.session.event.fields import ApprovalId, GrantId, Time, one_of
@@ -99,7 +99,7 @@ class Grant(Base):
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     max_uses: Mapped[int | None]
     uses: Mapped[int] = mapped_column(default=0)
-    """Calls that the grant allowed, counted in the transactions that allowed them."""
+    """Calls that the grant allowed. Of a grant that `is_shared`, those that a sweep has added up: see `uses_of`."""
     last_used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """When the last of these was allowed. None also for a grant that no call has used since a release without this column."""
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -186,13 +186,13 @@ class Grant(Base):
 
     @classmethod
     def to_use(cls, db: Db, thread: Thread, tools: Iterable[str]) -> list["Grant"]:
-        """Return the grants of `live`, for callers that count uses: locked in the order of their ids, shared without a maximum."""
+        """Return the grants of `live`, for callers that count uses: locked in the order of their ids, `is_shared` ones shared."""
         values = {**values_of(thread), "tools": sorted(set(tools))}
-        limited, unlimited = db.read(
-            select(cls, f"{_OF_THREAD} AND max_uses IS NOT NULL ORDER BY id FOR NO KEY UPDATE", **values),
-            select(cls, f"{_OF_THREAD} AND max_uses IS NULL ORDER BY id FOR KEY SHARE", **values),
+        own, shared = db.read(
+            select(cls, f"{_OF_THREAD} AND NOT {_SHARED} ORDER BY id FOR NO KEY UPDATE", **values),
+            select(cls, f"{_OF_THREAD} AND {_SHARED} ORDER BY id FOR KEY SHARE", **values),
         )
-        return sorted([*limited, *unlimited], key=lambda grant: grant.id)
+        return sorted([*own, *shared], key=lambda grant: grant.id)
 
     @classmethod
     def spend(cls, locked: Locked, grants: Sequence["Grant"]) -> str | None:
@@ -201,18 +201,23 @@ class Grant(Base):
             return over
         with locked.acting_as(system("policy", locked.session.workspace_id)):
             for grant in grants:
-                grant.count_use(locked.db, locked.now)
+                grant.count_use(locked)
                 locked.note("grant.used", grant.id)
         return None
 
-    def count_use(self, db: Db, now: datetime) -> None:
-        """Count one use: without a maximum at the commit, so that others who count wait for no more than that."""
-        if self.max_uses is not None:
-            self.uses += 1
-            self.last_used_at = max(self.last_used_at or now, now)
+    def count_use(self, locked: Locked) -> None:
+        """Count one use."""
+        if self.is_shared:
+            use = GrantUse(id=ids.new("guse"), workspace_id=self.workspace_id, grant_id=self.id, used_at=locked.now)
+            locked.db.insert(use)
             return
-        first = Statement(_COUNT_USES, {"id": self.id, "uses": 0, "now": now})
-        db.closing.setdefault(("sums", "approval_grant", self.id), first).values["uses"] += 1
+        self.uses += 1
+        self.last_used_at = max(self.last_used_at or locked.now, locked.now)
+
+    @property
+    def is_shared(self) -> bool:
+        """True if any number of sessions may use the grant at once: `_SHARED`."""
+        return self.session_id is None and self.max_uses is None
 
     @classmethod
     def standing(cls, locked: Locked, grant_ids: Iterable[str]) -> list["Grant"]:
@@ -238,7 +243,8 @@ class Grant(Base):
         if self.revoked_at is not None:
             return
         self.revoked_at, self.revoked_by = clock.now(db), str(principal)
-        acts.record(db, principal, "grant.revoked", self.id, {"tool": self.tool, "scope": self.scope, "uses": self.uses})
+        uses = uses_of(db, [self.id])[self.id].calls
+        acts.record(db, principal, "grant.revoked", self.id, {"tool": self.tool, "scope": self.scope, "uses": uses})
 
     def stands(self, now: datetime) -> bool:
         """True if the grant is neither revoked nor expired at `now`: `stands_sql`. A call keeps the use that it has counted."""
@@ -248,10 +254,10 @@ class Grant(Base):
         """True if the grant may still allow calls at `now`, since it stands and has uses left: `live_sql`."""
         return self.stands(now) and (self.max_uses is None or self.uses < self.max_uses)
 
-    def uses_per_day(self, now: datetime) -> float:
+    def per_day(self, uses: int, now: datetime) -> float:
         """Return the mean number of uses in a day: up to `now`, or until the grant ended. Within the first day: all uses."""
         ends = [moment for moment in (self.revoked_at, self.expires_at) if moment is not None]
-        return self.uses / max(1.0, (min([now, *ends]) - self.created_at) / timedelta(days=1))
+        return uses / max(1.0, (min([now, *ends]) - self.created_at) / timedelta(days=1))
 
     @property
     def threads(self) -> Reach:
@@ -329,10 +335,7 @@ _OF_THREAD = f"""
     )) AND {live_sql("assent_now()")}
 """  # noqa: S608 - conditions of our own
 """Two selections, since one with OR would fit no index. The conditions of the row are checked again once it is locked."""
-_COUNT_USES = """
-    UPDATE approval_grant SET uses = uses + %(uses)s, last_used_at = greatest(last_used_at, %(now)s) WHERE id = %(id)s
-"""
-"""The time costs no further write: the row is written for its count."""
+_SHARED = "(session_id IS NULL AND max_uses IS NULL)"
 _STANDING_AMONG = f"WHERE id = ANY(%(ids)s) AND {stands_sql('%(now)s')} ORDER BY id FOR KEY SHARE"
 """Users share the grant by FOR KEY SHARE, which lets others count its uses meanwhile, but not revoke it."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from models.database import clock
+from models.database.daily_usage import DAYS
 from models.database.rows import Db
 from models.workspace.spend_limit import PERIODS, SpendLimit, starts
 
@@ -47,13 +48,13 @@ HAS_ONE = """EXISTS (
 _APPLY = """
     WHERE period = ANY(%(periods)s) AND (scope_type = 'workspace' OR (scope_type = 'user' AND scope_id = ANY(%(people)s)))
 """
-_SPENT = """
+_SPENT = f"""
     SELECT person_id, coalesce(sum(cost) FILTER (WHERE day >= %(daily)s), 0),
         coalesce(sum(cost) FILTER (WHERE day >= %(weekly)s), 0),
         coalesce(sum(cost) FILTER (WHERE day >= %(monthly)s), 0)
-    FROM daily_usage
+    FROM {DAYS}
     WHERE workspace_id = current_setting('assent.workspace') AND person_id = ANY(%(people)s)
         AND day >= least(%(weekly)s::date, %(monthly)s::date)
     GROUP BY person_id
-"""
+"""  # noqa: S608 - names of our own
 """The sums are in the order of PERIODS."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from models.database.daily_usage import DAYS, SUMS
 from models.database.rows import Db
 from models.errors import Invalid
 from models.pure.pricing.prices import exact
@@ -99,8 +100,8 @@ def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None
     return [_line(report, row) for row in db.rows(statement, **values)]
 
 
-_DAYS = """
-    daily_usage WHERE workspace_id = current_setting('assent.workspace')
+_DAYS = f"""
+    {DAYS} WHERE workspace_id = current_setting('assent.workspace')
     AND day >= (CAST(%(start)s AS timestamptz) AT TIME ZONE 'UTC')::date
     AND day < (CAST(%(end)s AS timestamptz) AT TIME ZONE 'UTC')::date
 """
@@ -109,14 +110,7 @@ _ATTEMPTS = """
 """
 _NAMES = ("requests", "estimated_requests", "unpriced_requests", "cost", "cache_savings", *COUNTS)
 _OF_DAYS = tuple(f"sum({name})" for name in _NAMES)
-_OF_ATTEMPTS = (
-    "count(*)",
-    "count(*) FILTER (WHERE estimated)",
-    "count(*) FILTER (WHERE cost IS NULL)",
-    "coalesce(sum(cost), 0)",
-    "coalesce(sum(cache_savings), 0)",
-    *(f"sum({name})" for name in COUNTS),
-)
+_OF_ATTEMPTS = tuple(f"sum({SUMS[name]})" for name in _NAMES)
 
 
 def _bucket(report: Report) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from models.database import clock
+from models.database.daily_usage import DAYS
 from models.database.exchange import Statement
 from models.database.query import Query, select
 from models.database.rows import Db
@@ -111,7 +112,7 @@ _OF_TURN = f"""
 _START = "CASE period WHEN 'daily' THEN %(daily)s::date WHEN 'weekly' THEN %(weekly)s::date ELSE %(monthly)s::date END"
 _SUMS = f"""
     SELECT (
-        SELECT coalesce(sum(cost), 0) FROM daily_usage
+        SELECT coalesce(sum(cost), 0) FROM {DAYS}
         WHERE workspace_id = current_setting('assent.workspace') AND day >= %(since)s AND {applies("agent_id", "person_id")}
     ), {RESERVED} FROM (SELECT %(type)s::text AS scope_type, %(scope)s::text AS scope_id) spend_limit
 """  # noqa: S608 - conditions of our own

@@ -1,20 +1,20 @@
-"""The usage of each attempt at a turn, and the sums of each day.
+"""The usage of each attempt at a turn.
 
-Both outlive their session, because a deleted conversation has still been paid for. The transaction that ends an attempt inserts its
-rows, so a crash neither loses nor doubles them. Its last statements change the day's sums and those of spend limits.
+It outlives its session, because a deleted conversation has still been paid for. The transaction that ends an attempt inserts its
+rows, so a crash neither loses nor doubles them. Its last statements change the sums of spend limits; the sums of the day follow
+(`models.database.daily_usage`).
 """
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
+from models.database import daily_usage
 from models.database.columns import Mapped, mapped_column
-from models.database.exchange import Statement
-from models.database.rows import Db
 from models.database.tables import Base
 from models.pure.pricing.charges import Charge
 from models.pure.pricing.prices import Price
@@ -58,8 +58,11 @@ class TurnUsage(Base):
     cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """In US dollars. Null: unknown."""
     cache_savings: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    summed: Mapped[bool] = mapped_column(default=False, server_default=sa.true())
+    """True if the sums of the day include it. Releases before 0036 do not name the column: they sum by themselves."""
 
     __table_args__ = (
+        sa.Index("turn_usage_to_sum", "workspace_id", postgresql_where=sa.text("NOT summed")),
         sa.Index("turn_usage_of_workspace", "workspace_id", "at"),
         sa.Index("turn_usage_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
     )
@@ -77,6 +80,9 @@ class TurnUsage(Base):
         if not charges or len(rows) != 1 or not rows[0].estimated:
             return
         [row] = rows
+        if row.summed:
+            daily_usage.take_back(locked.db, turn.id, turn.attempt)
+            row.summed = False
         row.count(locked, row.charge, -1)
         row.take(charges[0])
         row.count(locked, charges[0])
@@ -95,18 +101,10 @@ class TurnUsage(Base):
         row.count(locked, charge)
 
     def count(self, locked: Locked, charge: Charge, times: int = 1) -> None:
-        """Add a charge to the sums of the thread, the session, the day and the spend limits, or remove it if `times` is -1."""
+        """Add a charge to the sums of the thread, the session and the spend limits, or remove it if `times` is -1."""
         locked.thread.count(charge, times)
         locked.session.count(charge, times)
         spend_sums.spend(locked.db, self.agent_id, self.person_id, self.at, times * (charge.cost or Decimal(0)))
-        self._count_in_day(locked.db, charge, times)
-
-    def _count_in_day(self, db: Db, charge: Charge, times: int) -> None:
-        day = self.at.astimezone(UTC).date()
-        row = (self.workspace_id, day.isoformat(), self.agent_id, self.person_id or "", charge.provider, charge.model)
-        first = Statement(_ADD, dict(zip(_KEY, row, strict=True)) | {"day": day} | dict.fromkeys(_SUMS, 0))
-        values = db.closing.setdefault(("sums", "daily_usage", *row), first).values
-        values.update({name: values[name] + amount for name, amount in _sums(charge, times).items()})
 
     @property
     def charge(self) -> Charge:
@@ -124,53 +122,4 @@ class TurnUsage(Base):
         self.cache_savings = None if charge.cost is None else charge.savings
 
 
-class DailyUsage(Base):
-    """The sums of one day (UTC), agent, person, provider and model."""
-
-    __tablename__ = "daily_usage"
-
-    workspace_id: Mapped[str] = mapped_column(primary_key=True)
-    day: Mapped[date] = mapped_column(primary_key=True)
-    agent_id: Mapped[str] = mapped_column(primary_key=True)
-    person_id: Mapped[str] = mapped_column(primary_key=True)
-    """Empty if no person is known."""
-    provider: Mapped[str] = mapped_column(primary_key=True)
-    model: Mapped[str] = mapped_column(primary_key=True)
-    requests: Mapped[int] = mapped_column(sa.BigInteger)
-    estimated_requests: Mapped[int] = mapped_column(sa.BigInteger)
-    unpriced_requests: Mapped[int] = mapped_column(sa.BigInteger)
-    input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
-    output_tokens: Mapped[int] = mapped_column(sa.BigInteger)
-    cache_read_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
-    cache_creation_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
-    cache_creation_1h_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
-    web_search_requests: Mapped[int] = mapped_column(sa.BigInteger)
-    web_fetch_requests: Mapped[int] = mapped_column(sa.BigInteger)
-    cost: Mapped[Decimal] = mapped_column(sa.Numeric)
-    """Cost of the requests with a price, in US dollars."""
-    cache_savings: Mapped[Decimal] = mapped_column(sa.Numeric)
-
-    __table_args__ = (sa.Index("daily_usage_of_person", "workspace_id", "person_id", "day"),)
-    __table_options__ = {"postgresql_with": {"fillfactor": "70"}}  # noqa: RUF012 - as the base class declares it
-
-
-_OF_ATTEMPT = "WHERE turn_id = %(turn)s AND attempt = %(attempt)s"
-_KEY = ("workspace_id", "day", "agent_id", "person_id", "provider", "model")
-_SUMS = ("requests", "estimated_requests", "unpriced_requests", *COUNTS, "cost", "cache_savings")
-_ADD = f"""
-    INSERT INTO daily_usage ({", ".join(_KEY + _SUMS)}) VALUES ({", ".join(f"%({name})s" for name in _KEY + _SUMS)})
-    ON CONFLICT ({", ".join(_KEY)}) DO UPDATE SET {", ".join(f"{name} = daily_usage.{name} + excluded.{name}" for name in _SUMS)}
-"""  # noqa: S608 - names of our own
-
-
-def _sums(charge: Charge, times: int) -> dict[str, Any]:
-    """Return what a charge adds to its day's sums, or removes if `times` is -1."""
-    cost = charge.cost
-    return {
-        "requests": times,
-        "estimated_requests": times * charge.estimated,
-        "unpriced_requests": times * (cost is None),
-        **{name: times * count for name, count in charge.usage.counts.items()},
-        "cost": times * (cost or Decimal(0)),
-        "cache_savings": times * ((charge.savings if cost is not None else None) or Decimal(0)),
-    }
+_OF_ATTEMPT = "WHERE turn_id = %(turn)s AND attempt = %(attempt)s FOR NO KEY UPDATE"
