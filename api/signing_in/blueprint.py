@@ -2,6 +2,7 @@
 
 from flask import Blueprint, Response, request
 
+from api.desk.shell.blueprint import frame_of_refusal
 from api.door import browser, pages
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -11,7 +12,7 @@ from models.people.sign_in import SignIn
 from models.settings import settings
 
 signing_in = Blueprint("signing_in", __name__, template_folder="templates")
-pages.install(signing_in, "refused.html")
+pages.install(signing_in, "refused.html", frame=frame_of_refusal)
 
 
 def enter(person: PersonPrincipal, method: str, place: str | None, limit: Role | None = None) -> Response:

@@ -200,7 +200,7 @@ class Channel(Base):
         """Raise Invalid for settings that are malformed or contradict each other."""
         if bool(self.quiet_from) != bool(self.quiet_until):
             missing = "quiet_until" if self.quiet_from else "quiet_from"
-            raise Invalid(missing, "quiet hours need both quiet_from and quiet_until; leave both out for none.")
+            raise Invalid(missing, "quiet hours need both a beginning and an end; leave both out for none.")
         try:
             QuietHours.of(self.quiet_from or "00:00", self.quiet_until or "01:00", self.time_zone)
         except ValueError as error:

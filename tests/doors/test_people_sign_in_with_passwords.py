@@ -55,6 +55,15 @@ def test_a_person_signs_in_by_address_and_password(house: str, stage: Stage, ann
     assert acts_of(stage)[-1] == (f"user:{anna.person_id}", "person.signed_in")
 
 
+def test_a_refused_password_leaves_the_person_signed_in_beside_the_rail(house: str, anna: Somebody) -> None:
+    with anna.client(house) as client:
+        refused = client.post("/inbox/account/password", data={"password": "short"})
+        assert (refused.status_code, 'aria-label="Pages"' in refused.text) == (400, True)
+        assert "Password: must have 12 to 256 characters." in refused.text
+        assert '<a href="/inbox/account">Back to your account</a>' in refused.text
+        assert 'href="/sign-in"' not in refused.text
+
+
 def test_no_attempt_is_fast_enough_to_tell_how_many_passwords_were_compared(house: str, anna: Somebody) -> None:
     with visitor(house, "198.51.100.3") as browser:
         for attempt in (PASSWORD, "wrong"):

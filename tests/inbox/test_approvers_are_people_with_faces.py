@@ -111,7 +111,7 @@ def test_too_few_approvers_are_refused_on_the_page_which_keeps_what_was_marked(
     ben = people.member(stage, email="ben@example.com")
     answer = admin.post("/inbox/approvers", data={"approvers": [f"user:{ben.person_id}"], "required_approvals": "3"})
     assert answer.status_code == 400
-    assert "1 people are in" in answer.text
+    assert "1 person is named at every level, and 3 must approve" in answer.text
     assert f'value="user:{ben.person_id}" checked' in answer.text
     assert admin.get("/v1/policy").json()["approval"] is None
 

@@ -36,6 +36,18 @@ from api.desk.rendering.refusals import sentence
             "The input has changed since this page was opened. Nothing was decided: look at it again.",
         ),
         ("updated_input: is longer than 65536 bytes.", "Input: is longer than 65536 bytes."),
+        (
+            "denial_reasons: List should have at most 9 items after validation, not 40.",
+            "Reasons: at most 9, and these are 40.",
+        ),
+        (
+            "approval: 0 people are in {group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0}, the sets of all levels together, and 2 must.",
+            "Approvers: 0 people are named at every level, and 2 must.",
+        ),
+        (
+            "version: the agent is at version 3, not 1; read it again, then repeat.",
+            "Version 3 was saved since this page was opened. Nothing was changed: open the page again.",
+        ),
         ("", ""),
     ],
 )

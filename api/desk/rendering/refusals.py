@@ -4,8 +4,8 @@ import re
 
 _FIELD = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 _EMPTY = re.compile(r"String should have at least \d+ character")
-_LABELS = {"url": "URL", "email": "E-mail address", "workspace_role": "Role", "rule.match": "Calls", "approval": "Calls"}
-_LABELS |= {"updated_input": "Input", "deny_message": "Why not"}
+_LABELS = {"url": "URL", "email": "E-mail address", "workspace_role": "Role", "rule.match": "Calls", "approval": "Approvers"}
+_LABELS |= {"updated_input": "Input", "deny_message": "Why not", "denial_reasons": "Reasons"}
 """What the forms call the fields of requests, where the field's own name is no label."""
 _ID = r"[a-z]+_[0-9A-Za-z]{20,}"
 _BY = re.compile(r"(is already \w+), by (?:[a-z]+:)?[^\s.]+")
@@ -16,6 +16,10 @@ _NOUN = re.compile(
     rf"\b(?:the )?(approval|session|agent|thread|environment|(?:webhook )?endpoint|channel|grant) {_ID}\b", re.IGNORECASE
 )
 _PRINCIPAL = re.compile(rf"\b(?:user|key):{_ID}")
+_TOO_MANY = re.compile(r"List should have at most (\d+) items? after validation, not (\d+)")
+_SETS = re.compile(r"in \{.*\}, the sets of all levels together,")
+"""Names the approvers of each level by their ids."""
+_STALE = re.compile(r"version: the agent is at version (\d+)")
 _HASH = "expected_input_sha256"
 """Names the field with which a form is bound to the input that its page showed."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
@@ -25,6 +29,8 @@ def sentence(text: str) -> str:
     """Return a refusal as sentences for a page: `email: String should have at least 3 characters` says what people read."""
     if _HASH in text:
         return "The input has changed since this page was opened. Nothing was decided: look at it again."
+    if stale := _STALE.match(text):
+        return f"Version {stale[1]} was saved since this page was opened. Nothing was changed: open the page again."
     field, colon, fault = text.partition(": ")
     if not colon or not _FIELD.fullmatch(field):
         return _capital(_without_ids(text))
@@ -34,6 +40,7 @@ def sentence(text: str) -> str:
 
 def _without_ids(text: str) -> str:
     """Return a text that names no id: `Approval appr_01… is already denied, by user:user_01….` is of `This approval`."""
+    text = _SETS.sub("named at every level,", _TOO_MANY.sub(r"at most \1, and these are \2", text))
     text = _NAMED.sub(r"\1", _BY.sub(r"\1", text))
     text = _PRINCIPAL.sub("this person", _NOUN.sub(_this, text))
     return _TIME.sub(r"\1 \2 UTC", text)

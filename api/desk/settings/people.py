@@ -138,6 +138,6 @@ def erase_person(db: Db, person: PersonPrincipal, user_id: str) -> str:
     """Erase a person. The form has a reason, and says that the admin is sure."""
     reason = validated(Erase, {"reason": request.form.get("reason", "")}).reason
     if request.form.get("sure") != "yes":
-        raise Invalid("sure", "tick the box: an erasure cannot be undone.")
+        raise Invalid("", "Tick the box: an erasure cannot be undone.")
     erase(db, user_id, reason, by=person)
     return "/inbox/people"

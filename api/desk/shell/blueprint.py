@@ -35,7 +35,7 @@ def _title(status: int) -> str:
     return _TITLES.get(status, "That did not work")
 
 
-def _frame(status: int) -> dict[str, Any]:
+def frame_of_refusal(status: int) -> dict[str, Any]:
     """Return what a refusal has around it for a person who is signed in. A fault of the server stands alone."""
     person = browser.current_person() if status in _FRAMED else None
     if person is None:
@@ -44,11 +44,11 @@ def _frame(status: int) -> dict[str, Any]:
         return viewing.frame(db, person) | {"section": ""}
 
 
-pages.install(desk, _FAILURE, _title, frame=_frame)
+pages.install(desk, _FAILURE, _title, frame=frame_of_refusal)
 
 
 @desk.get("/inbox/<path:rest>")
 def missing(rest: str) -> Response:
     """Respond to every other address below /inbox with a 404."""
     pages.current()
-    return pages.failed(_FAILURE, 404, _title(404), f"There is no page /inbox/{rest[:200]}.", **_frame(404))
+    return pages.failed(_FAILURE, 404, _title(404), f"There is no page /inbox/{rest[:200]}.", **frame_of_refusal(404))

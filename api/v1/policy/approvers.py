@@ -83,8 +83,7 @@ def _check_number(db: Db, quorum: Quorum, path: str, about: str = "") -> None:
     if people >= quorum.required_people:
         return
     sets = " and in ".join("{" + ", ".join(names) + "}" for names in quorum.approvers)
-    who = f"are in {sets}, the sets of all levels together" if sets else "have a role that decides"
+    has, is_in = ("1 person has", "1 person is") if people == 1 else (f"{people} people have", f"{people} people are")
+    who = f"{is_in} in {sets}, the sets of all levels together" if sets else f"{has} a role that decides"
     about = f"{about}: " if about else ""
-    raise Invalid(
-        path, f"{about}{people} people {who}, and {quorum.required_people} must approve: name more people, or require fewer."
-    )
+    raise Invalid(path, f"{about}{who}, and {quorum.required_people} must approve: name more people, or require fewer.")
