@@ -58,8 +58,8 @@ def describe(approval: dict[str, Any], place: str = "", title: str | None = None
         yield f"  hints     {json_text(hints)} (by the tool's server, not verified)"
     yield f"  session   {visible(f'{title} · ' if title else '')}{visible(approval['session_id'])}"
     yield f"  asked     {since(approval['created_at'])}, {because(approval['rule'])}"
-    then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
-    yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at'][:16].replace('T', ' ')} UTC), {then}"
+    at = f"{until(approval['expires_at'])} ({approval['expires_at'][:16].replace('T', ' ')} UTC)"
+    yield f"  deadline  {at}, {_silence(approval)}"
     for option, settings in approval["not_offered"].items():
         yield f"  no option {option}: {visible(settings)} leave it out"
     if approval["widest_match"] == "exact":
@@ -68,6 +68,15 @@ def describe(approval: dict[str, Any], place: str = "", title: str | None = None
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
     yield from _about_attempt(approval.get("attempt"))
+
+
+def _silence(approval: dict[str, Any]) -> str:
+    """Return what the present deadline does, as a clause."""
+    if approval["kind"] != "tool_call":
+        return "then the session rests" if approval["kind"] == "budget" else "then it is given up"
+    escalation = approval.get("escalation") or {"level": 0, "levels": [None]}
+    is_last = approval["on_timeout"] == "escalate" and escalation["level"] >= len(escalation["levels"])
+    return _TIMEOUTS[escalation["then"] if is_last else approval["on_timeout"]]
 
 
 def path_of(approval: dict[str, Any]) -> str:

@@ -182,6 +182,13 @@ def test_who_may_decide_and_the_votes_so_far_are_shown() -> None:
     assert "  approvers" not in "\n".join(describe(approval()))
 
 
+@pytest.mark.parametrize(("level", "words"), [(0, "then others may decide, too"), (1, "then the run ends")])
+def test_each_level_of_an_escalation_says_what_its_own_deadline_does(level: int, words: str) -> None:
+    escalation = {"level": level, "levels": [{"approvers": [], "timeout_seconds": 900}], "then": "end_run"}
+    shown = "\n".join(describe(approval(on_timeout="escalate", escalation=escalation)))
+    assert words in shown.partition("  deadline  ")[2].partition("\n")[0]
+
+
 def test_the_directory_of_a_command_is_shown_beside_it() -> None:
     shown = "\n".join(describe(approval('{"command":"ls","working_directory":"a\u202e"}')))
     assert "\n  directory a<U+202E>\n" in shown

@@ -13,6 +13,7 @@ from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
 from models.flow.decide.deadlines import too_late
 from models.operate import due
+from models.session.approval import sentences
 from models.session.approval.deadline import DeadlinePassed
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
@@ -70,6 +71,15 @@ def test_after_an_escalation_the_people_of_both_levels_may_decide(
     vote(stage, boss, approval)
     assert stage.get(Approval, approval.id).status == "allowed"
     assert stage.claim_call(stage.get(ToolCall, approval.tool_call_id)), "the level counts when the call begins"
+
+
+def test_each_level_says_what_its_own_deadline_does(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    session = stage.session(approval=escalating(clerk, (boss, 900), then="end_run"))
+    approval = ask(stage, session)
+    assert sentences.afterwards(approval) == "If nobody decides, others are asked."
+    clock.advance(61)
+    stage.expire(session)
+    assert sentences.afterwards(stage.get(Approval, approval.id)) == "If nobody decides, the run ends."
 
 
 def test_after_the_last_level_the_run_can_end(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:

@@ -83,7 +83,7 @@ class Comparison:
     @classmethod
     def of(cls, approvals: Sequence[Approval]) -> "Comparison":
         """Return the comparison. A call whose deadline does something else than that of most others stands apart."""
-        usual = Counter(row.on_timeout for row in approvals).most_common(1)[0][0] if approvals else "deny"
+        usual = Counter(row.deadline_effect for row in approvals).most_common(1)[0][0] if approvals else "deny"
         reasons = {row.id: why_apart(row, usual) for row in approvals}
         rows = [row for row in approvals if not reasons[row.id]]
         values = {row.id: dict(leaves(row.masked.arguments)) for row in rows}
@@ -102,8 +102,8 @@ class Comparison:
 
 
 def why_apart(approval: Approval, usual: str) -> str:
-    """Return why only the call's card decides it; empty if the table does. `usual`: the `on_timeout` of the table."""
-    return why_not_in_table(approval) or ("" if approval.on_timeout == usual else "has a deadline with another effect")
+    """Return why only the call's card decides it; empty if the table does. `usual`: the effect of the table's deadlines."""
+    return why_not_in_table(approval) or ("" if approval.deadline_effect == usual else "has a deadline with another effect")
 
 
 Values = dict[str, Any]

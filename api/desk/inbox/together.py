@@ -55,7 +55,7 @@ def together(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) ->
         source=next(iter(sources)) if len(sources) == 1 else None,
         has_more=len(rows) > MOST,
         decided=rows_of(db, person, [row for row in decided_rows if may_see(db, person, row)]),
-        on_timeout=comparison.lines[0].approval.on_timeout if comparison.lines else "",
+        on_timeout=comparison.lines[0].approval.deadline_effect if comparison.lines else "",
         reasons=denial_reasons.of(db),
         refusal=str(refusal or ""),
     )
@@ -102,7 +102,7 @@ def _address(filters: dict[str, str | None]) -> str:
 def _is_as_it_was(db: Db, person: PersonPrincipal, row: Approval | None, sha256: str, usual: str | None) -> bool:
     """True if the call waits, and is as the table showed it.
 
-    `usual`: for an allow, the `on_timeout` of the table, which must show all that would run.
+    `usual`: for an allow, the effect of the table's deadlines, which must show all that would run.
     """
     if row is None or row.status != "pending" or row.runs != sha256 or not may_see(db, person, row):
         return False

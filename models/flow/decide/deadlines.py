@@ -10,7 +10,7 @@ from models.errors import Conflict, Refusal
 from models.flow.carry_on.halts import move_deadlines
 from models.flow.carry_on.next_step import carry_on_with, one_step, stop
 from models.flow.decide.decisions import taken
-from models.flow.decide.escalations import deadline_effect, escalate
+from models.flow.decide.escalations import escalate
 from models.flow.judge.grants import session_policies, verdict_on
 from models.pure.json.fitting import misfit
 from models.pure.text import words
@@ -40,9 +40,9 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
 
 def _expire_of_thread(locked: Locked, due: list[Approval]) -> None:
     """Apply `on_timeout` to the overdue approvals of one thread, and take its next step."""
-    ends = any(deadline_effect(approval) == "end_run" for approval in due)
+    ends = any(approval.deadline_effect == "end_run" for approval in due)
     for approval in due:
-        if deadline_effect(approval) != "escalate":
+        if approval.deadline_effect != "escalate":
             _expire(locked, approval, ends=ends)
         elif not ends:
             escalate(locked, approval)

@@ -10,16 +10,6 @@ from models.session.locked import Locked
 from models.settings import settings
 
 
-def deadline_effect(approval: Approval) -> str:
-    """Return the effect of the approval's deadline: `escalate` while a level is left, else `deny`, `end_run` or `allow`."""
-    if approval.on_timeout != "escalate":
-        return approval.on_timeout
-    if approval.escalation is None:
-        return "deny"
-    escalation = Escalation.of(approval.escalation)
-    return "escalate" if approval.level < len(escalation.seconds) else escalation.then
-
-
 def escalate(locked: Locked, approval: Approval) -> None:
     """Pass an approval to its next level: more approvers, and a deadline from now on. Votes stay valid."""
     escalation, present = Escalation.of(approval.escalation or {}), Quorum.of(approval.quorum)

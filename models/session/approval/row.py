@@ -17,7 +17,7 @@ from models.policy.session_policies import SessionPolicies
 from models.pure import masking
 from models.pure.json.canonical import canonical_text, digest
 from models.pure.policy.likeness import likeness
-from models.pure.quorum import Quorum
+from models.pure.quorum import Escalation, Quorum
 from models.session.approval import confirmation
 from models.session.approval import events as approval_events
 from models.session.approval.approver_set import ApproverSet
@@ -157,6 +157,16 @@ class Approval(ApprovalColumns, Base):
     def at_cap(cls, db: Db, thread: Thread) -> "Approval | None":
         """Return the question about money for which the thread itself waited last, or waits; None without any."""
         return db.get(cls, thread.cap_approval_id) if thread.cap_approval_id else None
+
+    @property
+    def deadline_effect(self) -> str:
+        """What the present deadline does: `escalate` while a level is left, else `deny`, `end_run` or `allow`."""
+        if self.on_timeout != "escalate":
+            return self.on_timeout
+        if self.escalation is None:
+            return "deny"
+        escalation = Escalation.of(self.escalation)
+        return "escalate" if self.level < len(escalation.seconds) else escalation.then
 
     def call(self, db: Db) -> ToolCall:
         """Return the call that waits, of an approval that has one."""

@@ -60,8 +60,8 @@ def is_standard(approval: Approval) -> bool:
 
 
 def afterwards(approval: Approval) -> str:
-    """Return the effect of the deadline, as a sentence."""
-    return approval.traits.afterwards or _AFTERWARDS[approval.on_timeout]
+    """Return the effect of the present deadline, as a sentence."""
+    return approval.traits.afterwards or _AFTERWARDS[approval.deadline_effect]
 
 
 def votes(approval: Approval, cast: Sequence[Vote]) -> str:
