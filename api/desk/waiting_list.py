@@ -125,13 +125,13 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Sequence
     if decidable(db, person, [approval], {approval.id: votes}):
         return None
     if "approvals" not in person.scopes:
-        return f"Your role, {person.role}, does not decide. {who_may_decide(db, approval, with_ids=False)}"
+        return f"Your role, {person.role}, does not decide. {who_may_decide(db, approval, on_page=True)}"
     if own := next((vote for vote in votes if vote.person_id == person.person_id), None):
         own_vote = "You have edited the input." if own.result == "edit" else "You have voted to allow this."
-        return f"{own_vote} You may still deny. {who_may_decide(db, approval, with_ids=False)}"
+        return f"{own_vote} You may still deny. {who_may_decide(db, approval, on_page=True)}"
     if approval.excludes(person.people):
-        return f"{why_excluded(db, approval, person)} {who_may_decide(db, approval, with_ids=False)}"
-    return f"You are not one of those who may decide this. {who_may_decide(db, approval, with_ids=False)}"
+        return f"{why_excluded(db, approval, person)} {who_may_decide(db, approval, on_page=True)}"
+    return f"You are not one of those who may decide this. {who_may_decide(db, approval, on_page=True)}"
 
 
 def following(db: Db, person: PersonPrincipal, after: str | None, held_ids: Sequence[str] = ()) -> Approval | None:

@@ -21,8 +21,8 @@ from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
 from models.workspace.toolset import OF_SESSION
 
-Tone = Literal["waits", "good", "bad"]
-"""How to show an outcome: it is still to come, or the call did what it should, or it did not."""
+Tone = Literal["waits", "due", "good", "bad"]
+"""How to show an outcome: it is still to come, or nobody knows it, or the call did what it should, or it did not."""
 _MOST_READ = 6_000
 """Characters of a result that are read and masked. A secret that is cut there is behind what is shown."""
 _MOST_SHOWN = 2_000
@@ -30,7 +30,7 @@ _MOST_LINE = 160
 _EXIT = re.compile(r"^exit code: (\d+)$", re.MULTILINE)
 _STREAM = re.compile(r"^(stdout|stderr):\n")
 _FAILED = StateWord("failed", "cross", "bad")
-_BAD = frozenset({"unknown", "expired", "refused"})
+_BAD = frozenset({"expired", "refused"})
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class CallOutcome:
     @property
     def tone(self) -> Tone:
         """How to show the outcome."""
-        if self.status not in SETTLED and self.status != "unknown":
-            return "waits"
+        if self.status not in SETTLED:
+            return "due" if self.status == "unknown" else "waits"
         return "bad" if self.is_error or self.status in _BAD else "good"
 
     @property

@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from rows.stage import Stage, call, say
 from wire.proxy import Proxy
 
+from models.flow.begin.sessions import archive
 from models.session.tool_call.row import ToolCall
 
 
@@ -138,6 +139,19 @@ def test_text_shows_on_a_page_that_is_opened_while_the_agent_writes(admin: Visit
     expect(admin.page.locator("#writing")).to_have_text("I look")
     stage.reply(session_id, say("I look, done."), turn=turn)
     expect(admin.page.locator("#conversation")).to_contain_text("I look, done.")
+
+
+def test_the_page_of_a_session_that_has_ended_loses_no_connection(admin: Visitor, stage: Stage) -> None:
+    session_id = stage.session()
+    admin.open(f"/inbox/sessions/{session_id}")
+    expect(admin.page.locator("#status")).to_have_text("new")
+    stage.locked(session_id, archive, by=admin.somebody.principal)
+    expect(admin.page.locator("#status")).to_have_text("archived")
+    for number in (1, 2):
+        asked(stage)
+        expect(admin.page.locator("#nav-inbox")).to_contain_text(f"{number} waiting for you")
+        assert admin.page.get_by_text("The connection is lost.").count() == 0
+        admin.page.reload()
 
 
 @pytest.mark.slow

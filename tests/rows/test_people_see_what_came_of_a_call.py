@@ -62,7 +62,7 @@ def test_another_tool_tells_the_first_line_of_its_result(stage: Stage, clock: Cl
 def test_a_call_with_an_unknown_outcome_is_told_in_red(stage: Stage, clock: Clock) -> None:
     tool_call = allowed(stage)
     stage.lose(stage.begin_call(tool_call), clock)
-    assert (outcome(stage, tool_call).words, outcome(stage, tool_call).tone) == ("Outcome unknown", "bad")
+    assert (outcome(stage, tool_call).words, outcome(stage, tool_call).tone) == ("Outcome unknown", "due")
 
 
 def test_a_secret_of_the_input_is_masked_in_the_outcome(stage: Stage, clock: Clock) -> None:

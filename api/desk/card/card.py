@@ -94,7 +94,7 @@ def drawn(
         notice=waiting_list.decision_notice(db, person, now),
         panel=Panel.of_approval(db, approval, cast),
         votes=sentences.votes(approval, cast),
-        who_may="" if why_not or not waits else who_may_decide(db, approval, with_ids=False),
+        who_may="" if why_not or not waits else who_may_decide(db, approval, on_page=True),
         why_not=why_not,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
         place=waiting_list.position(db, person, approval) if waits else None,

@@ -90,8 +90,11 @@ export function listen() {
   };
   source.addEventListener("changed", refreshSoon);
   refreshOpen();
-  source.onerror = () => {
-    source.close();
+  const opened = source;
+  source.onerror = async () => {
+    opened.close();
+    if (events) await refresh();
+    if (events && !document.body.dataset.events) return listen(); // no event follows in a session that has ended
     if (!one("#lost")) say("The connection is lost. This page tries again by itself.", { id: "lost", stays: true });
     listenTimer = setTimeout(listen, retryMs * (0.5 + Math.random()));
     retryMs = Math.min(retryMs * 2, 30000);

@@ -64,7 +64,7 @@ export function renew(old, fresh) {
 /** Bring this page up to date: rows keep their places, and new rows come last. */
 export function merge(fresh) {
   document.title = fresh.title;
-  for (const name of ["mark", "newest"]) document.body.dataset[name] = fresh.body.dataset[name] ?? "";
+  for (const name of ["mark", "newest", "events"]) document.body.dataset[name] = fresh.body.dataset[name] ?? "";
   for (const part of all("[data-live][id]").filter((node) => !node.closest("#pane"))) {
     const freshPart = fresh.getElementById(part.id);
     if (freshPart) renew(part, freshPart);

@@ -87,7 +87,7 @@ def covered(calls: str, more: str = "") -> Markup:
     limit = (
         ""
         if plain == calls
-        else " Beside a rule that denies or asks about commands, only programs that are known to run no others."
+        else " Where a rule denies or asks about commands, it covers only programs that are known to run no others."
     )
     return Markup("{}{}.{}").format(ticks(plain), more, limit)
 

@@ -14,18 +14,24 @@ from models.session.approval.row import Approval
 CONFIRM = "Confirm your way to sign in first: the page /inbox/account says how."
 
 
-def who_may_decide(db: Db, approval: Approval, *, with_ids: bool = True) -> str:
-    """Return a sentence that says who may decide an approval. `with_ids`: groups and people have their ids beside their names."""
+def who_may_decide(db: Db, approval: Approval, *, on_page: bool = False) -> str:
+    """Return a sentence that says who may decide an approval.
+
+    On a page, whose reader is signed in, groups and people have names alone. Elsewhere their ids stand beside them, and the sentence
+    says that people sign in and vote.
+    """
     quorum = Quorum.of(approval.quorum)
     called = approver_names(db, (name for one in quorum.approvers for name in one))
-    names = {name: f"{name} ({title})" if with_ids else title for name, title in called.items()}
+    names = {name: title if on_page else f"{name} ({title})" for name, title in called.items()}
     sets = [" or ".join(names.get(name, name) for name in one) for one in quorum.approvers]
     of = f"of {' and of '.join(sets)}" if sets else f"with the role {' or '.join(DECIDING_ROLES)}"
     is_one = quorum.required_people == 1
-    people = f"One person {of} must approve" if is_one else f"{quorum.required_people} people must approve, each {of}"
+    one = f"One {of}" if sets and on_page else f"One person {of}"
+    people = f"{one} must approve" if is_one else f"{quorum.required_people} people must approve, each {of}"
     but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
     lack = shortage(db, quorum, approval.started_by)
-    return f"{people}{but}; {'this person' if is_one else 'each'} signs in and votes.{f' {lack}' if lack else ''}"
+    voting = "" if on_page else f"; {'this person' if is_one else 'each'} signs in and votes"
+    return f"{people}{but}{voting}.{f' {lack}' if lack else ''}"
 
 
 def awaited_names(db: Db, approvals: Sequence[Approval]) -> dict[str, str]:
