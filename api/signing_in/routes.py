@@ -36,6 +36,12 @@ def sign_in_page(place: str, *, why_refused: str | None = None, failure: str = "
     return pages.form("sign_in.html", status, place=place, refused=why_refused, failure=failure, email=email, **ways)
 
 
+@signing_in.errorhandler(LinkUsed)
+def refuse_link(refusal: LinkUsed) -> Response:
+    """Show the page of a one-time link that cannot be used."""
+    return pages.failed("refused.html", 409, "This link does not work", str(refusal))
+
+
 @signing_in.get("/sign-in/link/<secret>")
 def show_link(secret: str) -> Response:
     """Show whom a one-time link signs in. The link stays unused, since programs open links too."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from models.database.rows import Db
 from models.pure.masking import Echoes
 from models.pure.naming import OURS
-from models.pure.state_words import TOOL_CALL, StateWord
+from models.pure.state_words import StateWord, call_state
 from models.pure.states import SETTLED
 from models.pure.text.relative_time import span
 from models.pure.text.visible import visible_lines
@@ -19,6 +19,7 @@ from models.session.tool_call.echoes import echoes_of
 from models.session.tool_call.input import CallInput
 from models.session.tool_call.result import CallResult
 from models.session.tool_call.row import ToolCall
+from models.workspace.halt import Halt
 from models.workspace.toolset import OF_SESSION
 
 Tone = Literal["waits", "due", "good", "bad"]
@@ -52,6 +53,8 @@ class CallOutcome:
     """The beginnings of the result's texts, not masked."""
     echoes: Echoes = field(repr=False, compare=False)
     """Masks them."""
+    is_halted: bool = False
+    """True if the workspace is halted, so that no worker takes the call."""
 
     @cached_property
     def _blocks(self) -> list[str]:
@@ -88,7 +91,7 @@ class CallOutcome:
     @property
     def state(self) -> StateWord:
         """The call's state as people read it: that of `models.pure.state_words`, or `failed`."""
-        return _FAILED if self.status == "done" and self.is_error else TOOL_CALL[self.status]
+        return _FAILED if self.status == "done" and self.is_error else call_state(self.status, halted=self.is_halted)
 
     @property
     def words(self) -> str:
@@ -124,7 +127,8 @@ def outcomes_of(db: Db, call_ids: Iterable[str | None]) -> dict[str, CallOutcome
     rows = [_Row(*row) for row in db.rows(_OUTCOMES, ids=ids, most=_MOST_READ)] if ids else []
     if len(rows) == 1 and rows[0].texts is None and rows[0].status in SETTLED:
         rows = [_archived(db, rows[0])]
-    return {row.id: _outcome(row, _echoes(db, row)) for row in rows}
+    halted = any(row.status == "queued" for row in rows) and Halt.current(db) is not None
+    return {row.id: replace(_outcome(row, _echoes(db, row)), is_halted=halted) for row in rows}
 
 
 def _archived(db: Db, row: _Row) -> _Row:

@@ -31,7 +31,7 @@ _SETTINGS_OF = {
     "tool": "the approval settings of the tool",
     "author": "the settings of the tool's author",
     PARENT: "the approval settings of the parent's agent",
-    INLINE: "the rules for agents without an id",
+    INLINE: "the rules for agents that their coordinator defines",
 }
 
 

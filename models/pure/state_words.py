@@ -139,6 +139,11 @@ _AT_WORK = {
 _ENDS = {"end_turn": "done", "refusal": "refused", "budget_reached": "out of budget", "requires_action": "waiting"}
 
 
+def call_state(status: str, *, halted: bool) -> StateWord:
+    """Return the state of a tool call by its status. While the workspace is halted, no worker takes a call that is queued."""
+    return TOOL_CALL["held" if halted and status == "queued" else status]
+
+
 def session_state(status: str, stop_reason: Mapping[str, Any] | None, *, waits: bool = False, archived: bool = False) -> StateWord:
     """Return the state of a session or a thread, by the status of its row or of the API.
 

@@ -13,8 +13,10 @@ from people import Somebody, Visitor
 from playwright.sync_api import expect
 from rows.stage import Stage, call, say
 
+from models.database.transactions import transaction
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
+from models.workspace.halt import Halt
 
 REFRESH = 'http-equiv="refresh"'
 
@@ -50,6 +52,15 @@ def test_the_page_tells_what_comes_of_the_call_and_then_rests(
     assert "exit code 0</b>: <code>3 files</code>" in page.text
     assert REFRESH not in page.text
     assert '<form method="post"' not in page.text
+
+
+def test_a_halt_is_told_before_and_after_the_decision(
+    stage: Stage, phone: Visitor, message: Message, decide: Callable[..., httpx2.Response]
+) -> None:
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, "It pays twice.")
+    assert "The time stands still until the halt ends." in phone.get(message.path).text
+    assert "Allowed, held by the halt" in decide().text
 
 
 def test_a_denial_is_shown_again_and_nothing_is_followed(

@@ -119,7 +119,7 @@ def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
     admin.open(f"/inbox/approvals/{approval.id}/edit")
     admin.page.get_by_label("timeout_ms").fill("soon")
     admin.button("Allow once with this input").click()
-    expect(admin.page.locator("[id='fault-input.timeout_ms']")).to_contain_text("This is not JSON")
+    expect(admin.page.locator("[id='fault-input.timeout_ms']")).to_contain_text("Write a number")
     admin.page.get_by_label("timeout_ms").fill("50")
     admin.page.get_by_label("command").fill("ls -la")
     admin.button("Allow once with this input").click()
@@ -192,28 +192,30 @@ def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:
     assert stage.get(Approval, approval.id).expires_at > approval.expires_at
 
 
-UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str]] = {
+UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str, str]] = {
     "Tell the agent this result": (
         lambda person: (person.unfold("It took effect…"), person.page.get_by_label("The result").fill("it printed 42"))[1],
         "happened",
+        "Confirmed as done by",
     ),
     "Run again": (
         lambda person: (person.unfold("Run again…"), person.page.get_by_label("Run it again").check())[1],
         "rerun",
+        "Sent to run again by",
     ),
-    "Give up": (lambda person: person.unfold("Give up…"), "give_up"),
+    "Give up": (lambda person: person.unfold("Give up…"), "give_up", "Given up by"),
 }
 
 
 @pytest.mark.parametrize("button", UNKNOWN)
 def test_an_unknown_outcome_is_settled(admin: Visitor, stage: Stage, button: str) -> None:
-    prepare, outcome = UNKNOWN[button]
+    prepare, outcome, words = UNKNOWN[button]
     approval = unknown_outcome(stage)
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("nobody knows whether the call took effect")
     prepare(admin)
     admin.page.get_by_role("button", name=button, exact=True).click()
-    expect(admin.page.locator("#decided")).to_contain_text("Settled")
+    expect(admin.page.locator("#decided")).to_contain_text(words)
     decision = stage.get(Approval, approval.id).decision
     assert decision
     assert decision["outcome"] == outcome
@@ -241,7 +243,7 @@ def test_a_tool_s_question_is_answered_declined_or_denied(admin: Visitor, stage:
     page = admin.page
     if how.startswith("Answer"):
         admin.button(how).click()
-        expect(page.locator("[id='fault-q0.email']")).to_have_text("is needed.")
+        expect(page.locator("[id='fault-q0.email']")).to_have_text("This is needed.")
         expect(page.get_by_text("Go there first")).to_be_visible()
         page.get_by_label("E-mail").fill("a@b.example")
         page.get_by_label("urgent").select_option("true")

@@ -1,5 +1,6 @@
 """A session's page tells what happened in lines: who said what, one line per call, for whom the run waited, and what helps."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from inbox.visitor import Visitor
@@ -18,6 +19,8 @@ from models.session.tool_call.row import ToolCall
 from models.workspace.api_key import ApiKey, NewKey
 
 OUTPUT = "stdout:\n" + "\n".join(f"line {number}" for number in range(30)) + "\nexit code: 0"
+PLACES = "lines => [...new Set(lines.map(line => getComputedStyle(line).position))]"
+"""How the lines of a list are placed."""
 
 
 def fail_for_good(stage: Stage, session_id: str, clock: Clock) -> None:
@@ -171,3 +174,18 @@ def test_a_key_s_words_are_not_those_of_the_person_who_started_the_session(api: 
         page = client.get(f"/inbox/sessions/{session_id}").text
     assert '<span class="who">anna</span><div class="text"><p class="plain">Please test it.' in page
     assert '<span class="who">client</span><div class="text"><p class="plain">And push it.' in page
+
+
+def test_what_a_person_did_stands_in_its_place_on_a_phone_too(visit: Callable[..., Visitor], stage: Stage) -> None:
+    """A decision and an interrupt are lines of the session, and of the story on a card."""
+    phone = visit("admin", phone=True)
+    [first] = asked(stage)
+    stage.decide(first, result="deny")
+    stage.send(first.session_id, {"type": "user.interrupt"})
+    [second] = asked(stage, session_id=first.session_id)
+    phone.open(f"/inbox/sessions/{first.session_id}")
+    expect(phone.page.locator("#conversation li", has_text="Stop.")).to_be_visible()
+    assert phone.page.locator("#conversation li").evaluate_all(PLACES) == ["static"]
+    phone.open(f"/inbox/approvals/{second.id}")
+    phone.page.locator(".folds summary", has_text="The session so far").click()
+    assert phone.page.locator("#story li").evaluate_all(PLACES) == ["static"]

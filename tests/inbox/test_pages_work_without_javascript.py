@@ -120,3 +120,13 @@ def test_the_audit_is_filtered_and_verified(
     with plain.page.expect_download() as download:
         plain.page.get_by_role("link", name="Export").click()
     assert approval.id in download.value.path().read_text()
+
+
+def test_a_decision_that_comes_too_late_is_refused_in_words_without_ids(plain: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    plain.open(f"/inbox/approvals/{approval.id}")
+    stage.decide(approval, result="deny")
+    plain.settle()
+    plain.button("Allow once").click()
+    expect(plain.page.locator("#refusal")).to_have_text("This approval is already denied.")
+    expect(plain.page.locator("#outcome")).to_contain_text("Denied by")

@@ -137,7 +137,9 @@ def test_an_inline_agent_gets_no_grant_for_all_sessions(stage: Stage, crew: Crew
     [tool_call] = crew.replies(call())
     [approval] = stage.approvals(crew.session_id)
     assert not approval.offer.has("always")
-    with pytest.raises(Forbidden, match="does not offer to allow always: the rules for agents without an id leave it out"):
+    with pytest.raises(
+        Forbidden, match="does not offer to allow always: the rules for agents that their coordinator defines leave it out"
+    ):
         stage.confirm(crew.session_id, tool_call.id, scope="always")
     assert stage.get(Approval, approval.id).status == "pending"
 

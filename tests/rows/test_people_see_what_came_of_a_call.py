@@ -9,6 +9,7 @@ from rows.stage import Stage, call, say
 from models.briefing.outcome import CallOutcome, outcomes_of
 from models.database.transactions import transaction
 from models.session.tool_call.row import ToolCall
+from models.workspace.halt import Halt
 
 EDIT = call("edit", file_path="a", old_string="b", new_string="c")
 
@@ -59,7 +60,17 @@ def test_another_tool_tells_the_first_line_of_its_result(stage: Stage, clock: Cl
     assert (done.exit_code, done.line) == (None, "Edited a.")
 
 
-def test_a_call_with_an_unknown_outcome_is_told_in_red(stage: Stage, clock: Clock) -> None:
+def test_a_call_that_is_allowed_in_a_halt_is_held_by_it(stage: Stage) -> None:
+    tool_call = allowed(stage)
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, "It pays twice.")
+    assert (outcome(stage, tool_call).words, outcome(stage, tool_call).tone) == ("Allowed, held by the halt", "waits")
+    with transaction(stage.workspace_id) as db:
+        Halt.end(db, stage.principal)
+    assert outcome(stage, tool_call).words == "Allowed, waiting for a worker"
+
+
+def test_a_call_with_an_unknown_outcome_is_told_in_amber(stage: Stage, clock: Clock) -> None:
     tool_call = allowed(stage)
     stage.lose(stage.begin_call(tool_call), clock)
     assert (outcome(stage, tool_call).words, outcome(stage, tool_call).tone) == ("Outcome unknown", "due")

@@ -108,7 +108,7 @@ def _html(notice: Notice, unsubscribe: str) -> str:
         came_of = f" {html.escape(notice.came_of)}." if notice.came_of else ""
         paragraphs += [
             f"<p>{html.escape(notice.ending)}.{came_of}</p>",
-            f"<p>{button}See what came of it</a></p>",
+            f"<p>{button}{'See what came of it' if notice.came_of else 'Open it'}</a></p>",
         ]
     elif notice.stage in ALONE:
         paragraphs.append(f"<p>{link}Open Assent</a></p>")

@@ -113,12 +113,13 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
     choices["tool"] = [(tool, tool_in_words(tool)) for tool in choices["tool"]]
     kept_rows = rows_of(db, person, _on_page_before(db, person, shown_ids))
     viewer = db.get_one(Person, person.person_id)
+    views = [(view.name, f"/inbox?{view.query}", view.query == address.query()) for view in views_of(viewer)]
     return FramedPage(
         "inbox/list.html",
         address=address,
         here=address.path(page=address.cursor),
-        tabs=_tabs(db, person, address),
-        views=[(view.name, f"/inbox?{view.query}", view.query == address.query()) for view in views_of(viewer)],
+        tabs=_tabs(db, person, address, is_chosen=not any(is_shown for _, _, is_shown in views)),
+        views=views,
         folded_groups=(viewer.folded_groups or []) if address.tab != "decided" else [],
         chooses_all=query_value("choose") == "all" and "x-refresh" not in request.headers,
         axes=AXES if address.tab != "decided" else (),
@@ -132,6 +133,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         newest=(Approval.newest(db) or now).isoformat(),
         arrived=0 if address.tab == "decided" else _arrived(db, selection),
         reasons=denial_reasons.of(db),
+        decides="approvals" in person.scopes,
         needs_way_back=SignIn.needs_way_back(db, person.sign_in_id),
     )
 
@@ -155,15 +157,18 @@ def _groups(
     return groups, page.after
 
 
-def _tabs(db: Db, person: PersonPrincipal, address: ListAddress) -> list[tuple[str, str, bool, Count | None]]:
-    """Return the tabs as the macro `filter_chips` takes them. Counts are of all approvals, without the filters."""
+def _tabs(db: Db, person: PersonPrincipal, address: ListAddress, *, is_chosen: bool) -> list[tuple[str, str, bool, Count | None]]:
+    """Return the tabs as the macro `filter_chips` takes them. Counts are of all approvals, without the filters.
+
+    `is_chosen`: False if a saved view is chosen instead of a tab.
+    """
     everything = ListAddress("mine", {}, address.axis)
     now = clock.now(db)
     result = []
     for name in tabs_of(person):
         tab = replace(everything, tab=name)
         count = None if name == "decided" else tab.selection(db, person, now).count(db)
-        result.append((TABS[name], tab.path(), name == address.tab, count))
+        result.append((TABS[name], tab.path(), is_chosen and name == address.tab, count))
     return result
 
 

@@ -8,7 +8,7 @@ from api.door.framed import FramedPage
 from api.door.parsing import validated
 from api.v1.policy.requests import PolicyUpdate
 from models.database.rows import Db
-from models.errors import Refusal
+from models.errors import Invalid, Refusal
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.workspace import denial_reasons
@@ -40,5 +40,7 @@ def reasons(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
 def set_reasons(db: Db, person: PersonPrincipal) -> str:
     """Store the reasons, or restore the built-in ones."""
     lines = None if request.form.get("do") == "restore" else [line for line in text("reasons").splitlines() if line.strip()]
+    if lines and len(lines) > denial_reasons.MOST:
+        raise Invalid("", f"These are {len(lines)} reasons. At most {denial_reasons.MOST} fit below a card.")
     Workspace.change_policies(db, person, validated(PolicyUpdate, {"denial_reasons": lines}).changes())
     return "/inbox/denial-reasons"

@@ -44,6 +44,7 @@ from models.session.approval.decision import Decision
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
 from models.session.row import Session
+from models.workspace.halt import Halt
 
 links = Blueprint("links", __name__)
 
@@ -207,7 +208,7 @@ def _page(row: Link, status: int = 200, *, refusal: str = "", fault: str = "", u
 
 def _look(db: Db, row: Link) -> View:
     """Return the link's present state, and only those values of the approval that the link's person may see now."""
-    g.now = clock.now(db)
+    g.now, g.halted = clock.now(db), Halt.current(db)
     votes = Vote.of_approval(db, row.approval_id)  # before the approval: a decision that commits meanwhile is seen as decided
     approval = db.get(Approval, row.approval_id)
     person = _person(db, row)

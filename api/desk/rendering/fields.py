@@ -79,14 +79,16 @@ class Filled:
 
 
 def fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: str) -> list[Field]:
-    """Return the fields for an object of this schema, in its order. `values` is the object that the form starts from.
+    """Return the fields for an object of this schema, in its order, then for fields that it does not name.
+
+    `values` is the object that the form starts from.
 
     `prefix` begins the names of the controls, so that several forms fit into one page.
     """
     parts = schema.get("properties") if isinstance(schema.get("properties"), dict) else {}
     assert isinstance(parts, dict)
     required_names = [name for name in schema.get("required") or [] if name in parts]
-    names = [*parts, *(name for name in values if name not in parts)]
+    names = [*parts, *sorted(name for name in values if name not in parts)]
     return [_field(name, parts.get(name), values.get(name, MISSING), name in required_names, prefix) for name in names]
 
 
@@ -102,7 +104,7 @@ def read(form: Submitted, into: Sequence[Field]) -> Filled:
         if value is not MISSING:
             filled.values[one.name] = value
         elif one.required:
-            filled.faults[one.control] = "is needed."
+            filled.faults[one.control] = "This is needed."
     return filled
 
 
@@ -214,15 +216,24 @@ def _read(form: Submitted, one: Field) -> Any:
 def _read_value(text: str, one: Field) -> Any:
     if one.kind == "choice":
         return _option(one, text)
-    value = loads(text)
-    if one.kind == "number" and (not _is_number(value) or (one.whole and int(value) != value)):
-        raise ValueError("must be a whole number." if one.whole else "must be a number.")
-    return value
+    return _number(text, one) if one.kind == "number" else loads(text)
+
+
+def _number(text: str, one: Field) -> float:
+    fault = "Write a whole number, such as 12." if one.whole else "Write a number, such as 12.5."
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError(fault) from None
+    if not _is_number(value) or (one.whole and int(value) != value):
+        raise ValueError(fault)
+    number: float = value
+    return number
 
 
 def _option(one: Field, index: str) -> Any:
     if not index.isdecimal() or int(index[:6]) >= len(one.options):
-        raise ValueError("must be one of the choices.")
+        raise ValueError("Choose one of these.")
     return one.options[int(index)][0]
 
 

@@ -87,8 +87,8 @@ _STOPS = {
 _WORDS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
     "user.message": ("person", "person", _message),
     "agent.message": ("agent", "agent", _message),
-    "user.tool_confirmation": ("decision", "decision", _decision),
-    "user.interrupt": ("decision", "person", lambda _event: "Stop."),
+    "user.tool_confirmation": ("ruling", "decision", _decision),
+    "user.interrupt": ("ruling", "person", lambda _event: "Stop."),
     "session.error": ("error", "error", lambda event: str(event["error"].get("message", ""))),
     "session.status_idle": ("note muted", "session", _rest),
     "session.thread_status_idle": ("note muted", "agent", _rest),

@@ -94,10 +94,10 @@ def tree(value: Any, name: str | None = None, schema: Any = None) -> Node:
 
 
 def _fields(value: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterable[Node]:
-    """Yield an object's fields in the order of the schema's properties, then the others."""
+    """Yield an object's fields in the order of the schema's properties, then the others by name: rows do not keep their order."""
     properties = schema.get("properties")
     properties = properties if isinstance(properties, Mapping) else {}
-    for name in dict.fromkeys([*(name for name in properties if name in value), *value]):
+    for name in dict.fromkeys([*(name for name in properties if name in value), *sorted(value)]):
         yield tree(value[name], name, properties.get(name))
 
 

@@ -117,6 +117,7 @@ def _conversation(db: Db, person: PersonPrincipal, session: Session, thread_id: 
         "markdown": Pen(),
         "earlier": place.page_before(shown_rows[0].seq) if has_earlier else None,
         "is_newest": place.before is None,
+        "decides": "approvals" in person.scopes,
         "may_write": "sessions" in person.scopes and session.status != "terminated",
     }
 

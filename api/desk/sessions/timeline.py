@@ -15,7 +15,7 @@ from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.flow.carry_on.listing import OURS
 from models.people.names import Names
-from models.pure.state_words import SESSION, TOOL_CALL, StateWord
+from models.pure.state_words import SESSION, TOOL_CALL, StateWord, call_state
 from models.pure.text.relative_time import span
 from models.pure.text.visible import visible, visible_lines
 from models.session.approval.row import Approval
@@ -26,6 +26,7 @@ from models.session.thread.row import Thread
 from models.session.tool_call.attempt import Attempt
 from models.session.tool_call.events import RESULTS, USES
 from models.session.tool_call.row import ToolCall
+from models.workspace.halt import Halt
 
 _WAIT = timedelta(seconds=60)
 """The shortest wait that has a line of its own."""
@@ -60,12 +61,13 @@ class Timeline:
         return next((line.text for line in reversed(self.lines) if line.css == "error"), "")
 
     def _read(self, rows: Sequence[Event]) -> None:
-        """Read what the events are about, in at most five statements, however many there are."""
+        """Read what the events are about, in at most six statements, however many there are."""
         db = self.db
         Thread.read_ahead(db, rows)
         call_ids = sorted({call_id for row in rows if (call_id := _call_of(row))})
         asked_ids = sorted({row.body["approval_id"] for row in rows if row.type == "approval.requested"})
         self.calls = {row.id: row for row in db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=call_ids)} if call_ids else {}
+        self.is_halted = any(call.status == "queued" for call in self.calls.values()) and Halt.current(db) is not None
         about = "WHERE tool_call_id = ANY(%(ids)s)"
         approvals = db.find(Approval, about, ids=call_ids) if call_ids else []
         approvals += db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=asked_ids) if asked_ids else []
@@ -103,8 +105,12 @@ class Timeline:
             self._add_error(row, event)
         elif row.type in {"user.message", "agent.message", "agent.thread_message_received", "user.interrupt"}:
             self._add_message(row, event)
-        elif self._asker(row) == "" and (words := note_of(event)):
+        elif self._asker(row) == "" and (words := note_of(event)) and not self._ends_with_note(words):
             self._put(row, "note", "", words)
+
+    def _ends_with_note(self, words: str) -> bool:
+        """True if the last line is this note already, as after a question about money that was denied."""
+        return bool(self.lines) and (self.lines[-1].css, self.lines[-1].text) == ("note", words)
 
     def _put(self, row: Event, css: str, who: str, text: str = "", **more: Any) -> Line:
         line = Line(row.id, row.seq, _time(row), css, who, text, **more)
@@ -121,7 +127,7 @@ class Timeline:
     def _add_message(self, row: Event, event: Mapping[str, Any]) -> None:
         text = visible_lines(texts(event.get("content") or ()))
         if row.type == "user.interrupt":
-            self._put(row, "decision", "person", "Stop.")
+            self._put(row, "ruling", "person", "Stop.")
         elif row.type == "agent.thread_message_received":
             self._put(row, "received", f"from {visible(event.get('from_agent_name') or 'coordinator')}", text)
         elif OURS in event:
@@ -167,7 +173,7 @@ class Timeline:
             return TOOL_CALL["done"]
         if tool_call.status == "done" and tool_call.is_error:
             return SESSION["failed"]
-        state = TOOL_CALL[tool_call.status]
+        state = call_state(tool_call.status, halted=self.is_halted)
         return replace(state, word=self._end(tool_call)) if self._is_ended_by_people(tool_call) else state
 
     def _is_ended_by_people(self, tool_call: ToolCall) -> bool:
@@ -234,7 +240,7 @@ class Timeline:
         elif wait >= _WAIT and approval.by_deadline:
             self._gap(row, f"waited {span(wait.total_seconds())}, and nobody decided")
         if row.body["tool_use_id"] not in self._line_of_call:
-            self._put(row, "decision", "decision", visible_lines(ending(approval, self.names[approval.decided_by])))
+            self._put(row, "ruling", "decision", visible_lines(ending(approval, self.names[approval.decided_by])))
 
     def _add_question(self, row: Event) -> None:
         """Add a question that is not about a call, such as about money."""
@@ -244,7 +250,7 @@ class Timeline:
         is_open = approval.status == "pending"
         words = "" if is_open else f" {ending(approval, self.names[approval.decided_by])}."
         text = visible_lines(approval.prompt) + visible_lines(words)
-        self._put(row, "decision", "question", text, approval_id=approval.id if is_open else "")
+        self._put(row, "ruling", "question", text, approval_id=approval.id if is_open else "")
         if not is_open and approval.decided_at and approval.decided_at - approval.created_at >= _WAIT and approval.by_person:
             wait = (approval.decided_at - approval.created_at).total_seconds()
             self._gap(row, f"waited {span(wait)} for {visible(self.names[approval.decided_by])}")

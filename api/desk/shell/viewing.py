@@ -63,7 +63,7 @@ def _halt(db: Db) -> dict[str, Any] | None:
 
 
 def halted() -> bool:
-    """True if `frame` found the workspace halted in this request: no deadline passes then."""
+    """True if `frame` or the page found the workspace halted in this request: no deadline passes then."""
     return bool(g.get("halted"))
 
 

@@ -22,6 +22,13 @@ REASON = "Unsubscribed by a link in a mail."
 _LINK = "/unsubscribe/<workspace_id>/<channel_id>/<token>"
 
 
+@unsubscribing.errorhandler(NotFound)
+def refuse_link(_refusal: NotFound) -> Response:
+    """Show the page of a link that is not, or no longer, that of a channel."""
+    words = "It is incomplete, or its channel was removed. Sign in to see your channels."
+    return pages.failed("refused.html", 404, "This link does not work", words)
+
+
 @unsubscribing.get(_LINK)
 def show(workspace_id: str, channel_id: str, token: str) -> Response:
     """Show the page with the button that disables the channel."""

@@ -17,8 +17,8 @@ CONFIRM = "Confirm your way to sign in first: the page /inbox/account says how."
 def who_may_decide(db: Db, approval: Approval, *, on_page: bool = False) -> str:
     """Return a sentence that says who may decide an approval.
 
-    On a page, whose reader is signed in, groups and people have names alone. Elsewhere their ids stand beside them, and the sentence
-    says that people sign in and vote.
+    On a page, whose reader is signed in, groups and people have names alone. Elsewhere their ids stand beside them, and the
+    sentence says that people sign in and vote.
     """
     quorum = Quorum.of(approval.quorum)
     called = approver_names(db, (name for one in quorum.approvers for name in one))
@@ -28,7 +28,7 @@ def who_may_decide(db: Db, approval: Approval, *, on_page: bool = False) -> str:
     is_one = quorum.required_people == 1
     one = f"One {of}" if sets and on_page else f"One person {of}"
     people = f"{one} must approve" if is_one else f"{quorum.required_people} people must approve, each {of}"
-    but = " and not one who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
+    but = ", but nobody who started the run, sent a message to it or edited this call" if quorum.four_eyes else ""
     lack = shortage(db, quorum, approval.started_by)
     voting = "" if on_page else f"; {'this person' if is_one else 'each'} signs in and votes"
     return f"{people}{but}{voting}.{f' {lack}' if lack else ''}"

@@ -31,9 +31,9 @@ _AFTERWARDS = {
     "allow": "If nobody decides, the call is allowed.",
 }
 _OUTCOMES = {
-    "rerun": "Settled: the call runs again",
-    "happened": "Settled: the call took effect",
-    "give_up": "Settled: given up",
+    "rerun": "Sent to run again",
+    "happened": "Confirmed as done",
+    "give_up": "Given up",
 }
 
 
@@ -85,7 +85,7 @@ def ending(approval: Approval, by: str) -> str:
     if decision.get("respond"):
         words = "Answered in the tool's place"
     elif approval.decided_sha256:
-        words = "Allowed with another input"
+        words = f"Allowed with another {'amount' if approval.traits.is_amount else 'input'}"
     elif scope := {"session": " for this session", "always": " always"}.get(decision.get("scope", "")):
         words += scope
     if decision.get("interrupt"):
