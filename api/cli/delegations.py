@@ -1,12 +1,15 @@
 """`assent delegations`: one person decides for another, for a time."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.names import NameOf, names_in
 from api.cli.showing import since, until
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 
@@ -24,7 +27,7 @@ def delegations() -> None:
 def delegations_list(inbox: Inbox, over: bool, limit: int, as_json: bool) -> None:
     """List delegations."""
     rows = inbox.listed("/v1/delegations", most=limit, live=None if over else True)
-    show_table(rows, as_json, _COLUMNS)
+    show_table(rows, as_json, _columns(inbox, [] if as_json else rows))
 
 
 @delegations.command("give")
@@ -55,7 +58,7 @@ def delegations_give(
     body |= {"starts_at": starts_at} if starts_at else {}
     body |= {"group": _name_of("group", group)} if group else {}
     row = inbox.call("POST", "/v1/delegations", json=body)
-    show_row(row, as_json, _COLUMNS)
+    show_row(row, as_json, _columns(inbox, [] if as_json else [row]))
 
 
 @delegations.command("end")
@@ -83,13 +86,13 @@ def _name_of(kind: str, id_: str) -> str:
     return f"{kind}:{id_.removeprefix(f'{kind}:')}"
 
 
-def _term(row: Row) -> str:
+def _term(row: Row, name: NameOf) -> str:
     """Return since when, or how long, a delegation holds."""
     now = datetime.now(UTC)
     if row["ended_at"]:
-        return f"ended {since(row['ended_at'])}, by {row['ended_by']}"
+        return f"ended {since(row['ended_at'])}, by {name(row['ended_by'])}"
     if row["accepted_at"] is None:
-        return f"waits until {row['from']} accepts it at /inbox/account"
+        return f"waits until {name(row['from'])} accepts it at /inbox/account"
     if datetime.fromisoformat(row["ends_at"]) <= now:
         return f"ended {since(row['ends_at'])}"
     if datetime.fromisoformat(row["starts_at"]) > now:
@@ -97,10 +100,12 @@ def _term(row: Row) -> str:
     return until(row["ends_at"])
 
 
-_COLUMNS = [
-    id_column(),
-    Column("FROM", lambda row: row["from"], gives_way=True),
-    Column("TO", lambda row: row["to"], gives_way=True),
-    Column("DECISIONS", lambda row: row["group"] or "all", gives_way=True),
-    Column("TERM", _term, gives_way=True),
-]
+def _columns(inbox: Inbox, rows: Sequence[Row]) -> list[Column]:
+    name = names_in(inbox, rows, "from", "to", "group", "ended_by")
+    return [
+        id_column(),
+        Column("FROM", lambda row: name(row["from"]), gives_way=True),
+        Column("TO", lambda row: name(row["to"]), gives_way=True),
+        Column("DECISIONS", lambda row: name(row["group"]) or "all", gives_way=True),
+        Column("TERM", partial(_term, name=name), gives_way=True),
+    ]

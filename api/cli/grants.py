@@ -1,11 +1,13 @@
 """`assent grants`: the standing approvals."""
 
+from functools import partial
 from urllib.parse import quote
 
 import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.names import NameOf, names_in
 from api.cli.showing import since, until
 from api.cli.states import names_of_agents
 from api.cli.tables import Column, Row, id_column, short_id, show_table
@@ -42,7 +44,7 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
         Column("USES", _uses, to_the_right=True),
         Column("LAST USED", _last_use),
         Column("ENDS", lambda grant: until(grant["expires_at"]) if grant["expires_at"] else None),
-        Column("NOTE", _note, gives_way=True, is_spare=True),
+        Column("NOTE", partial(_note, name=names_in(inbox, [] if as_json else rows, "revoked_by")), gives_way=True, is_spare=True),
     ]
     show_table(rows, as_json, columns)
 
@@ -71,8 +73,8 @@ def _last_use(grant: Row) -> str | None:
     return since(grant["last_used_at"]) if grant["last_used_at"] else None
 
 
-def _note(grant: Row) -> str | None:
+def _note(grant: Row, name: NameOf) -> str | None:
     """Return who revoked a grant, or why it allows nothing now."""
     if grant["revoked_at"]:
-        return f"by {grant['revoked_by']}"
+        return f"by {name(grant['revoked_by'])}"
     return f"allows nothing now: {grant['not_offered']}" if grant["not_offered"] else None

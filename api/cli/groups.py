@@ -1,5 +1,6 @@
 """`assent groups`: sets of people that approvals can name."""
 
+import json
 from urllib.parse import quote
 
 import click
@@ -18,10 +19,12 @@ def groups() -> None:
 
 @groups.command("create")
 @click.argument("name")
+@as_json
 @with_inbox
-def groups_create(inbox: Inbox, name: str) -> None:
+def groups_create(inbox: Inbox, name: str, as_json: bool) -> None:
     """Make a group. Prints its id."""
-    click.echo(inbox.call("POST", _GROUPS, json={"name": name})["id"])
+    row = inbox.call("POST", _GROUPS, json={"name": name})
+    click.echo(json.dumps(row, indent=1) if as_json else row["id"])
 
 
 @groups.command("list")

@@ -7,7 +7,8 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, show
+from api.cli.main import as_json, show, show_secret
+from api.cli.names import names_in
 
 _KEYS = "/v1/organizations/api_keys"
 
@@ -28,6 +29,7 @@ def keys() -> None:
 @click.option("--environment", help="Bind the key to the worker of this self-hosted environment (env_...).")
 @click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Default: the key never expires.")
 @click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Allow only this network. Repeat it for several networks.")
+@as_json
 @with_inbox
 def keys_create(
     inbox: Inbox,
@@ -36,6 +38,7 @@ def keys_create(
     environment: str | None,
     expires_in_days: float | None,
     networks: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Create a key. Its secret is shown once."""
     body: dict[str, Any] = {"name": name}
@@ -49,8 +52,7 @@ def keys_create(
         f"from {', '.join(row['allowed_cidrs'])}" if row["allowed_cidrs"] else "",
         f"until {row['expires_at']}" if row["expires_at"] else "",
     ]
-    click.echo(f"{row['id']}: {', '.join([*row['scopes'], *filter(None, limits)])}. This is shown once:", err=True)
-    click.echo(row["key"])
+    show_secret(row, "key", f"{row['id']}: {', '.join([*row['scopes'], *filter(None, limits)])}. This is shown once:", as_json)
 
 
 @keys.command("list")
@@ -59,7 +61,9 @@ def keys_create(
 def keys_list(inbox: Inbox, as_json: bool) -> None:
     """List the workspace's keys, newest first. `created_by` is null for keys of the command line's operator; four eyes exclude
     nobody for them."""
-    show([_without_secrets(row) for row in inbox.listed_by_id(_KEYS)], as_json)
+    rows = [_without_secrets(row) for row in inbox.listed_by_id(_KEYS)]
+    name = names_in(inbox, [] if as_json else rows, "created_by")
+    show([row | {"created_by": name(row["created_by"])} for row in rows], as_json)
 
 
 @keys.command("rotate")
@@ -67,12 +71,13 @@ def keys_list(inbox: Inbox, as_json: bool) -> None:
 @click.option(
     "--overlap-hours", type=click.FloatRange(0, 8784), default=24, show_default=True, help="How long the old key stays valid."
 )
+@as_json
 @with_inbox
-def keys_rotate(inbox: Inbox, key_id: str, overlap_hours: float) -> None:
+def keys_rotate(inbox: Inbox, key_id: str, overlap_hours: float, as_json: bool) -> None:
     """Replace a key by a new one with the same scopes and limits. The new secret is shown once."""
     row = inbox.call("POST", f"{_KEYS}/{quote(key_id)}/rotate", json={"overlap_seconds": round(overlap_hours * 3600)})
-    click.echo(f"{row['id']} replaces {key_id}, which stays valid for {overlap_hours:g} more hours. This is shown once:", err=True)
-    click.echo(row["key"])
+    note = f"{row['id']} replaces {key_id}, which stays valid for {overlap_hours:g} more hours. This is shown once:"
+    show_secret(row, "key", note, as_json)
 
 
 @keys.command("revoke")

@@ -154,6 +154,15 @@ def running_up(folder: Path) -> dict[str, Any]:
     return running
 
 
+def show_secret(row: dict[str, Any], field: str, note: str, as_json: bool) -> None:
+    """Print a row as JSON; or the field of it that is shown once, alone, with a note for people on stderr."""
+    if as_json:
+        click.echo(json.dumps(row, indent=1))
+        return
+    click.echo(note, err=True)
+    click.echo(row[field])
+
+
 def show(rows: list[dict[str, Any]], as_json: bool) -> None:
     """Print the rows as JSON, or as a table of their values."""
     from api.cli.tables import columns_for, show_table  # not above: `assent up` needs no tables

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json, reason, show, sure
+from api.cli.main import as_json, reason, show, show_secret, sure
 
 ROLES = ("admin", "developer", "approver", "viewer")
 _USERS = "/v1/organizations/users"
@@ -23,23 +23,26 @@ def people() -> None:
 @click.option("--role", type=click.Choice(ROLES), help="In the workspace.  [default: approver]")
 @click.option("--admin", is_flag=True, help="The same as --role admin.")
 @click.option("--group", "group_ids", multiple=True, metavar="GRP", help="A group to enter, grp_...; several times for several.")
+@as_json
 @with_inbox
-def people_invite(inbox: Inbox, email: str, role: str | None, admin: bool, group_ids: tuple[str, ...]) -> None:
+def people_invite(inbox: Inbox, email: str, role: str | None, as_json: bool, **more: Any) -> None:
     """Invite a person. Prints a link that works once."""
+    admin, group_ids = more["admin"], more["group_ids"]
     if admin and role not in {None, "admin"}:
         raise click.UsageError(f"--admin and --role {role} contradict each other: give one of them")
     body = {"email": email, "workspace_role": "admin" if admin else role or "approver", "rbac_group_ids": list(group_ids)}
     row = inbox.call("POST", "/v1/organizations/invites", json=body)
-    _print_link(row, f"{row['email']} becomes {row['workspace_role']} by this link.")
+    _print_link(row, f"{row['email']} becomes {row['workspace_role']} by this link.", as_json)
 
 
 @people.command("link")
 @click.argument("person")
+@as_json
 @with_inbox
-def people_link(inbox: Inbox, person: str) -> None:
+def people_link(inbox: Inbox, person: str, as_json: bool) -> None:
     """Give a person (address or id) a new link, for example after the loss of a passkey."""
     row = inbox.call("POST", f"{_USERS}/{quote(find_person(inbox, person))}/link", json={})
-    _print_link(row, f"It ends all earlier ways in of {row['email']}.")
+    _print_link(row, f"It ends all earlier ways in of {row['email']}.", as_json)
 
 
 @people.command("list")
@@ -127,6 +130,5 @@ def find_person(inbox: Inbox, name: str, *, include_deactivated: bool = False) -
     return str(rows[0]["id"])
 
 
-def _print_link(row: dict[str, Any], note: str) -> None:
-    click.echo(f"{note} It works once, until {row['expires_at']}:", err=True)
-    click.echo(row["url"])
+def _print_link(row: dict[str, Any], note: str, as_json: bool) -> None:
+    show_secret(row, "url", f"{note} It works once, until {row['expires_at']}:", as_json)

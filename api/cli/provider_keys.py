@@ -7,6 +7,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
+from api.cli.names import names_in
 
 SHOWN = ("id", "provider", "hint", "created_at", "created_by")
 
@@ -31,7 +32,8 @@ def provider_keys_set(inbox: Inbox, provider: str) -> None:
 def provider_keys_list(inbox: Inbox, as_json: bool) -> None:
     """List the providers for which the workspace has a key of its own."""
     rows = inbox.listed("/v1/provider_keys")
-    show([{name: row[name] for name in SHOWN} for row in rows], as_json)
+    name = names_in(inbox, [] if as_json else rows, "created_by")
+    show([{field: row[field] for field in SHOWN} | {"created_by": name(row["created_by"])} for row in rows], as_json)
 
 
 @provider_keys.command("delete")

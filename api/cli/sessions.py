@@ -13,6 +13,7 @@ import click
 from api.cli.briefing import decision_line
 from api.cli.client import ENDS, Inbox, with_inbox
 from api.cli.main import as_json, reason, sure
+from api.cli.names import NameOf, names_of
 from api.cli.showing import dollars, narrate, since, until
 from api.cli.states import find_id, state_of
 from api.cli.tables import Column, id_column, painted, show_table
@@ -87,7 +88,7 @@ def sessions_list(inbox: Inbox, agent: str | None, as_json: bool, limit: int, **
 def sessions_show(inbox: Inbox, session: str, as_json: bool) -> None:
     """Show a session, by its id or title: its state, its cost, what it waits for, and its last events."""
     row = inbox.call("GET", f"/v1/sessions/{find_id(inbox, 'session', session)}")
-    for line in [json.dumps(row, indent=1)] if as_json else _lines(row):
+    for line in [json.dumps(row, indent=1)] if as_json else _lines(row, names_of(inbox, [row["on_behalf_of"]])):
         click.echo(line)
     if not as_json:
         for event in _newest(inbox, row["id"]):
@@ -191,7 +192,7 @@ def _waits_for(session: dict[str, Any]) -> str:
     return f"{first}{f' (+{len(waiting) - 1})' if len(waiting) > 1 else ''}"
 
 
-def _lines(session: dict[str, Any]) -> Iterator[str]:
+def _lines(session: dict[str, Any], name: NameOf) -> Iterator[str]:
     """Yield the facts about a session."""
     state, reason = state_of(session), (session["stop_reason"] or {}).get("type")
     text = SESSION[state].text
@@ -204,7 +205,7 @@ def _lines(session: dict[str, Any]) -> Iterator[str]:
     yield f"  cost      {dollars(usage['exact_list_cost'])}{limit}, {number_with_noun(usage['requests'], 'request')}"
     yield f"  began     {since(session['created_at'])}, active {since(session['updated_at'])}"
     if session["on_behalf_of"]:
-        yield f"  for       {visible(session['on_behalf_of'])}"
+        yield f"  for       {visible(name(session['on_behalf_of']) or '')}"
     for one in session["waiting_on"]:
         if one["waits_for"] == "person":
             yield f"  waits     {visible(one['prompt'])} ({one['approval_id']}, {until(one['expires_at'])})"

@@ -8,6 +8,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from api.cli.names import names_in
 from api.cli.showing import dollars
 from api.cli.states import names_of_agents
 from api.cli.tables import Column, show_table
@@ -41,10 +42,11 @@ def usage(
 def _columns(inbox: Inbox, rows: list[dict[str, Any]], by: tuple[str, ...], *, daily: bool) -> list[Column]:
     """Return the columns: the groups, then the sums."""
     names = names_of_agents(inbox, (row["agent_id"] for row in rows)) if "agent" in by else {}
+    name_of_person = names_in(inbox, rows if "person" in by else [], "person")
 
     def name_of(row: dict[str, Any], group: str) -> Any:
         value = row[group if group in {"person", "provider", "model"} else f"{group}_id"]
-        return names.get(value, value)
+        return name_of_person(value) if group == "person" else names.get(value, value)
 
     note = [Column("NOTE", _note, is_spare=True)] if any(map(_note, rows)) else []
     return [

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, RefusedByApi, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show_secret
 from api.cli.showing import since, until
 from api.cli.tables import Column, Row, id_column, show_row, show_table
 from models.outbox.webhook_events import EVENTS
@@ -38,12 +38,12 @@ def webhooks() -> None:
 @event_types
 @click.option("--name", default="", help="Up to 256 characters.")
 @click.option("--description", default="")
+@as_json
 @with_inbox
-def webhooks_create(inbox: Inbox, endpoint_url: str, event_types: tuple[str, ...], name: str, description: str) -> None:
+def webhooks_create(inbox: Inbox, endpoint_url: str, event_types: tuple[str, ...], as_json: bool, **texts: str) -> None:
     """Create an endpoint. Prints its signing secret, which is shown once.  [default events: all that the SDK knows]"""
-    row = _create(inbox, endpoint_url, event_types, name=name, description=description)
-    click.echo(f"{row['id']}: {visible(row['url'])}. This is its signing secret, shown once:", err=True)
-    click.echo(row["signing_secret"])
+    row = _create(inbox, endpoint_url, event_types, **texts)
+    show_secret(row, "signing_secret", f"{row['id']}: {visible(row['url'])}. This is its signing secret, shown once:", as_json)
 
 
 @webhooks.command("list")

@@ -67,6 +67,12 @@ def test_each_status_has_a_word() -> None:
     assert words == set(SESSION)
 
 
+def test_the_page_of_the_visual_system_has_these_states() -> None:
+    page = (Path(places.__file__).parents[3] / "docs" / "visual-system.md").read_text("utf-8")
+    for noun, states in (("approval", APPROVAL), ("session", SESSION), ("rule", EFFECT)):
+        assert f"| {noun} | {' · '.join(state.text for state in states.values())} |" in page
+
+
 def test_a_colour_of_the_terminal_is_that_of_the_pages() -> None:
     for state in ALL:
         plain = click.unstyle(painted(state.text))

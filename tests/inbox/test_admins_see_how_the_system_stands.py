@@ -1,8 +1,10 @@
 """The page of the system tells admins what waits and how long, who works, what fails and what to do: of their workspace alone."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from audit.tampering import sealed
 from inbox.accessibility import check, check_width
 from inbox.visitor import Visitor
 from inbox.waiting import endpoint_with_deliveries
@@ -10,13 +12,16 @@ from outbox.notified import channel
 from own_database import Clock
 from people import member
 from rows.spending import PRICED
-from rows.stage import Stage, call, say
+from rows.stage import Stage, call, entry, say
 
+from models.audit import signed_heads
 from models.database.metric import sweep_succeeded
 from models.database.transactions import transaction
 from models.notices.channel import Channel
 from models.operate import system
 from models.people.member import Member
+from models.settings import settings
+from models.workspace import toolset
 from models.workspace.halt import Halt
 from workers.schedule import BEAT
 
@@ -117,6 +122,39 @@ def test_failing_deliveries_and_the_seal_are_told_with_their_pages(admin: Visito
     assert cells(admin, "Deliveries that fail", "#ops")[1] == "slack: Slack did not answer."
     admin.page.get_by_role("link", name="Go there because 1 webhook cannot be delivered").click()
     admin.page.wait_for_url("**/inbox/webhooks")
+
+
+def standing(visitor: Visitor, title: str) -> str:
+    """Return what stands beside a title, in one line."""
+    return " ".join(visitor.page.locator(".standing div").filter(has_text=title).locator("dd").inner_text().split())
+
+
+def test_workers_of_tools_are_seen_with_their_toolsets(admin: Visitor, sweeps: None, stage: Stage, clock: Clock) -> None:
+    admin.open(PATH)
+    assert standing(admin, "Workers of tools") == "none seen in a day"
+    toolset.announce({"shop": [entry("refund"), entry("look")]})
+    clock.advance(120)
+    admin.open(PATH)
+    assert standing(admin, "Workers of tools") == "seen 2 minutes ago, with 1 toolset"
+    admin.page.get_by_text("Toolsets that workers have").click()
+    assert cells(admin, "Toolsets", "shop")[1:] == ["2", "2 minutes ago"]
+
+
+def test_the_seal_says_when_it_was_made(
+    admin: Visitor, sweeps: None, stage: Stage, private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.open(PATH)
+    assert standing(admin, "Seal") == "no seal yet Verify"
+    signed_heads.make(tmp_path / "heads")
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", private_key)
+    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(tmp_path / "heads"))
+    settings.cache_clear()
+    stage.session()
+    sealed(stage)
+    admin.open(PATH)
+    assert standing(admin, "Seal").startswith("sealed last just now, act ")
+    admin.page.get_by_role("link", name="Verify").click()
+    admin.page.get_by_text("Intact.").wait_for()
 
 
 def test_models_say_who_replied(admin: Visitor, sweeps: None, stage: Stage) -> None:

@@ -22,6 +22,14 @@ def test_a_person_switches_off_the_keys_that_decide(admin: Visitor, visit: Calla
     admin.press("adj")
     expect(admin.page.locator("#pane [data-card]")).to_have_attribute("data-of", rows[1].id)
     expect(admin.page.locator("#held")).to_have_count(0)
+    admin.open(f"/inbox/approvals/{rows[0].id}")
+    admin.press("ad")
+    expect(admin.button("Allow once")).to_be_enabled()
+    expect(admin.page.locator("#held, details.deny[open]")).to_have_count(0)
+    for button in (admin.button("Allow once"), admin.page.locator("details.deny > summary")):
+        expect(button.locator("kbd")).to_be_hidden()
+    admin.page.keyboard.press("?")
+    expect(admin.page.locator("#keys")).to_contain_text("Deny: switched off")
     assert {status(stage, row) for row in rows} == {"pending"}
     other = visit("approver")
     other.open()

@@ -5,6 +5,7 @@ The tests share one start. The last test, which is slow, kills everything and ha
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import httpx2
 import psutil
 import pytest
@@ -182,6 +184,18 @@ def test_each_secret_is_in_the_environments_of_its_processes_alone(up: Up) -> No
     assert (up.folder / "up.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_start_says_how_far_it_is_and_the_sample_reads_as_a_person_wrote_it(up: Up, client: Anthropic) -> None:
+    before, banner, _after = click.unstyle(up.log.read_text()).partition("Assent is up.")
+    assert banner
+    for part in ("the API", "Flower", "the workers", "the sample session"):
+        assert re.search(rf"\b{part}: ready after \d+\.\d s", before), part
+    [session] = [one for one in client.beta.sessions.list() if (one.title or "").startswith("A sample")]
+    [message] = [event for event in client.beta.sessions.events.list(session.id) if event.type == "user.message"]
+    assert [block.text for block in message.content if block.type == "text"] == [
+        "Please look around in your working directory, and tell me what you see."
+    ]
+
+
 def test_the_commands_and_the_python_snippets_decide_real_approvals(up: Up, client: Anthropic) -> None:
     """The sample session's approval by the command line, all others by the snippets, in the order of the pages."""
     env = os.environ | {"ASSENT_URL": up.content["url"], "ASSENT_API_KEY": up.content["api_key"]}
@@ -245,7 +259,7 @@ def allowed(up: Up, session_id: str) -> str:
         lines = list(settle(inbox, approval, decision))
         lines += [line for event in inbox.follow(session_id).until_idle() for line in narrate(event)]
     assert lines[0] == "Decided."
-    assert lines[-1] == "✓ done"
+    assert click.unstyle(lines[-1]) == "✓ done"
     return "\n".join(line for line in lines if line.startswith("result: "))
 
 

@@ -18,7 +18,12 @@ def test_a_key_is_created_rotated_and_revoked(assent: Assent) -> None:
     assert (new["name"], new["allowed_cidrs"]) == (old["name"], ["203.0.113.0/24", "192.0.2.7/32"])
     assert old["expires_at"] < limited["expires_at"]
 
-    assent("keys", "revoke", new["id"])
+    row = json.loads(assent("keys", "rotate", new["id"], "--json"))
+    assert row["key"].startswith("sk-assent-")
+    assert row["id"] == newest(assent)["id"]
+    new = newest(assent)
+
+    assent("keys", "revoke", str(new["id"]))
     assert newest(assent)["status"] == "archived"
 
 

@@ -23,6 +23,7 @@ def test_holds_are_set_listed_and_released(assent: Assent, stage: Stage) -> None
     assert json.loads(assent("holds", "release", hold["id"], "--json"))["released_by"] == hold["created_by"]
     assert REASON not in assent("holds", "list")
     assert REASON in assent("holds", "list", "--all")
+    assert "just now by the key “test”" in assent("holds", "list", "--all")
 
 
 def test_a_hold_needs_the_right_and_a_reason(assent: Assent, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,16 @@ def test_a_redirect_is_not_followed(stage: Stage, anna: Somebody, browser: PushS
     assert channels(stage)[0].error == "The browser's push service responded with 307."
 
 
+def test_no_proxy_of_the_environment_carries_it(
+    stage: Stage, anna: Somebody, browser: PushService, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    ask(stage, stage.session(), command="ls")
+    later(stage, clock)
+    assert len(browser.messages) == 1
+
+
 def test_a_person_has_a_limited_number_of_browsers(stage: Stage, anna: Somebody, browser: PushService) -> None:
     def another(number: int) -> str:
         return json.dumps(json.loads(browser.subscription) | {"endpoint": f"https://push.example.com/{number}"})

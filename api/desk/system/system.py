@@ -114,7 +114,8 @@ def _alarms(state: State, now: datetime) -> Iterator[Alarm]:
         title = f"{number_with_noun(len(state.endpoints), 'webhook')} cannot be delivered"
         yield Alarm(title, "Repair the endpoint, or disable it. Each delivery is tried again for three days.", "/inbox/webhooks")
     if state.channels:
-        title = f"{number_with_noun(len(state.channels), 'channel')} takes no messages at the moment"
+        takes = "takes" if len(state.channels) == 1 else "take"
+        title = f"{number_with_noun(len(state.channels), 'channel')} {takes} no messages at the moment"
         yield Alarm(title, "Send a test: the channel says what is wrong.", "/inbox/workspace/channels")
 
 
