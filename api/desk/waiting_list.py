@@ -25,6 +25,7 @@ from models.session.approval.decider import Decider
 from models.session.approval.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
 from models.session.approval.row import Approval
 from models.session.approval.vote import Vote
+from models.session.event.last_lines import names_of
 from models.workspace.agent import Agent
 
 ORDER = OLDEST_DEADLINE
@@ -33,6 +34,8 @@ _LOOKED_AT = 1000
 """Approvals whose values can be chosen: those with the earliest deadlines."""
 _SESSIONS = 50
 """Sessions to choose from: the newest. The page of any session shows its own approvals."""
+_MOST_TITLE = 80
+"""Most characters of a session's title in a choice."""
 _SEARCHED = 10_000
 """Decided approvals that a search looks at: the newest."""
 _NEWEST_DECIDED = "SELECT id FROM approval WHERE decided_at IS NOT NULL ORDER BY decided_at DESC LIMIT %(most_searched)s"
@@ -98,7 +101,7 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool, status: str = "pendi
     )
     versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
     newest = session_ids[-_SESSIONS:]
-    sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
+    sessions = sorted(names_of(db, newest).items(), key=lambda session: (session[1], session[0]))
     selection = Selection(Group)
     if not sees_all(person):
         selection = selection.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
@@ -106,7 +109,7 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool, status: str = "pendi
     return {
         "tool": tools[:_CHOICES],
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda agent: agent[1]),
-        "session": [(id_, title or id_) for id_, title in sessions],
+        "session": [(id_, sentences.shortened(title, _MOST_TITLE)) for id_, title in sessions],
         "group": [(row.id, row.name) for row in groups],
         "person": Member.names(db, _CHOICES) if status == "decided" and "read" in person.scopes else [],
     }

@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 from rows.stage import Stage, call, entry
 
 from models.database.transactions import transaction
+from models.pure.text.line_diff import hunks
+from models.session.approval.evidence import Evidence
 from models.workspace import toolset
 
 
@@ -26,6 +28,22 @@ def test_a_card_shows_the_directory_that_the_call_names(admin: Visitor, stage: S
     admin.open(f"/inbox/approvals/{approval.id}")
     expect(admin.page.locator("#evidence header").first).to_have_text("In src/<U+202E>app")
     expect(admin.page.locator("#evidence")).to_contain_text("working_directory")
+
+
+def test_an_edit_is_shown_as_a_diff_of_the_file(admin: Visitor, stage: Stage) -> None:
+    edit = call("edit", file_path="src/a.py", old_string="rate = 1", new_string="rate = 2")
+    [approval] = asked(stage, edit, edit="always_ask")
+    admin.open(f"/inbox/approvals/{approval.id}")
+    change = admin.page.get_by_role("table", name="The change")
+    for css, text in (("del", "rate = 1"), ("add", "rate = 2")):
+        expect(change.locator(f"tr.{css}")).to_contain_text(text)
+    lines, left_out = hunks("# Rates\nrate = 1\n", "# Rates\nrate = 2\n")
+    with transaction(stage.workspace_id) as db:
+        Evidence.keep(db, approval.id, approval.session_id, {"hunks": lines, "left_out": left_out})
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(change.locator("tr").first).to_contain_text("# Rates")
+    expect(change.locator("tr.del .old")).to_have_text("2")
+    expect(admin.page.locator("#evidence header")).to_contain_text("src/a.py +1 -1")
 
 
 def test_a_card_says_that_it_may_have_been_decided_after_a_backup(admin: Visitor, stage: Stage) -> None:

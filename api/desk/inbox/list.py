@@ -187,7 +187,7 @@ def _in_words(name: str, value: str, choices: dict[str, list[Any]], now: datetim
         case "q":
             return f"“{value}”"
         case "person":
-            return f"Decided by {dict(choices[name]).get(value, 'somebody else')}, alone or last"
+            return f"Last decided by {dict(choices[name]).get(value, 'somebody else')}"
         case "day":
             day = datetime.combine(date.fromisoformat(value), time(), UTC)
             return day_of(day, now) if day <= now else value

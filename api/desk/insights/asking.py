@@ -5,8 +5,9 @@ from typing import Any
 
 from api.desk.insights import numbers
 from api.desk.rendering.charts import Series, stacked
+from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
-from models.operate.insights.newest import most_frequent, newest
+from models.operate.insights.newest import AlikeAsks, most_frequent, newest
 from models.operate.insights.report import AskLine, Span, lines, total
 from models.operate.insights.titles import titles
 from models.people.principal import PersonPrincipal
@@ -35,7 +36,7 @@ def values(db: Db, person: PersonPrincipal, span: Span, agent_id: str = "") -> d
         "hours": (hours := lines(db, span, "hour", agent_id)),
         "hour_chart": stacked([line.name for line in hours], [*_series(hours), _waiting(hours)], numbers.whole),
         "groups": {group: _with_titles(db, group, lines(db, span, group, agent_id)[:MOST]) for group in groups},
-        "frequent": most_frequent(recent, MOST),
+        "frequent": [(each, _words(each)) for each in most_frequent(recent, MOST)],
         "recent": len(recent),
         "may_decide": "approvals" in person.scopes,
         "may_change": "agents" in person.scopes,
@@ -50,7 +51,11 @@ def _waiting(of_lines: Sequence[AskLine]) -> Series:
     return Series("waiting", "waiting", [line.waiting for line in of_lines])
 
 
+def _words(calls: AlikeAsks) -> str:
+    return tool_in_words(calls.words) if calls.words == calls.tool else calls.words
+
+
 def _with_titles(db: Db, group: str, of_lines: Sequence[AskLine]) -> list[tuple[str, AskLine]]:
     """Return lines with their titles."""
     title_of = titles(db, group, [line.name for line in of_lines])
-    return [(title_of[line.name], line) for line in of_lines]
+    return [(tool_in_words(line.name) if group == "tool" else title_of[line.name], line) for line in of_lines]

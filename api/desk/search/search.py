@@ -26,7 +26,7 @@ from models.pure.state_words import APPROVAL, StateWord, session_state
 from models.pure.text.relative_time import day_of
 from models.pure.text.visible import visible
 from models.session.approval.row import Approval
-from models.session.event.last_lines import NAME, UNNAMED, first_and_last_lines
+from models.session.event.last_lines import NAME, names_of
 from models.session.row import Session
 
 R = TypeVar("R")
@@ -99,7 +99,7 @@ def approvals(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[
     selection = _matching(db, Selection(Approval), "prompt ILIKE %(pattern)s OR tool ILIKE %(pattern)s", text, pattern)
     rows = only_own(db, person, selection, "id").select(db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN)
     names, now = Names.of(db, [row.decided_by for row in rows]), clock.now(db)
-    return [_of_approval(row, " · ".join(filter(None, (row.path(db), _end(row, names, now))))) for row in rows]
+    return [_of_approval(row, " · ".join(filter(None, (_end(row, names, now), row.path(db))))) for row in rows]
 
 
 def _end(row: Approval, names: Names, now: datetime) -> str:
@@ -115,8 +115,7 @@ def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[
     rows = only_own(db, person, selection, "id", of="session_id").select(
         db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN
     )
-    first = first_and_last_lines(db, [row.id for row in rows if not row.title])
-    titles = {row.id: visible(row.title or first[row.id][0]) or UNNAMED for row in rows}
+    titles = names_of(db, [row.id for row in rows])
     return [Match(titles[row.id], f"/inbox/sessions/{row.id}", "sessions", "", _state(row)) for row in rows]
 
 

@@ -35,7 +35,7 @@ from models.people.principal import PersonPrincipal
 from models.pure.pricing.prices import dollars_of
 from models.pure.state_words import session_state
 from models.session.approval.row import Approval
-from models.session.event.last_lines import UNNAMED, first_and_last_lines
+from models.session.event.last_lines import names_of
 from models.session.event.log import EventFilter, events_before, seq_at
 from models.session.row import Session
 from models.session.thread.row import Thread, own_id
@@ -57,7 +57,7 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
     starter = session.on_behalf_of or next(iter(session.speakers), None)
     return FramedPage(
         "sessions/session.html",
-        title=session.title or first_and_last_lines(db, [session.id])[session.id][0] or UNNAMED,
+        title=names_of(db, [session.id])[session.id],
         agent=f"{agent_name(db, session)}, version {session.agent_version}",
         state=session_state(session.status, session.stop_reason, waits=bool(waiting)),
         whom=names[waiting[0].id] if waiting else "the client" if session.waits_for == "client" else "",
@@ -93,6 +93,7 @@ def thread(db: Db, person: PersonPrincipal, session_id: str, thread_id: str, ref
         root=root,
         node=node,
         path=Thread.path_words(db, session.id, thread_id),
+        title=names_of(db, [session.id])[session.id],
         **_conversation(db, person, session, thread_id),
         refusal=str(refusal or ""),
     )

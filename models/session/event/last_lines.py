@@ -24,6 +24,12 @@ def first_and_last_lines(db: Db, session_ids: Sequence[str]) -> dict[str, tuple[
     return {session_id: (_one_line(first), _one_line(last)) for session_id, first, last in rows}
 
 
+def names_of(db: Db, session_ids: Sequence[str]) -> dict[str, str]:
+    """Return what lists call each session: its title or, without one, how its first message begins."""
+    rows = db.rows(_NAMES, ids=list(session_ids)) if session_ids else []
+    return {session_id: (title and title.strip()) or _one_line(first) or UNNAMED for session_id, title, first in rows}
+
+
 def _one_line(text: str | None) -> str:
     return " ".join(_MARKS.sub("", text or "").split())
 
@@ -34,7 +40,10 @@ _FIRST_LINE = f"""
         AND type = 'user.message' ORDER BY seq LIMIT 1), archived_lines ->> 0)
 """  # noqa: S608 - text of our own
 NAME = f"coalesce(nullif(title, ''), {_FIRST_LINE})"
-"""SQL for what lists call a session: its title or, without one, how its first message begins."""
+"""SQL for the text of `names_of`, null if there is none."""
+_NAMES = f"""
+    SELECT id, title, CASE WHEN coalesce(title, '') = '' THEN {_FIRST_LINE} END FROM session WHERE id = ANY(%(ids)s)
+"""  # noqa: S608 - text of our own
 UNNAMED = "Session without a title"
 """What lists call a session that has neither a title nor a message."""
 _LINES = f"""
