@@ -1,5 +1,6 @@
 """A session's page tells what happened in lines: who said what, one line per call, for whom the run waited, and what helps."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -58,10 +59,20 @@ def test_a_call_is_one_line_with_who_allowed_it_and_how_it_ended(plain: Visitor,
     expect(line.get_by_text("line 20")).to_be_hidden()
     line.get_by_text("20 more lines").click()
     expect(line.get_by_text("line 20")).to_be_visible()
+    expect(line.locator(".at time")).to_have_text(re.compile(r"\d\d:\d\d"))
+    expect(plain.page.locator("#facts")).to_contain_text("turn 2 of 5")
     lanes = plain.page.locator("#lanes")
     expect(lanes.locator("dl")).to_contain_text("41 min")
     expect(lanes.locator("rect.person title")).to_have_text("Waited for ben, 41 min")
     assert lanes.locator("svg a:has(rect.person)").get_attribute("href") == f"#{held.id}"
+
+
+def test_a_session_that_waits_leads_to_its_oldest_call(plain: Visitor, stage: Stage) -> None:
+    first, _second = asked(stage, call(command="make"), call(command="make test"))
+    plain.open(f"/inbox/sessions/{first.session_id}")
+    expect(plain.page.locator("#status")).to_contain_text("waiting")
+    plain.page.locator("#status").get_by_role("link", name="Decide (2)").click()
+    expect(plain.page.locator("article")).to_have_id(first.id)
 
 
 def test_a_failed_session_says_why_and_a_retry_goes_on(plain: Visitor, stage: Stage, clock: Clock) -> None:

@@ -45,8 +45,11 @@ def test_the_table_says_what_each_agent_may_and_did(plain: Visitor, agent_id: st
     plain.open("/inbox/agents")
     cells = [text.strip() for text in plain.page.locator(f"#{agent_id} td").all_inner_texts()]
     assert cells[:2] == ["bash, read, lookup", "allows read, lookup · asks about bash · 1 rule"]
-    assert cells[2:4] == ["1", "2"]
-    assert cells[5] == "1"
+    cost = f"${PRICED.cost or 0:.2f}"
+    assert cells[2:] == ["1", "2", cost, "1"], "sessions, asks, cost and what waits"
+    plain.page.locator(f"#{agent_id}").get_by_role("link", name="Agent").click()
+    tiles = [" ".join(text.split()[:2]) for text in plain.page.locator(".tile").all_inner_texts()]
+    assert tiles == ["Sessions 1", "Asks 2", f"Cost {cost}", "Waits now"]
 
 
 def test_an_agent_is_created_and_tried(plain: Visitor, stage: Stage) -> None:
@@ -100,7 +103,7 @@ def test_a_change_behind_the_form_s_back_is_not_overwritten(plain: Visitor, stag
         Agent.lock(db, agent_id).update(db, stage.principal, {"name": "Another's"})
     plain.page.get_by_label("Name").fill("Mine")
     plain.button("Save a new version").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("the agent is at version 2, not 1")
+    expect(plain.page.get_by_role("alert")).to_contain_text("Version 2 was saved since this page was opened.")
     assert body_of(stage, agent_id)["name"] == "Another's"
 
 

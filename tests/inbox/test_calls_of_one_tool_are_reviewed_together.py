@@ -123,7 +123,7 @@ def test_without_a_choice_nothing_is_decided(anna: httpx2.Client, stage: Stage) 
     rows = refunds(stage)
     page = decide(anna, "allow")
     assert page.status_code == 400
-    assert "choose at least one call" in page.text
+    assert "Choose at least one call." in page.text
     assert decide(anna, "run", *rows).status_code == 400
     assert anna.get("/inbox/together").status_code == 404
     assert {status(stage, row) for row in rows} == {"pending"}

@@ -9,6 +9,7 @@ from rows.crew import Crew, send
 from rows.spending import QUOTE, spent
 from rows.stage import Stage, call, entry, say
 
+from models.pure.state_words import APPROVAL, DELIVERY, EFFECT, SERVICE, SESSION, SYSTEM, TOOL_CALL
 from models.session.approval.row import Approval
 from models.workspace import toolset
 
@@ -76,3 +77,11 @@ def test_every_page_has_one_head_and_no_id(api: str, stage: Stage) -> None:
             assert 'href="/docs" title="API reference"' in page, path
             words = html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<(pre|code)\b.*?</\1>", "", main, flags=re.DOTALL)))
             assert not _ID.search(words), (path, _ID.findall(words))
+
+
+def test_the_page_of_words_has_every_state(api: str, stage: Stage) -> None:
+    with people.member(stage, "viewer").client(api) as client:
+        page = client.get("/inbox/words").text
+    shown = set(re.findall(r"</svg>([^<]+)</span>", page))
+    states = (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERVICE, SYSTEM)
+    assert {state.word for each in states for state in each.values()} - shown == set()

@@ -72,6 +72,8 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
             "/words",
             "/halt",
             "/views",
+            "/denial-reasons",
+            "/together?tool=edit",
             "/keys/new",
             "/provider-keys/new",
             "/people/new",

@@ -43,14 +43,17 @@ def test_agents_of_one_name_and_sessions_of_one_title_are_told_apart(api: str, s
 
 
 def test_a_decided_row_stays_and_says_what_came_of_its_call(admin: Visitor, stage: Stage) -> None:
-    [approval] = asked(stage, call(command="make"))
+    [good], [bad] = asked(stage, call(command="make")), asked(stage, call(command="make test"))
     admin.open()
-    stage.decide(approval, result="allow")
-    row = admin.page.locator(f"#{approval.id}")
-    expect(row.locator(".ending")).to_contain_text("Allowed by")
-    held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
-    stage.finish_call(held, "stdout:\nbuilt in 3 s\nexit code: 0")
-    expect(row.locator(".result")).to_contain_text("exit code 0")
+    for approval, output, css in ((good, "built in 3 s\nexit code: 0", "good"), (bad, "no such test\nexit code: 2", "bad")):
+        stage.decide(approval, result="allow")
+        row = admin.page.locator(f"#{approval.id}")
+        expect(row.locator(".ending")).to_contain_text("Allowed by")
+        held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
+        expect(row.locator(".result")).to_have_text("Running")
+        stage.finish_call(held, f"stdout:\n{output}", is_error=css == "bad")
+        expect(row.locator(f".result.{css}")).to_contain_text(output.partition("\n")[2].replace(":", ""))
+    assert row.locator(".result").evaluate("node => getComputedStyle(node).color") == "rgb(179, 38, 30)"
 
 
 def test_the_way_back_from_a_card_leads_to_its_row(admin: Visitor, stage: Stage) -> None:

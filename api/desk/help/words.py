@@ -4,7 +4,7 @@ from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal
-from models.pure.state_words import APPROVAL, EFFECT, SESSION
+from models.pure.state_words import APPROVAL, DELIVERY, EFFECT, SERVICE, SESSION, SYSTEM, TOOL_CALL
 
 WORDS = {
     "Deciding": {
@@ -17,6 +17,9 @@ WORDS = {
         "quorum": "How many people must agree, and of which groups.",
         "unknown outcome": "A call began, and nobody knows whether it took effect. A person says what happened.",
         "escalation": "The deadline passed, and other people are asked.",
+        "reads only, may write, may destroy": "What a call may do, as its tool declares it, or as the words of a command say.",
+        "at most once": "If the worker of such a call is lost, the call does not run again by itself: a person says what happened.",
+        "first time": "This agent has not asked for such a call before.",
         "mask": "What stands in the place of a secret. The call runs with the real value.",
     },
     "Working": {
@@ -24,6 +27,7 @@ WORDS = {
         "session": "A durable conversation with one agent. It survives every restart.",
         "turn": "One request to the model with its reply. The calls of the reply run before the next turn.",
         "thread": "The conversation of one agent within a session. A sub-agent has a thread of its own.",
+        "lane": "A line beside a session that shows when the model worked, when tools ran, and when people were waited for.",
         "budget": "The most that a session may spend. At the budget, people are asked whether to raise it.",
         "halt": "Nothing begins in the workspace until an admin lifts the halt. No deadline passes meanwhile.",
         "toolset, MCP server": "Where tools come from: Python code of the team, or a server that speaks MCP.",
@@ -43,5 +47,13 @@ WORDS = {
 @page("/inbox/words", "words", "own or read")
 def words(_db: Db, _person: PersonPrincipal) -> FramedPage:
     """Show the words, and the states with their glyphs."""
-    states = {"An approval is": APPROVAL, "A session is": SESSION, "A rule says": EFFECT}
+    states = {
+        "An approval is": APPROVAL,
+        "A session is": SESSION,
+        "A call is": TOOL_CALL,
+        "A rule says": EFFECT,
+        "A message to people or systems is": DELIVERY,
+        "A service or an endpoint is": SERVICE,
+        "A queue, a worker or the audit is": SYSTEM,
+    }
     return FramedPage("help/words.html", groups=WORDS, states=states)

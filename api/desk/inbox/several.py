@@ -23,7 +23,7 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     result = request.form.get("do")
     marks = [mark.partition(" ")[::2] for mark in request.form.getlist("approval")]
     if not marks:
-        raise Invalid("approval", "choose at least one call.")
+        raise Invalid("", "Choose at least one call.")
     message = request.form.get("deny_message", "").strip()
     same = {"result": result} | ({"deny_message": message} if message and result == "deny" else {})
     items = [{"approval_id": id_, "expected_input_sha256": sha256, **same} for id_, sha256 in marks]

@@ -69,7 +69,7 @@ def decide_together(db: Db, person: PersonPrincipal) -> str:
     if result not in {"allow", "deny"}:
         raise Invalid("do", "must be allow or deny.")
     if not marks:
-        raise Invalid("approval", "choose at least one call.")
+        raise Invalid("", "Choose at least one call.")
     locked_approvals = LockedApprovals.of(db, person, [id_ for id_, _ in marks[:MOST] if ID.fullmatch(id_)])
     usual = request.form.get("on_timeout", "") if result == "allow" else None
     unchanged_marks = [
