@@ -27,9 +27,10 @@ class Queue:
     working: int
     """Rows on which a worker works, counted up to MOST."""
 
-    def is_late(self, now: datetime) -> bool:
-        """True if the first row waits for too long."""
-        return self.oldest is not None and now - self.oldest > LATE
+    def is_late(self, now: datetime, *, is_halted: bool = False) -> bool:
+        """True if the first row waits for too long, and not for the end of a halt, which holds turns and tool calls."""
+        is_held = is_halted and self.name.startswith(("Turns of agents", "Tool calls"))
+        return self.oldest is not None and now - self.oldest > LATE and not is_held
 
 
 @dataclass(frozen=True)

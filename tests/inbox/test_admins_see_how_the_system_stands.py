@@ -189,6 +189,20 @@ def test_a_halt_is_told_and_explains_what_waits(admin: Visitor, sweeps: None, st
     assert alarms(admin) == []
 
 
+def test_what_a_halt_holds_is_not_late(admin: Visitor, sweeps: None, stage: Stage, clock: Clock) -> None:
+    stage.message(stage.session())
+    endpoint_with_deliveries(stage)
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+        db.write("UPDATE endpoint SET failing_since = NULL, paused_until = NULL")
+    clock.advance(400)
+    for name in ("sweep.dispatch", "sweep.rescue", "tool.tidy"):
+        sweep_succeeded(name)
+    admin.open(PATH)
+    assert [cells(admin, "Queues", name)[1] for name in ("Turns of agents", "Webhooks")] == ["queued", "late"]
+    assert alarms(admin) == ["Webhooks have waited for 6 minutes"]
+
+
 def test_another_workspace_s_work_is_not_on_it(admin: Visitor, sweeps: None, clock: Clock) -> None:
     other = Stage()
     session = other.session(bash="always_allow")

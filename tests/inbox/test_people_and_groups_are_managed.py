@@ -8,6 +8,9 @@ from inbox.visitor import Visitor
 from playwright.sync_api import expect
 from rows.stage import Stage
 
+from models.database.transactions import transaction
+from models.workspace.halt import Halt
+
 
 @pytest.fixture
 def plain(plain: Visitor) -> Visitor:
@@ -62,6 +65,14 @@ def test_a_group_is_created_filled_emptied_and_deleted(plain: Visitor) -> None:
     expect(plain.page.locator(".members li")).to_have_count(0)
     plain.button("Delete").click()
     expect(plain.page.locator("code", has_text="group:grp_")).to_have_count(0)
+
+
+def test_an_invitation_ends_in_spite_of_a_halt(plain: Visitor, stage: Stage) -> None:
+    people.invited(stage, email="new@example.com")
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    plain.open("/inbox/people")
+    expect(plain.page.locator("li", has_text="new@example.com")).to_contain_text("2 days left")
 
 
 def test_a_halt_is_shown_on_every_page_until_it_is_lifted(plain: Visitor, visit: Callable[..., Visitor]) -> None:

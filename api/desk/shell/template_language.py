@@ -29,7 +29,7 @@ def install(app: Flask) -> None:
     language = app.jinja_env
     language.finalize = _visible
     language.trim_blocks = language.lstrip_blocks = True
-    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
+    language.filters |= {"ago": _ago, "left": _left, "deadline": _deadline, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
     language.filters |= {"starting": starting, "raw": _raw, "ticks": ticks, "covered": covered, "sentence": sentence}
     language.filters |= {"pretty": fields.pretty, "initials": viewing.initials}
     language.globals |= {"static": files.address, "glyph": glyph, "chip": chip, "mark_of": mark_of}
@@ -100,9 +100,12 @@ def _ago(moment: datetime) -> Markup:
     return _time(moment, "ago", relative_time.ago(moment, viewing.now()))
 
 
+def _deadline(moment: datetime) -> Markup:
+    """Return the time that is left until the deadline of an approval, which does not pass while the workspace is halted."""
+    return Markup("halted") if viewing.halted() else _left(moment)
+
+
 def _left(moment: datetime) -> Markup:
-    if viewing.halted():
-        return Markup("halted")
     return _time(moment, "left", relative_time.time_left(moment, viewing.now()))
 
 

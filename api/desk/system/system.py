@@ -54,6 +54,7 @@ class State:
     """What the page reads of the workspace."""
 
     queues: list[Queue]
+    late: list[Queue]
     sweeps: Sweeps
     endpoints: list[Endpoint]
     channels: list[Channel]
@@ -67,8 +68,10 @@ def show(db: Db, person: PersonPrincipal) -> FramedPage:
     """Show how the system stands."""
     now, workspace = clock.now(db), db.get_one(Workspace, person.workspace_id)
     halt = Halt.current(db)
+    queues = system.queues(db, now)
     state = State(
-        system.queues(db, now),
+        queues,
+        [queue for queue in queues if queue.is_late(now, is_halted=halt is not None)],
         system.sweeps(db, now),
         db.find(Endpoint, _FAILING_ENDPOINTS, most=MOST),
         db.find(Channel, _FAILING_CHANNELS, most=MOST),
@@ -86,7 +89,7 @@ def show(db: Db, person: PersonPrincipal) -> FramedPage:
         toolsets=system.toolsets(db, now),
         seal=SignedHead.newest(db, workspace.id),
         halt=halt,
-        late={queue.name for queue in state.queues if queue.is_late(now)},
+        late={queue.name for queue in state.late},
         most=system.MOST,
     )
 
@@ -104,8 +107,8 @@ def _alarms(state: State, now: datetime) -> Iterator[Alarm]:
     elif state.sweeps.late:
         names = ", ".join(name for name, _ in state.sweeps.late)
         yield Alarm(f"Some sweeps do not succeed: {names}", "Have the operator look at the log of sweeps, which names the error.")
-    for queue in state.queues:
-        if queue.is_late(now) and queue.oldest:
+    for queue in state.late:
+        if queue.oldest:
             title = f"{queue.name} have waited for {span((now - queue.oldest).total_seconds())}"
             yield Alarm(title, "Have the operator start more workers of this queue, or look why they are busy.")
     for reason in state.reasons:
