@@ -52,7 +52,7 @@ def test_before_the_first_seal_nothing_is_wrong_for_a_minute(admin: httpx2.Clien
     act(stage)
     tone, words = verdict(admin)
     assert (tone, words.partition(".")[0]) == ("warn", "Not sealed yet")
-    assert "The first seal follows within 60 seconds." in words
+    assert "acts in 2 chains follow from each other, and no seal covers them. The first seal follows within 60 seconds." in words
     clock.advance(LATE_SECONDS + 1)
     tone, words = verdict(admin)
     assert (tone, words.partition(".")[0]) == ("bad", "Not sealed")
@@ -83,7 +83,7 @@ def test_what_was_changed_is_named_by_its_session_s_title(admin: httpx2.Client, 
     tone, words = verdict(admin)
     assert (tone, words.partition(".")[0]) == ("bad", "Not intact")
     assert "Act 3 of “Release 4.2” does not follow from the one before" in words
-    assert "Act 3 of this chain does not follow from the one before" in words
+    assert "Act 3 of a session of Agent does not follow from the one before" in words
     assert f'href="/inbox/audit?session={other}&amp;about=all"' in admin.get("/inbox/audit/verify").text
 
 

@@ -1,6 +1,6 @@
 """The names of what acts are about: approvals, calls, sessions, agents, people and the rest, as pages show them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,10 +153,12 @@ def principal_in_words(names: Names, principal: str) -> str:
     return _GONE.get(kind, f"{id_} at the command line") if words == principal and kind in {*_GONE, "person"} else words
 
 
-def session_titles(db: Db, ids: Iterable[str]) -> dict[str, str]:
-    """Return the titles of these sessions, in one line, by id. What is gone or has no title is left out."""
+def session_names(db: Db, ids: Collection[str]) -> dict[str, str]:
+    """Return the names of these sessions by id: `“Release 4.2”`, or `a session of Agent`. What is gone is left out."""
     rows = db.rows(_SESSIONS, ids=sorted(ids)) if ids else []
-    return {id_: _short(title) for id_, title, _agent in rows if title}
+    agent_ids = sorted({agent for *_, agent in rows if agent})
+    agents = {id_: Thing(_short(name)) for id_, name in db.rows(_AGENTS, ids=agent_ids)} if agent_ids else {}
+    return {id_: f"“{_short(title)}”" if title else _of(agents.get(agent)) for id_, title, agent in rows}
 
 
 def _approval(row: Approval) -> Thing:

@@ -8,7 +8,7 @@ from typing import Literal
 from urllib.parse import urlencode
 
 from api.desk.audit.sentences import Part
-from api.desk.audit.things import principal_in_words, session_titles
+from api.desk.audit.things import principal_in_words, session_names
 from models.audit.seals import LATE_SECONDS
 from models.audit.verifying import AuditReport
 from models.database.rows import Db
@@ -65,15 +65,15 @@ def _parts(message: str, part_of: Callable[[re.Match[str]], Part]) -> list[Part]
 
 
 def _names(db: Db, text: str) -> Callable[[re.Match[str]], Part]:
-    """Return what names the ids in `text`. A session that has no title, or is gone, is the chain to which its link leads."""
+    """Return what names the ids in `text`. A session that is gone is the chain to which its link leads."""
     matches = list(_NAMED.finditer(text))
-    titles = session_titles(db, {match["session"] for match in matches if match["session"]})
+    sessions = session_names(db, {match["session"] for match in matches if match["session"]})
     people = Names.of(db, {match["principal"] for match in matches if match["principal"]})
 
     def part_of(match: re.Match[str]) -> Part:
         if id_ := match["session"]:
             path = f"/inbox/audit?{urlencode({'session': id_, 'about': 'all'})}"
-            return Part(f"{'the chain of ' if match['chain'] else ''}“{titles[id_]}”" if titles.get(id_) else "this chain", path)
+            return Part(f"{'the chain of ' if match['chain'] else ''}{sessions[id_]}" if id_ in sessions else "this chain", path)
         if match["workspace"]:
             return Part("the workspace")
         if name := match["principal"]:
