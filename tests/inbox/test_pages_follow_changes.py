@@ -141,6 +141,16 @@ def test_text_shows_on_a_page_that_is_opened_while_the_agent_writes(admin: Visit
     expect(admin.page.locator("#conversation")).to_contain_text("I look, done.")
 
 
+def test_a_session_s_page_follows_changes_after_a_refusal_too(admin: Visitor, stage: Stage) -> None:
+    session_id = stage.session()
+    admin.open(f"/inbox/sessions/{session_id}")
+    admin.page.locator("#text").evaluate("field => { field.removeAttribute('maxlength'); field.value = 'x'.repeat(100001); }")
+    admin.button("Send").click()
+    expect(admin.page.locator("#refusal")).to_contain_text("at most")
+    stage.message(session_id)
+    expect(admin.page.locator("#status")).to_have_text("working")
+
+
 def test_the_page_of_a_session_that_has_ended_loses_no_connection(admin: Visitor, stage: Stage) -> None:
     session_id = stage.session()
     admin.open(f"/inbox/sessions/{session_id}")

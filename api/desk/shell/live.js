@@ -44,7 +44,8 @@ function readSession(url) {
 export async function refresh() {
   clearTimeout(refreshTimer);
   refreshTimer = undefined;
-  const url = new URL(location.href);
+  const { address } = document.body.dataset;
+  const url = new URL(address && address !== location.pathname ? address : location.href, location.href); // a refused form has an address of its own
   const shown = all("[data-rows] > li").map((row) => row.id);
   if (shown.length) url.searchParams.set("keep", shown.join(" "));
   if (document.body.dataset.newest) url.searchParams.set("since", document.body.dataset.newest);

@@ -23,7 +23,7 @@ function isInUse(field) {
 
 const isBusy = (node) => all("textarea, input:not([type=hidden]), select", node).some(isInUse);
 
-/** Show the texts that a person has written in a part that goes away, in a note below the part. */
+/** Show the texts that a person has written in a part that goes away, in a note below the part; on a card below its outcome. */
 function keepDrafts(part) {
   const isDraft = (field) => field.value.trim() && field.value !== field.defaultValue;
   const texts = all("textarea, input[type=text]", part).filter(isDraft).map(({ value }) => value);
@@ -35,7 +35,7 @@ function keepDrafts(part) {
     quote.textContent = text;
     return quote;
   }));
-  part.after(note);
+  (part.closest(".card")?.querySelector("#settled") ?? part).after(note);
 }
 
 /** Put new content into a part of the page. A part in use stays, unless its call is now decided. The focus stays. */
