@@ -48,6 +48,10 @@ from api.desk.rendering.refusals import sentence
             "version: the agent is at version 3, not 1; read it again, then repeat.",
             "Version 3 was saved since this page was opened. Nothing was changed: open the page again.",
         ),
+        (
+            "Session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is running: send user.interrupt and wait until it is idle, then archive.",
+            "This session is running: stop the run and wait until it ends. Then archive.",
+        ),
         ("", ""),
     ],
 )

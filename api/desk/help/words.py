@@ -52,8 +52,8 @@ def words(_db: Db, _person: PersonPrincipal) -> FramedPage:
         "A session is": SESSION,
         "A call is": TOOL_CALL,
         "A rule says": EFFECT,
-        "A message to people or systems is": DELIVERY,
-        "A service or an endpoint is": SERVICE,
-        "A queue, a worker or the audit is": SYSTEM,
+        "A message is": DELIVERY,
+        "A service is": SERVICE,
+        "A part is": SYSTEM,
     }
     return FramedPage("help/words.html", groups=WORDS, states=states)

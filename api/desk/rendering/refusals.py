@@ -22,6 +22,11 @@ _SETS = re.compile(r"in \{.*\}, the sets of all levels together,")
 _STALE = re.compile(r"version: the agent is at version (\d+)")
 _HASH = "expected_input_sha256"
 """Names the field with which a form is bound to the input that its page showed."""
+_OF_PAGES = {
+    "send user.interrupt and wait until it is idle, then": "stop the run and wait until it ends. Then",
+    "allow it with updated_input, or deny": "edit the input, or deny",
+}
+"""What a page says in the place of words that name requests of the API."""
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
 
 
@@ -43,6 +48,8 @@ def _without_ids(text: str) -> str:
     text = _SETS.sub("named at every level,", _TOO_MANY.sub(r"at most \1, and these are \2", text))
     text = _NAMED.sub(r"\1", _BY.sub(r"\1", text))
     text = _PRINCIPAL.sub("this person", _NOUN.sub(_this, text))
+    for words, of_page in _OF_PAGES.items():
+        text = text.replace(words, of_page)
     return _TIME.sub(r"\1 \2 UTC", text)
 
 

@@ -23,7 +23,6 @@ from models.database.rows import Db
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure.state_words import APPROVAL, StateWord, session_state
-from models.pure.text.relative_time import day_of
 from models.pure.text.visible import visible
 from models.session.approval.row import Approval
 from models.session.event.last_lines import NAME, names_of
@@ -106,7 +105,8 @@ def _end(row: Approval, names: Names, now: datetime) -> str:
     """Return by whom and on which day an approval was decided; empty while it waits."""
     if row.decided_at is None:
         return ""
-    day = day_of(row.decided_at, now)
+    at = row.decided_at
+    day = f"{at:%a}, {at.day} {at:%b}" + ("" if at.year == now.year else f" {at.year}")
     return f"{visible(names[row.decided_by])}, {day}" if row.by_person else day
 
 
