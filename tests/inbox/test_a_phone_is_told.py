@@ -63,6 +63,15 @@ def test_the_manifest_names_icons_that_are_there(api: str) -> None:
         assert f"{width}x{width}" == icon["sizes"]
 
 
+def test_a_browser_reads_the_manifest_of_a_page(admin: Visitor) -> None:
+    admin.open("/inbox")
+    devtools = admin.page.context.new_cdp_session(admin.page)
+    manifest = devtools.send("Page.getAppManifest")
+    assert manifest["url"].endswith("/inbox/manifest.webmanifest")
+    assert manifest["errors"] == []
+    assert json.loads(manifest["data"])["name"] == "Assent"
+
+
 def test_the_worker_fetches_and_stores_nothing(api: str) -> None:
     response = httpx2.get(f"{api}/inbox/worker.js")
     assert response.headers["content-security-policy"].startswith("default-src 'none'")
