@@ -1,15 +1,12 @@
 """The pages of agents: a table with what each did, one agent with its tools and versions, and a form that keeps what it hides."""
 
-from collections.abc import Callable
-
 import httpx2
 import pytest
-from inbox.accessibility import check, check_width
+from inbox.accessibility import check_at_desk_and_phone
 from inbox.visitor import Visitor
-from inbox.windows import PHONE
 from own_database import Clock
 from people import member
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 from rows.spending import PRICED
 from rows.stage import Stage, call
 
@@ -18,7 +15,6 @@ from models.operate.metrics.adding_up import add_up
 from models.session.row import Session
 from models.workspace.agent import Agent
 
-DESK: ViewportSize = {"width": 1280, "height": 720}
 RULES = {"type": "auto", "rules": [{"effect": "deny", "match": "bash(git push *)", "reason": "CI releases"}], "default": "ask"}
 
 
@@ -163,12 +159,8 @@ def test_only_who_may_change_agents_has_the_form(api: str, stage: Stage, agent_i
             assert client.get(f"/inbox/agents/{path}").status_code == status
 
 
-def test_everybody_can_use_them(visit: Callable[..., Visitor], stage: Stage, agent_id: str) -> None:
-    admin = visit("admin", viewport=DESK)
+def test_everybody_can_use_them(admin: Visitor, agent_id: str) -> None:
     paths = ("", "/new", f"/{agent_id}", f"/{agent_id}/edit", f"/{agent_id}?show=tools", f"/{agent_id}?show=versions")
     for path in paths:
-        admin.page.set_viewport_size(DESK)
         admin.open(f"/inbox/agents{path}")
-        check(admin.page)
-        admin.page.set_viewport_size(PHONE["viewport"])
-        check_width(admin.page)
+        check_at_desk_and_phone(admin.page)

@@ -1,20 +1,16 @@
 """The setting of toolsets and MCP servers: their tools with effect and policy, and the agents that have them and are given them."""
 
-from collections.abc import Callable
-
 import pytest
-from inbox.accessibility import check, check_width
+from inbox.accessibility import check_at_desk_and_phone
 from inbox.visitor import Visitor
-from inbox.windows import PHONE
 from people import member
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 from rows.stage import Stage, entry
 
 from models.database.transactions import transaction
 from models.workspace import toolset
 from models.workspace.agent import Agent
 
-DESK: ViewportSize = {"width": 1280, "height": 720}
 URL = "https://mcp.example.com/tickets?team=a"
 
 
@@ -116,13 +112,9 @@ def test_only_who_may_change_agents_gives_tools(api: str, stage: Stage, agent_id
         assert ("Give to an agent" in listing.text) == (status == 200)
 
 
-def test_everybody_can_use_it(visit: Callable[..., Visitor], agent_id: str) -> None:
-    admin = visit("admin", viewport=DESK)
+def test_everybody_can_use_it(admin: Visitor, agent_id: str) -> None:
     for path in ("", "/tools?address=assent:shop", "/new"):
-        admin.page.set_viewport_size(DESK)
         admin.open(f"/inbox/servers{path}")
         for summary in admin.page.locator("summary").all():
             summary.click()
-        check(admin.page)
-        admin.page.set_viewport_size(PHONE["viewport"])
-        check_width(admin.page)
+        check_at_desk_and_phone(admin.page)

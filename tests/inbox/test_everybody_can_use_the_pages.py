@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import people
 import pytest
-from inbox.accessibility import check, check_width
+from inbox.accessibility import check, check_at_desk_and_phone, check_width
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back, endpoint_with_deliveries, status
-from inbox.windows import PHONE, Windows
+from inbox.windows import Windows
 from outbox.notified import channel
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
@@ -19,7 +19,6 @@ from models.session.approval.deadline import extend
 from models.session.approval.row import Approval
 
 FORM = {"type": "object", "properties": {"count": {"type": "integer", "description": "How many"}}, "required": ["count"]}
-DESK: ViewportSize = {"width": 1280, "height": 720}
 
 
 @pytest.fixture
@@ -91,13 +90,10 @@ def paths(stage: Stage, anna: people.Somebody) -> list[str]:
 def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(
     visit: Callable[..., Visitor], anna: people.Somebody, paths: list[str], part: int
 ) -> None:
-    admin = visit("admin", somebody=anna, viewport=DESK)
+    admin = visit("admin", somebody=anna)
     for path in paths[part::4]:
-        admin.page.set_viewport_size(DESK)
         admin.open(path)
-        check(admin.page)
-        admin.page.set_viewport_size(PHONE["viewport"])
-        check_width(admin.page)
+        check_at_desk_and_phone(admin.page)
 
 
 def test_the_pages_before_the_sign_in_are_for_everybody(windows: Windows, api: str, stage: Stage) -> None:

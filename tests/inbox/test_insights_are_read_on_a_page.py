@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import httpx2
 import pytest
-from inbox.accessibility import check, check_width
+from inbox.accessibility import check_at_desk_and_phone
 from inbox.visitor import Visitor
 from own_database import Clock
 from people import Somebody, member
@@ -171,13 +171,9 @@ def test_who_decides_only_their_own_may_not(api: str, ben: Somebody) -> None:
     assert response.status_code == 403
 
 
-@pytest.mark.parametrize("phone", [False, True])
-def test_everybody_can_use_it(visit: Callable[..., Visitor], history: None, phone: bool) -> None:
-    visitor = visit("admin", phone=phone)
+def test_everybody_can_use_it(admin: Visitor, history: None) -> None:
     for tab in TABS:
-        visitor.open(f"/inbox/insights?show={tab}")
-        for summary in visitor.page.locator("details.as-table > summary").all():
+        admin.open(f"/inbox/insights?show={tab}")
+        for summary in admin.page.locator("details.as-table > summary").all():
             summary.click()
-        check(visitor.page)
-        if phone:
-            check_width(visitor.page)
+        check_at_desk_and_phone(admin.page)

@@ -1,21 +1,17 @@
 """The page of policies: rules of all levels in order of precedence, a call to try, a change to simulate, and what is saved."""
 
-from collections.abc import Callable
-
 import httpx2
 import pytest
-from inbox.accessibility import check, check_width
+from inbox.accessibility import check_at_desk_and_phone
 from inbox.visitor import Visitor
-from inbox.windows import PHONE
 from people import member
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
 from models.workspace.agent import Agent
 from models.workspace.row import Workspace
 
-DESK: ViewportSize = {"width": 1280, "height": 720}
 OF_AGENT = {"type": "auto", "rules": [{"effect": "deny", "match": "bash(git push *)", "reason": "CI releases"}], "default": "ask"}
 OF_WORKSPACE = {
     "type": "auto",
@@ -229,15 +225,11 @@ def test_who_reads_only_their_own_sees_grants(api: str, stage: Stage) -> None:
     assert response.headers["location"] == "/inbox/grants"
 
 
-def test_everybody_can_use_it(visit: Callable[..., Visitor], agent_id: str) -> None:
-    admin = visit("admin", viewport=DESK)
+def test_everybody_can_use_it(admin: Visitor, agent_id: str) -> None:
     admin.open(f"/inbox/policies?agent={agent_id}")
     admin.page.get_by_label("Input").fill("git push && make")
     admin.button("Try").click()
     for path in ("", "/inbox/policies", "/inbox/grants", "/inbox/policies/suggestions"):
-        admin.page.set_viewport_size(DESK)
         if path:
             admin.open(path)
-        check(admin.page)
-        admin.page.set_viewport_size(PHONE["viewport"])
-        check_width(admin.page)
+        check_at_desk_and_phone(admin.page)
