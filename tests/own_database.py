@@ -1,6 +1,6 @@
 """The database of one test process: created from the migrated template, emptied between tests, with a movable clock."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import psycopg
 from psycopg import sql
@@ -20,34 +20,38 @@ class DatabaseUrls:
 
 @dataclass
 class Cleaner:
-    """Deletes the rows of tests. DELETE on small tables is quicker than TRUNCATE, which creates new files for each table."""
+    """Deletes the rows of tests. DELETE on small tables is quicker than TRUNCATE, which creates new files for each table.
+
+    It is a function in the database, because Postgres plans a function's statements once per connection.
+    """
 
     db: "psycopg.Connection[tuple[object, ...]]"
-    statement: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         # The role `replica` skips triggers and foreign keys, which would refuse or delay. Rows of the migrations are restored.
+        self.db.execute("SET session_replication_role = replica; SET lock_timeout = '2s'")
         tables = [row[0] for row in self.db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")]
         self.db.execute("CREATE SCHEMA IF NOT EXISTS pristine")
-        parts = ["SET session_replication_role = replica", "SET lock_timeout = '2s'"]
+        parts = []
         for table in tables:
             if table == "alembic_version":
                 continue
             row = self.db.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(table))).fetchone()
-            parts.append(f'DELETE FROM public."{table}"')
+            parts.append(f'DELETE FROM public."{table}";')
             if row is not None:
                 self.db.execute(f'CREATE TABLE IF NOT EXISTS pristine."{table}" AS SELECT * FROM public."{table}"')
-                parts.append(f'INSERT INTO public."{table}" SELECT * FROM pristine."{table}"')
-        self.statement = ";".join(parts)
+                parts.append(f'INSERT INTO public."{table}" SELECT * FROM pristine."{table}";')
+        body = " ".join(parts)
+        self.db.execute(f"CREATE OR REPLACE FUNCTION pristine.clean() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body} END $$")
 
     def clean(self) -> None:
         """Empty the tables. End the connections of a failed test, or of a worker that is still writing, if they are in the way."""
         try:
-            self.db.execute(self.statement)
+            self.db.execute("SELECT pristine.clean()")
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             self.db.execute(f"SELECT pg_terminate_backend(pid) {others}")
-            self.db.execute(self.statement)
+            self.db.execute("SELECT pristine.clean()")
 
 
 class Clock:
