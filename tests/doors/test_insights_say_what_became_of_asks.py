@@ -35,8 +35,8 @@ def anna(stage: Stage) -> Somebody:
 
 @pytest.fixture
 def closed(stage: Stage, anna: Somebody, clock: Any) -> list[Approval]:
-    """Five asks of one session: Anna allows two at once and one after ten minutes, and denies one; one waits."""
-    session = stage.session(bash="always_ask", write="always_ask")
+    """Five asks of one session: Anna allows two at once and one after ten minutes, denies one, and has an hour for the last."""
+    session = stage.session(bash="always_ask", write="always_ask", approval={"timeout_seconds": 3600})
     stage.message(session)
     stage.reply(session, *(call(command=f"rm {name}") for name in "abcd"), call("write", file_path="x", content="x"))
     asks = stage.approvals(session)
@@ -109,7 +109,7 @@ def test_an_unknown_agent_is_refused(caller: Caller) -> None:
 
 
 def test_what_a_deadline_decides_is_nobody_s_time(caller: Caller, closed: list[Approval], clock: Any, stage: Stage) -> None:
-    clock.advance(2 * 86_400)
+    clock.advance(3600)
     stage.expire(closed[3].session_id)
     clock.advance(61)
     add_up(60)
