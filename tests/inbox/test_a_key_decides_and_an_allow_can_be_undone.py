@@ -68,6 +68,17 @@ def test_after_a_decision_the_next_card_follows(admin: Visitor, stage: Stage) ->
     assert [status(stage, row) for row in (first, second)] == ["allowed", "denied"]
 
 
+def test_a_line_behind_d_tells_the_agent_why_and_shift_ends_the_run(admin: Visitor, stage: Stage) -> None:
+    for keys, decision in (("Enter", {}), ("Shift+Enter", {"interrupt": True})):
+        [approval] = asked(stage)
+        admin.open(f"/inbox/approvals/{approval.id}")
+        admin.press("d")
+        admin.page.keyboard.type("Not on a Friday.")
+        admin.page.keyboard.press(keys)
+        expect(admin.page.locator("#decided")).to_contain_text("Denied")
+        assert stage.get(Approval, approval.id).decision == {"result": "deny", "deny_message": "Not on a Friday."} | decision
+
+
 def test_undo_takes_an_allow_back(admin: Visitor, stage: Stage) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
     admin.window.control_time()
