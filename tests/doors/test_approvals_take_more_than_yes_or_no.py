@@ -85,17 +85,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("decision", "field"), WRONG)
-def test_an_invalid_field_is_named_and_decides_nothing(
-    caller: Caller, waiting: ToolCall, decision: dict[str, Any], field: str
-) -> None:
+def test_an_invalid_field_is_named_and_decides_nothing(caller: Caller, waiting: ToolCall, subtests: pytest.Subtests) -> None:
     approval = approval_of(caller, waiting)
-    error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 400)
-    assert error["message"].startswith(f"{field}: ")
-    error = bad(caller.tell(waiting.session_id, confirmation(waiting.id, **decision)), 400)
-    assert error["message"].startswith(f"events.0.{field}: ")
-    bad(caller.tell(waiting.session_id, message(), confirmation(waiting.id, **decision)), 400, f"events.1.{field}: ")
-    assert approval_of(caller, waiting) == approval
+    for decision, field in WRONG:
+        with subtests.test(str(decision)[:100]):
+            error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 400)
+            assert error["message"].startswith(f"{field}: ")
+            error = bad(caller.tell(waiting.session_id, confirmation(waiting.id, **decision)), 400)
+            assert error["message"].startswith(f"events.0.{field}: ")
+            bad(caller.tell(waiting.session_id, message(), confirmation(waiting.id, **decision)), 400, f"events.1.{field}: ")
+            assert approval_of(caller, waiting) == approval
 
 
 def test_an_edited_secret_is_stored_where_it_runs_and_nowhere_else(caller: Caller, stage: Stage) -> None:

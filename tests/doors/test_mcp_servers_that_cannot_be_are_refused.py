@@ -11,45 +11,47 @@ from rows.stage import Stage
 ASK = {"type": "always_ask"}
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("", "https://"),
-        ("example.org", "https://"),
-        ("ftp://example.org", "https://"),
-        ("HTTPS://example.org", "https://"),
-        ("https:/example.org", "https://"),
-        ("http://example.org", "must be https://"),
-        ("https://", "https://"),
-        ("https:///mcp", "no valid host"),
-        ("https://.../mcp", "no valid host"),
-        ("https://a b.org/", "percent-encoded"),
-        ("https://example.org/\n", "percent-encoded"),
-        ("https://example.org\\@evil.org/", "percent-encoded"),
-        ("https://exämple.org/", "ASCII"),
-        ("https://me@example.org/", "no user"),
-        ("https://me:secret@example.org/", "no password"),
-        ("https://@example.org/", "no user"),
-        ("https://example.org/#top", "no fragment"),
-        ("https://example.org/#", "no fragment"),
-        ("https://example.org:0/", "no valid host"),
-        ("https://example.org:99999/", "is not a URL"),
-        ("https://[::1/", "is not a URL"),
-        ("https://[v1.a]/", "is not a URL"),
-        ("https://[fe80::1%eth0]/", "no valid host"),
-        ("https://example%2eorg/", "no valid host"),
-        ("https://example.org/" + "x" * 2029, "2048"),
-        ("assent:", "a-z"),
-        ("assent:Billing", "a-z"),
-        ("assent:-billing", "a-z"),
-        ("assent:billing/x", "a-z"),
-        ("assent://billing", "a-z"),
-        ("assent:" + "b" * 65, "64"),
-        ("assent:billing\n", "a-z"),
-    ],
-)
-def test_an_invalid_address_is_refused(caller: Caller, address: str, words: str) -> None:
-    bad(caller.post("/v1/agents", json=BASE | url(address)), 400, "mcp_servers.1.url: ", words)
+ADDRESSES = [
+    ("", "https://"),
+    ("example.org", "https://"),
+    ("ftp://example.org", "https://"),
+    ("HTTPS://example.org", "https://"),
+    ("https:/example.org", "https://"),
+    ("http://example.org", "must be https://"),
+    ("https://", "https://"),
+    ("https:///mcp", "no valid host"),
+    ("https://.../mcp", "no valid host"),
+    ("https://a b.org/", "percent-encoded"),
+    ("https://example.org/\n", "percent-encoded"),
+    ("https://example.org\\@evil.org/", "percent-encoded"),
+    ("https://exämple.org/", "ASCII"),
+    ("https://me@example.org/", "no user"),
+    ("https://me:secret@example.org/", "no password"),
+    ("https://@example.org/", "no user"),
+    ("https://example.org/#top", "no fragment"),
+    ("https://example.org/#", "no fragment"),
+    ("https://example.org:0/", "no valid host"),
+    ("https://example.org:99999/", "is not a URL"),
+    ("https://[::1/", "is not a URL"),
+    ("https://[v1.a]/", "is not a URL"),
+    ("https://[fe80::1%eth0]/", "no valid host"),
+    ("https://example%2eorg/", "no valid host"),
+    ("https://example.org/" + "x" * 2029, "2048"),
+    ("assent:", "a-z"),
+    ("assent:Billing", "a-z"),
+    ("assent:-billing", "a-z"),
+    ("assent:billing/x", "a-z"),
+    ("assent://billing", "a-z"),
+    ("assent:" + "b" * 65, "64"),
+    ("assent:billing\n", "a-z"),
+]
+"""Addresses, and words of the refusal."""
+
+
+def test_an_invalid_address_is_refused(caller: Caller, subtests: pytest.Subtests) -> None:
+    for address, words in ADDRESSES:
+        with subtests.test(address[:60]):
+            bad(caller.post("/v1/agents", json=BASE | url(address)), 400, "mcp_servers.1.url: ", words)
 
 
 def test_plain_http_is_for_hosts_that_the_operator_allows(
@@ -129,35 +131,46 @@ TOOLS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", SERVERS)
-def test_invalid_servers_are_refused_by_their_field(caller: Caller, case: str) -> None:
-    servers, field, words = SERVERS[case]
-    refused(caller, {"mcp_servers": servers}, field, words)
+def test_invalid_servers_are_refused_by_their_field(caller: Caller, subtests: pytest.Subtests) -> None:
+    everywhere = Everywhere(caller)
+    for case, (servers, field, words) in SERVERS.items():
+        with subtests.test(case):
+            everywhere.is_refused({"mcp_servers": servers}, field, words)
+    everywhere.is_unchanged()
 
 
-@pytest.mark.parametrize("case", TOOLS)
-def test_invalid_toolsets_are_refused_by_their_field(caller: Caller, case: str) -> None:
-    tools, field, words = TOOLS[case]
-    refused(caller, both(*tools), field, words)
+def test_invalid_toolsets_are_refused_by_their_field(caller: Caller, subtests: pytest.Subtests) -> None:
+    everywhere = Everywhere(caller)
+    for case, (tools, field, words) in TOOLS.items():
+        with subtests.test(case):
+            everywhere.is_refused(both(*tools), field, words)
+    everywhere.is_unchanged()
 
 
-def refused(caller: Caller, more: dict[str, Any], field: str, words: str) -> None:
-    """Assert that no route takes these lists, and that each message begins with the field."""
-    agent = caller.agent()
-    session = caller.session(agent)
-    over = {"type": "agent_with_overrides", "id": agent["id"]} | more
-    for path, body, prefix in (
-        ("/v1/agents", BASE | more, ""),
-        (f"/v1/agents/{agent['id']}", more, ""),
-        ("/v1/sessions", {"agent": over, "environment_id": caller.environment_id()}, "agent."),
-        (f"/v1/sessions/{session['id']}", {"agent": more}, "agent."),
-    ):
-        error = bad(caller.post(path, json=body), 400, words)
-        assert error["message"].startswith(prefix + field), (path, error)
-    assert [good(caller.get(f"/v1/agents/{agent['id']}"))] == good(caller.get("/v1/agents"))["data"]
-    [listed] = good(caller.get("/v1/sessions"))["data"]
-    read = good(caller.get(f"/v1/sessions/{session['id']}"))
-    assert read | {"stats": None} == listed | {"stats": None}, "the statistics alone, which have ages, may differ"
+class Everywhere:
+    """An agent and a session, and all routes that take an agent's lists."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller, self.agent = caller, caller.agent()
+        self.session, self.environment_id = caller.session(self.agent), caller.environment_id()
+
+    def is_refused(self, more: dict[str, Any], field: str, words: str) -> None:
+        """Assert that no route takes these lists, and that each message begins with the field."""
+        over = {"type": "agent_with_overrides", "id": self.agent["id"]} | more
+        for path, body, prefix in (
+            ("/v1/agents", BASE | more, ""),
+            (f"/v1/agents/{self.agent['id']}", more, ""),
+            ("/v1/sessions", {"agent": over, "environment_id": self.environment_id}, "agent."),
+            (f"/v1/sessions/{self.session['id']}", {"agent": more}, "agent."),
+        ):
+            error = bad(self.caller.post(path, json=body), 400, words)
+            assert error["message"].startswith(prefix + field), (path, error)
+
+    def is_unchanged(self) -> None:
+        """Assert that nothing was stored."""
+        assert good(self.caller.get("/v1/agents"))["data"] == [self.agent]
+        [listed] = good(self.caller.get("/v1/sessions"))["data"]
+        assert listed | {"stats": None} == self.session | {"stats": None}, "the statistics alone, which have ages, may differ"
 
 
 @pytest.mark.parametrize("value", ["yes", 1, []])

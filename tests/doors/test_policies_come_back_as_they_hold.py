@@ -204,9 +204,14 @@ WRONG |= {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_an_invalid_policy_is_refused_by_its_field(caller: Caller, case: str) -> None:
-    policy, at = WRONG[case]
+def test_an_invalid_policy_is_refused_by_its_field(caller: Caller, subtests: pytest.Subtests) -> None:
+    for case, (policy, at) in WRONG.items():
+        with subtests.test(case):
+            refused(caller, policy, at)
+
+
+def refused(caller: Caller, policy: Any, at: str) -> None:
+    """Assert that no place of an agent takes the policy, and that the message names the place and the field `at` in it."""
     agent = {"name": "A", "model": MODEL}
     bash = TOOLSET | {"configs": [{"name": "read"}, {"name": "bash", "permission_policy": policy}]}
     places: dict[str, dict[str, Any]] = {
