@@ -20,6 +20,7 @@ _HERE = Path(__file__).parent
 _SWAGGER_UI = Path(flask_swagger_ui.__file__).parent / "dist"
 _FILES = {
     _HERE / "docs.js": "text/javascript",
+    _HERE / "docs.css": "text/css",
     _SWAGGER_UI / "swagger-ui-bundle.js": "text/javascript",
     _SWAGGER_UI / "swagger-ui.css": "text/css",
 }

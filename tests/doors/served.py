@@ -21,7 +21,7 @@ from models.workspace.api_key import SCOPES, ApiKey, NewKey
 MODEL = "claude-opus-5-5"
 SIGN_IN_WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
 """The id of the workspace of the fixture `sign_in_stage`."""
-PARTS = {f"/docs/{name}" for name in ("docs.js", "swagger-ui-bundle.js", "swagger-ui.css")}
+PARTS = {f"/docs/{name}" for name in ("docs.js", "docs.css", "swagger-ui-bundle.js", "swagger-ui.css")}
 """The files of the page `/docs`."""
 KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs"} | PARTS
 """Routes that need no key: they read no workspace."""

@@ -194,7 +194,10 @@ def test_a_grant_that_nobody_uses_is_found_and_revoked(plain: Visitor, stage: St
         stage.message(other)
         stage.reply(other, *(call(command=one) for one in commands[1:]))
     plain.open("/inbox/grants")
-    of_ls, of_make = (plain.page.locator("ul.rows li", has=plain.page.locator("code", has_text=name)) for name in ("ls", "make"))
+    of_ls, of_make = (
+        plain.page.locator("ul.rows li", has=plain.page.locator("strong code", has_text=f"bash({name} *)"))
+        for name in ("ls", "make")
+    )
     expect(of_ls).to_contain_text("Used 2 times, 2 a day · last just now")
     expect(of_make).to_contain_text("Never used")
     plain.page.get_by_role("link", name="Never used").click()
