@@ -30,7 +30,7 @@ ONLY = "BENCH_ONLY"
 """The environment's variable with the letters of `--only`, for the processes that drive."""
 FLOOR_MS = 2
 """Added to both figures of a ratio: a page takes milliseconds to print, and a sweep runs every few seconds at most."""
-LISTS = ("/v1/approvals", "/v1/sessions", "/v1/sessions?waiting=person")
+LISTS = ("/v1/approvals", "/v1/sessions", "/v1/sessions?waiting=approval")
 _NO_PAGES = ("/stream", "/worker.js", "/manifest.webmanifest", "/export", "/next", "/together", "/audit", "/audit/verify")
 _IN_A_YEAR = "UPDATE approval SET expires_at = clock_timestamp() + interval '1 year', remind_at = NULL"
 _OLDER = "UPDATE {table} SET {column} = {column} - interval '40 days'"
@@ -62,6 +62,7 @@ class Waiting:
         pages = sorted(page for page in set(pages) if not page.endswith(_NO_PAGES) and self.client.get(page).status_code == 200)
         headers = {"x-api-key": key(stage, "sessions", "approvals", "read")}
         self.work: dict[str, Callable[[], Any]] = {page: partial(self.client.get, page) for page in pages}
+        assert all(self.client.get(path, headers=headers).status_code == 200 for path in LISTS)
         self.work |= {path: partial(self.client.get, path, headers=headers) for path in LISTS}
         sweeps = sorted(
             {line["task"] for line in celery.conf.beat_schedule.values() if line["task"].startswith("sweep.")}
