@@ -112,6 +112,7 @@ class Side:
         """Copy the first session until there are so many events."""
         sessions = events // self.events_each
         self.admin.execute("SET session_replication_role = replica; SET synchronous_commit = off")
+        self.admin.execute("UPDATE turn_usage SET summed = true")  # as a sweep has done with all but the newest
         statements = list(self._copying(sessions))
         for first in range(1, sessions + 1, CHUNK):
             for statement in statements:
