@@ -63,27 +63,29 @@ def test_a_decision_on_another_input_is_refused(caller: Caller, waiting: ToolCal
     assert approval_of(caller, waiting) == approval
 
 
-@pytest.mark.parametrize(
-    "decision",
-    [
-        {},
-        {"result": "yes"},
-        {"result": ["allow"]},
-        {"result": None},
-        {"outcome": "happened"},
-        {"outcome": "rerun", "result": "allow"},
-        {"outcome": "maybe"},
-        {"outcome": "give_up", "interrupt": True},
-        {"outcome": "rerun", "scope": "session"},
-        {"outcome": "rerun", "updated_input": {"command": "ls"}},
-        {"result": "allow", "expected_input_sha256": "sha256:0"},
-        {"outcome": "rerun"},
-    ],
-)
-def test_a_decision_that_does_not_fit_decides_nothing(caller: Caller, waiting: ToolCall, decision: dict[str, Any]) -> None:
+UNFIT: list[dict[str, Any]] = [
+    {},
+    {"result": "yes"},
+    {"result": ["allow"]},
+    {"result": None},
+    {"outcome": "happened"},
+    {"outcome": "rerun", "result": "allow"},
+    {"outcome": "maybe"},
+    {"outcome": "give_up", "interrupt": True},
+    {"outcome": "rerun", "scope": "session"},
+    {"outcome": "rerun", "updated_input": {"command": "ls"}},
+    {"result": "allow", "expected_input_sha256": "sha256:0"},
+    {"outcome": "rerun"},
+]
+"""Decisions that do not fit the approval of a call."""
+
+
+def test_a_decision_that_does_not_fit_decides_nothing(caller: Caller, waiting: ToolCall, subtests: pytest.Subtests) -> None:
     approval = approval_of(caller, waiting)
-    bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 400)
-    assert approval_of(caller, waiting) == approval
+    for decision in UNFIT:
+        with subtests.test(str(decision)):
+            bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json=decision), 400)
+            assert approval_of(caller, waiting) == approval
 
 
 def test_a_late_decision_expires_the_approval_there_and_then(caller: Caller, stage: Stage, waiting: ToolCall, clock: Clock) -> None:

@@ -215,15 +215,15 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_invalid_answers_are_refused_by_their_field(caller: Caller, refund: ToolCall, case: str) -> None:
-    answers, field, words = WRONG[case]
+def test_invalid_answers_are_refused_by_their_field(caller: Caller, refund: ToolCall, subtests: pytest.Subtests) -> None:
     before = approval_of(caller, refund)
-    answer = caller.post(f"/v1/approvals/{before['id']}/decision", json={"result": "allow"} | answers)
-    assert bad(answer, 400, words)["message"].startswith(field), answer.text
-    answer = caller.tell(refund.session_id, confirmation(refund.id, **answers))
-    assert bad(answer, 400, words)["message"].startswith(f"events.0.{field}"), answer.text
-    assert approval_of(caller, refund) == before
+    for case, (answers, field, words) in WRONG.items():
+        with subtests.test(case):
+            answer = caller.post(f"/v1/approvals/{before['id']}/decision", json={"result": "allow"} | answers)
+            assert bad(answer, 400, words)["message"].startswith(field), answer.text
+            answer = caller.tell(refund.session_id, confirmation(refund.id, **answers))
+            assert bad(answer, 400, words)["message"].startswith(f"events.0.{field}"), answer.text
+            assert approval_of(caller, refund) == before
 
 
 def test_answers_go_with_allow_only(caller: Caller, stage: Stage, refund: ToolCall) -> None:

@@ -56,11 +56,13 @@ def report(caller: Caller, group: str, **query: Any) -> dict[str, dict[str, Any]
     return {line["name"]: line for line in lines if line["asks"]}
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_each_group_has_every_decision(caller: Caller, closed: list[Approval], group: str) -> None:
-    lines = report(caller, group).values()
-    assert [sum(line[name] for line in lines) for name in ("allows", "denials", "decisions", "quick_allows")] == [3, 1, 4, 2]
-    assert sum(line["waiting"] for line in lines) == (0 if group in {"channel", "person"} else 1)
+def test_each_group_has_every_decision(caller: Caller, closed: list[Approval], subtests: pytest.Subtests) -> None:
+    for group in GROUPS:
+        with subtests.test(group):
+            lines = report(caller, group).values()
+            sums = [sum(line[name] for line in lines) for name in ("allows", "denials", "decisions", "quick_allows")]
+            assert sums == [3, 1, 4, 2]
+            assert sum(line["waiting"] for line in lines) == (0 if group in {"channel", "person"} else 1)
 
 
 def test_a_line_tells_shares_and_times(caller: Caller, closed: list[Approval], anna: Somebody) -> None:
@@ -83,25 +85,25 @@ def test_a_line_has_a_title_for_people(caller: Caller, closed: list[Approval], a
     assert (channel["name"], channel["title"]) == ("inbox", "Inbox")
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_each_group_can_be_of_one_agent(caller: Caller, closed: list[Approval], clock: Any, stage: Stage, group: str) -> None:
+def test_each_group_can_be_of_one_agent(
+    caller: Caller, closed: list[Approval], clock: Any, stage: Stage, subtests: pytest.Subtests
+) -> None:
     other = stage.session(bash="always_ask")
     stage.propose(other, call(command="ls"))
     stage.decide(stage.approvals(other)[0], result="deny")
     clock.advance(61)
     add_up(60)
-    everything, one, two = (
-        report(caller, group, **({"agent_id": agent_id} if agent_id else {}))
-        for agent_id in (None, closed[0].agent_id, stage.read(other).agent_id)
-    )
-    reports = [list(lines.values()) for lines in (everything, one, two)]
-    sums = [[sum(line[name] for line in lines) for name in ("allows", "denials", "waiting")] for lines in reports]
-    waiting = 0 if group in {"channel", "person"} else 1
-    denials = 0 if group == "person" else 1  # an API key is no person
-    assert sums == [[3, 1 + denials, waiting], [3, 1, waiting], [0, denials, 0]]
-    query = {"group_by": group, "agent_id": closed[0].agent_id}
-    rows = csv.DictReader(io.StringIO(caller.get("/v1/insights/csv", params=query).text))
-    assert {row["name"] for row in rows if row["asks"] != "0"} == set(one)
+    ours, theirs = closed[0].agent_id, stage.read(other).agent_id
+    for group in GROUPS:
+        with subtests.test(group):
+            one = report(caller, group, agent_id=ours)
+            reports = [list(lines.values()) for lines in (report(caller, group), one, report(caller, group, agent_id=theirs))]
+            sums = [[sum(line[name] for line in lines) for name in ("allows", "denials", "waiting")] for lines in reports]
+            waiting = 0 if group in {"channel", "person"} else 1
+            denials = 0 if group == "person" else 1  # an API key is no person
+            assert sums == [[3, 1 + denials, waiting], [3, 1, waiting], [0, denials, 0]]
+            rows = caller.get("/v1/insights/csv", params={"group_by": group, "agent_id": ours}).text
+            assert {row["name"] for row in csv.DictReader(io.StringIO(rows)) if row["asks"] != "0"} == set(one)
 
 
 def test_an_unknown_agent_is_refused(caller: Caller) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from doors.served import Caller, bad, good, key
 from rows.spending import COST, PRICED
 from rows.stage import Stage, say
 
-GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
+GROUPS = {"agent": 2, "session": 3, "thread": 3, "turn": 4, "model": 2, "provider": 1, "person": 1}
+"""What lines can be grouped by, and how many of each there are in `spent`."""
 
 
 @pytest.fixture
@@ -48,19 +50,16 @@ def test_without_groups_it_is_one_line(caller: Caller, spent: list[str]) -> None
     assert (line["agent_id"], line["model"]) == (None, None)
 
 
-@pytest.mark.parametrize("width", [None, "1d", "1h"])
-@pytest.mark.parametrize("group", GROUPS)
-def test_the_lines_of_every_group_and_width_have_the_same_sum(
-    caller: Caller, spent: list[str], group: str, width: str | None
-) -> None:
-    lines = report(caller, **{"group_by[]": group}, **({"bucket_width": width} if width else {}))
-    assert sum(line["requests"] for line in lines) == 4
-    assert sum(Decimal(line["exact_list_cost"] or 0) for line in lines) == 3 * COST
-    if width:
-        assert len({line["starting_at"] for line in lines}) == 2
-    expected = {"agent": 2, "session": 3, "thread": 3, "turn": 4, "model": 2, "provider": 1, "person": 1}[group]
-    field = group if group in {"person", "provider", "model"} else f"{group}_id"
-    assert len({line[field] for line in lines}) == expected
+def test_the_lines_of_every_group_and_width_have_the_same_sum(caller: Caller, spent: list[str], subtests: pytest.Subtests) -> None:
+    for (group, number), width in product(GROUPS.items(), (None, "1d", "1h")):
+        with subtests.test(f"{group}, {width}"):
+            lines = report(caller, **{"group_by[]": group}, **({"bucket_width": width} if width else {}))
+            assert sum(line["requests"] for line in lines) == 4
+            assert sum(Decimal(line["exact_list_cost"] or 0) for line in lines) == 3 * COST
+            if width:
+                assert len({line["starting_at"] for line in lines}) == 2
+            field = group if group in {"person", "provider", "model"} else f"{group}_id"
+            assert len({line[field] for line in lines}) == number
 
 
 def test_a_report_can_be_limited_to_a_session_or_a_model(caller: Caller, spent: list[str]) -> None:

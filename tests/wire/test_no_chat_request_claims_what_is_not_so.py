@@ -55,12 +55,12 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", FIELDS)
-def test_an_invalid_field_is_refused_by_its_name(talk: Talk, case: str) -> None:
-    more, field = FIELDS[case]
-    error = refused(talk, 400, **more)
-    assert field in error["param"]
-    assert error["type"] == "invalid_request_error"
+def test_an_invalid_field_is_refused_by_its_name(talk: Talk, subtests: pytest.Subtests) -> None:
+    for case, (more, field) in FIELDS.items():
+        with subtests.test(case):
+            error = refused(talk, 400, **more)
+            assert field in error["param"]
+            assert error["type"] == "invalid_request_error"
 
 
 MESSAGES: dict[str, tuple[list[Any], str]] = {
@@ -83,15 +83,15 @@ MESSAGES: dict[str, tuple[list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", MESSAGES)
-def test_invalid_messages_are_refused_by_their_place(talk: Talk, case: str) -> None:
-    messages, field = MESSAGES[case]
+def test_invalid_messages_are_refused_by_their_place(talk: Talk, subtests: pytest.Subtests) -> None:
     before = stored(talk)
-    with pytest.raises(openai.BadRequestError) as refusal:
-        talk.sdk.chat.completions.create(model=talk.model, messages=messages)
-    body: Any = refusal.value.body
-    assert body["param"].startswith(field)
-    assert stored(talk) == before
+    for case, (messages, field) in MESSAGES.items():
+        with subtests.test(case):
+            with pytest.raises(openai.BadRequestError) as refusal:
+                talk.sdk.chat.completions.create(model=talk.model, messages=messages)
+            body: Any = refusal.value.body
+            assert body["param"].startswith(field)
+            assert stored(talk) == before
 
 
 @pytest.mark.parametrize(
