@@ -76,16 +76,21 @@ def test_a_decided_call_says_by_whom_and_on_which_day(api: str, stage: Stage, cl
     assert f"ben, {day:%a}, {day.day} {day:%b} · Agent" in page
 
 
-@pytest.mark.parametrize("words", ["%", "s_ell", "\\", "'; --", '"', "\0", "\u202e\u05d4\u05d3", "x" * 5_000, "nothing like this"])
-def test_signs_of_patterns_are_text(api: str, stage: Stage, deploy: Approval, words: str) -> None:
-    with people.member(stage, "viewer").client(api) as client:
-        assert results(client, words) == (results(client, "") if words == "\0" else {})
+SIGNS = ["%", "s_ell", "\\", "'; --", '"', "\0", "\u202e\u05d4\u05d3", "x" * 5_000, "nothing like this"]
 
 
-@pytest.mark.parametrize("words", ["dep", "ploy", "y bill", "DEPLOY  BILLING", "release 4", "“"])
-def test_any_part_of_a_word_fits(api: str, stage: Stage, deploy: Approval, words: str) -> None:
+def test_signs_of_patterns_are_text(api: str, stage: Stage, deploy: Approval, subtests: pytest.Subtests) -> None:
     with people.member(stage, "viewer").client(api) as client:
-        assert len(results(client, words)) == (0 if words == "“" else 1)
+        for words in SIGNS:
+            with subtests.test(words[:20]):
+                assert results(client, words) == (results(client, "") if words == "\0" else {})
+
+
+def test_any_part_of_a_word_fits(api: str, stage: Stage, deploy: Approval, subtests: pytest.Subtests) -> None:
+    with people.member(stage, "viewer").client(api) as client:
+        for words in ("dep", "ploy", "y bill", "DEPLOY  BILLING", "release 4", "“"):
+            with subtests.test(words):
+                assert len(results(client, words)) == (0 if words == "“" else 1)
 
 
 def test_an_id_leads_to_its_row_however_old(api: str, stage: Stage, deploy: Approval) -> None:
