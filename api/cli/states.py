@@ -11,7 +11,6 @@ from api.cli.tables import SHORT_ID
 from models.pure.state_words import session_state
 from models.pure.text.visible import visible
 
-FAILED = {"failed", "refused", "out of budget"}
 SEARCHED = 200
 """The newest rows among which a name, or the end of an id, is searched."""
 MOST_SINGLY = 20

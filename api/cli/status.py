@@ -10,8 +10,9 @@ import click
 
 from api.cli.client import Inbox, connect
 from api.cli.main import as_json, data_dir
-from api.cli.states import FAILED, state_of
+from api.cli.states import state_of
 from api.cli.tables import painted
+from models.pure.state_words import ENDED_EARLY
 from models.pure.text.visible import visible
 
 MOST = 100
@@ -48,7 +49,7 @@ def _summary(inbox: Inbox) -> dict[str, Any]:
         "reason": halt["reason"] if halt["halted"] else None,
         "waiting_approvals": len(inbox.listed("/v1/approvals", most=MOST, status="pending")),
         "working_sessions": sum(state in {"working", "retrying"} for state in states),
-        "failed_sessions": sum(state in FAILED for state in states),
+        "failed_sessions": sum(state in ENDED_EARLY for state in states),
         "sessions": len(states),
     }
 

@@ -86,9 +86,14 @@ SESSION = {
     "failed": StateWord("failed", "cross", "bad"),
     "refused": StateWord("refused", "cross", "bad"),
     "out of budget": StateWord("out of budget", "coin", "due"),
+    "out of turns": StateWord("out of turns", "alert", "due"),
+    "cut off": StateWord("cut off", "alert", "due"),
     "archived": StateWord("archived", "archive"),
 }
 """The states of a session and of a thread, by their words: see `session_state`."""
+
+ENDED_EARLY = frozenset({"failed", "refused", "out of budget", "out of turns", "cut off"})
+"""The states of a session that needs attention: its run ended, and the agent had not finished."""
 
 EFFECT = {
     "allow": StateWord("allow", "check", "good"),
@@ -137,6 +142,7 @@ _AT_WORK = {
     "terminated": "archived",
 }
 _ENDS = {"end_turn": "done", "refusal": "refused", "budget_reached": "out of budget", "requires_action": "waiting"}
+_LIMITS = {"max_turns": "out of turns", "max_tokens": "cut off", "context_window": "cut off"}
 
 
 def call_state(status: str, *, halted: bool) -> StateWord:
@@ -157,6 +163,8 @@ def session_state(status: str, stop_reason: Mapping[str, Any] | None, *, waits: 
         return SESSION["new"]
     if "ended_by" in stop_reason:
         return SESSION["stopped"]
+    if limit := stop_reason.get("limit_reached"):
+        return SESSION[_LIMITS[limit]]
     return SESSION[_ENDS.get(stop_reason["type"], "failed")]
 
 

@@ -4,6 +4,11 @@
 its busiest thread.
 """
 
+from typing import Literal
+
+RunLimit = Literal["max_turns", "max_tokens", "context_window"]
+"""The limits that end a run: turns for one message, output tokens of one reply, the model's context window."""
+
 THREAD = {
     "idle": "Nothing of it is queued, running or waiting; a message starts it. Left by a message or by being archived.",
     "running": "A turn or an allowed call is queued or being worked on, and no person is needed.",

@@ -26,8 +26,8 @@ from models.workspace.toolset import OF_SESSION, listings_of
 
 AT_WORK = "status IN ('running', 'rescheduling', 'stopping')"
 """The condition on sessions that go on by themselves."""
-NEEDS_ATTENTION = "status = 'idle' AND stop_reason ->> 'type' <> 'end_turn'"
-"""The condition on sessions whose run failed, was refused, or is out of budget: `session_state` in `models.pure` says which."""
+NEEDS_ATTENTION = "status = 'idle' AND (stop_reason ->> 'type' <> 'end_turn' OR stop_reason ->> 'limit_reached' IS NOT NULL)"
+"""The condition on sessions whose run ended unfinished: `ENDED_EARLY` in `models.pure.state_words` has their states."""
 
 
 class Session(Progress, Base):

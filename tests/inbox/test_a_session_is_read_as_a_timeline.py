@@ -92,6 +92,21 @@ def test_a_failed_session_says_why_and_a_retry_goes_on(plain: Visitor, stage: St
     expect(plain.page.locator("#conversation")).to_contain_text("Please go on.")
 
 
+def test_a_session_out_of_turns_says_so_and_goes_on(plain: Visitor, stage: Stage) -> None:
+    session_id = stage.session(max_turns=2, bash="always_allow")
+    stage.run_call(stage.propose(session_id))
+    stage.reply(session_id, call(command="ls"))
+    assert stage.read(session_id).stop_reason == {"type": "end_turn", "limit_reached": "max_turns"}
+    plain.open(f"/inbox/sessions/{session_id}")
+    expect(plain.page.locator("#status")).to_contain_text("out of turns")
+    expect(plain.page.locator("#status")).to_contain_text("used the 2 turns that a message gives it")
+    expect(plain.page.locator("#conversation")).to_contain_text("Out of turns.")
+    plain.button("Go on").click()
+    expect(plain.page.locator("#status")).to_have_text("working")
+    stage.reply(session_id, say("Done."))
+    assert stage.read(session_id).stop_reason == {"type": "end_turn"}
+
+
 def test_a_message_that_the_model_cannot_take_is_not_retried(plain: Visitor, stage: Stage) -> None:
     session_id = stage.session()
     stage.message(session_id)

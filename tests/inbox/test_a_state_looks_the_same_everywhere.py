@@ -4,6 +4,7 @@ import re
 from html import unescape
 from itertools import chain
 from pathlib import Path
+from typing import get_args
 from unicodedata import east_asian_width
 from xml.etree import ElementTree
 
@@ -16,7 +17,7 @@ from outbox.notified import channel
 from own_database import Clock
 from people import Somebody
 from rows.spending import COSTS_10, MODEL, QUOTE
-from rows.stage import Stage, say
+from rows.stage import Stage, call, say
 
 from api.cli.main import main
 from api.cli.tables import COLOURS, painted
@@ -31,13 +32,14 @@ from models.pure.state_words import (
     CHARACTERS,
     DELIVERY,
     EFFECT,
+    ENDED_EARLY,
     SERVICE,
     SESSION,
     SYSTEM,
     TOOL_CALL,
     session_state,
 )
-from models.pure.states import STATUSES
+from models.pure.states import STATUSES, RunLimit
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
 from workers.notifiers import Address, slack_blocks, texts
@@ -63,6 +65,7 @@ def test_each_status_has_a_word() -> None:
     assert set(DELIVERY) == set(STATUSES["delivery"]) == set(STATUSES["notification"])
     ends = [None, {"type": "end_turn"}, {"type": "end_turn", "ended_by": "user:x"}, {"type": "retries_exhausted"}]
     words = {session_state(status, reason).word for status in STATUSES["thread"] for reason in [*ends, {"type": "refusal"}]}
+    words |= {session_state("idle", {"type": "end_turn", "limit_reached": limit}).word for limit in get_args(RunLimit)}
     words |= {session_state("idle", {"type": "budget_reached"}).word, session_state("idle", None, archived=True).word}
     assert words == set(SESSION)
 
@@ -167,13 +170,15 @@ def _sessions(stage: Stage, clock: Clock) -> dict[str, str]:
     ids["stopping"] = stage.session(bash="always_allow")
     stage.begin_call(stage.propose(ids["stopping"]))
     stage.send(ids["stopping"], {"type": "user.interrupt"})
-    for state in ("new", "working", "retrying", "done", "refused", "archived"):
-        ids[state] = stage.session()
+    for state in ("new", "working", "retrying", "done", "refused", "out of turns", "cut off", "archived"):
+        ids[state] = stage.session(max_turns=1 if state == "out of turns" else 5)
         if state != "new":
             stage.message(ids[state])
     stage.fail(stage.begin(ids["retrying"]))
     stage.reply(ids["done"], say("Done."))
     stage.reply(ids["refused"], say("No."), stop_reason="refusal")
+    stage.reply(ids["cut off"], say("It is"), stop_reason="max_tokens")
+    stage.reply(ids["out of turns"], call(command="ls"), stop_reason="tool_use")
     stage.reply(ids["archived"], say("Done."))
     stage.locked(ids["archived"], archive)
     return ids
@@ -195,5 +200,5 @@ def test_a_session_looks_the_same_everywhere(stage: Stage, api: str, clock: Cloc
             assert f"{session_id}  {word} " in rows
             shown = terminal.invoke(main, ["sessions", "show", session_id]).output
             assert f"  state     {state.text}" in shown
-            if word in {"done", "failed", "refused", "out of budget"}:
+            if word in {"done", *ENDED_EARLY}:
                 assert shown.splitlines()[-1].endswith(f"  {state.text}")

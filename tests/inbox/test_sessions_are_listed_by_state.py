@@ -15,28 +15,29 @@ def test_a_state_is_a_word_and_a_wait_names_whom(plain: Visitor, stage: Stage, c
     stage.message(waiting, "Pay the bill.")
     stage.reply(waiting, say("I pay."), call(command="pay"))
     clock.advance(12 * 60)
-    done, refused, working = stage.session(), stage.session(), stage.session()
-    for session_id, reason in ((done, "end_turn"), (refused, "refusal")):
+    done, cut_off, refused, working = (stage.session() for _ in range(4))
+    for session_id, reason in ((done, "end_turn"), (cut_off, "max_tokens"), (refused, "refusal")):
         stage.message(session_id, "Tell me.")
         stage.reply(session_id, say("No."), stop_reason=reason)
     stage.message(working, "Look around.")
     plain.open("/inbox/sessions")
     rows = plain.page.locator("tbody tr")
-    expect(rows).to_have_count(4)
-    states = {waiting: "waiting", done: "done", refused: "refused", working: "working"}
+    expect(rows).to_have_count(5)
+    states = {waiting: "waiting", done: "done", cut_off: "cut off", refused: "refused", working: "working"}
     for session_id, word in states.items():
         expect(plain.page.locator(f"#{session_id} .chip")).to_have_text(word)
     expect(plain.page.locator(f"#{waiting}")).to_contain_text("for finance, 12 minutes ago")
     expect(plain.page.locator(f"#{waiting} th")).to_contain_text("Pay the bill.")
     expect(plain.page.locator(f"#{waiting} .last-line")).to_have_text("I pay.")
-    for tab, session_id in (("Working 1", working), ("Waiting 1", waiting), ("Needs attention 1", refused)):
+    tabs = {"Working 1": [working], "Waiting 1": [waiting], "Needs attention 2": [refused, cut_off]}
+    for tab, session_ids in tabs.items():
         plain.page.get_by_role("link", name=tab).click()
-        expect(rows).to_have_count(1)
-        expect(rows).to_have_id(session_id)
-    expect(plain.page.locator("#nav-sessions")).to_have_text("1 failing")
+        expect(rows).to_have_count(len(session_ids))
+        assert [row.get_attribute("id") for row in rows.all()] == session_ids
+    expect(plain.page.locator("#nav-sessions")).to_have_text("2 needing attention")
     expect(plain.page.locator(".rail .workspace")).to_have_text(stage.get(Workspace, stage.workspace_id).name)
     plain.page.get_by_role("link", name="Last day").click()
-    expect(rows).to_have_id(refused)
+    expect(rows).to_have_count(2)
     plain.page.get_by_role("link", name="Working").click()
     plain.page.get_by_role("link", name="Any time").click()
     expect(rows).to_have_id(working)

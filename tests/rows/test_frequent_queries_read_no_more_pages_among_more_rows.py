@@ -211,7 +211,7 @@ def test_sessions_that_failed_are_counted_to_a_hundred(stage: Stage, admin: Admi
     viewer = member(stage, "viewer").principal
 
     def read(db: Any) -> None:
-        assert viewing.frame(db, viewer)["sessions_failing"] == MOST_COUNTED
+        assert viewing.frame(db, viewer)["sessions_unfinished"] == MOST_COUNTED
 
     with create_app().test_request_context("/inbox"):
         check(admin, partial(crowd.sessions_of_others, admin, refused), reading(stage, read))

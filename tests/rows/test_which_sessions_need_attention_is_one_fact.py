@@ -1,16 +1,17 @@
-"""A session needs attention if its state is failed, refused or out of budget: the list's condition and the words agree."""
+"""A session needs attention if its run ended early: the list's condition and the words agree."""
 
 import json
 from collections.abc import Iterator
 from itertools import product
+from typing import get_args
 
 import pytest
 from rows.stage import Stage, say
 
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.pure.state_words import session_state
-from models.pure.states import THREAD
+from models.pure.state_words import ENDED_EARLY, session_state
+from models.pure.states import THREAD, RunLimit
 from models.session.event.last_lines import first_and_last_lines
 from models.session.row import AT_WORK, NEEDS_ATTENTION
 
@@ -18,7 +19,8 @@ REASONS = [
     None,
     {"type": "end_turn"},
     {"type": "end_turn", "ended_by": "user:user_1"},
-    *({"type": name} for name in ("retries_exhausted", "refusal", "budget_reached", "max_turns")),
+    *({"type": name} for name in ("retries_exhausted", "refusal", "budget_reached", "another")),
+    *({"type": "end_turn", "limit_reached": limit} for limit in get_args(RunLimit)),
 ]
 
 
@@ -35,7 +37,7 @@ def test_the_conditions_of_the_list_agree_with_the_words(db: Db) -> None:
         sql = f"SELECT {AT_WORK}, coalesce({NEEDS_ATTENTION}, false) FROM {row}"
         [(is_at_work, needs_attention)] = db.rows(sql, status=status, reason=json.dumps(reason) if reason else None)
         word = session_state(status, reason).word
-        assert needs_attention == (word in {"failed", "refused", "out of budget"}), (status, reason)
+        assert needs_attention == (word in ENDED_EARLY), (status, reason)
         assert is_at_work == (word in {"working", "retrying", "stopping"}), (status, reason)
 
 

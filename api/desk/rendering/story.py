@@ -6,7 +6,7 @@ from typing import Any
 
 from api.desk.rendering.fields import pretty
 from models.flow.carry_on.listing import OURS
-from models.pure.state_words import TOOL_CALL
+from models.pure.state_words import TOOL_CALL, session_state
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible, visible_lines
 from models.session.tool_call.events import RESULTS, USES
@@ -72,16 +72,20 @@ def _decision(event: Mapping[str, Any]) -> str:
 
 
 def _rest(event: Mapping[str, Any]) -> str:
-    reason = event["stop_reason"]["type"]
-    return _STOPS.get(reason, f"The session rests: {reason}.")
+    return _RESTS[session_state("idle", event["stop_reason"]).word]
 
 
-_STOPS = {
-    "requires_action": "The agent waits for a decision.",
-    "end_turn": "The agent has finished.",
-    "interrupted": "The run was stopped.",
-    "max_turns": "The run reached its limit of turns.",
+_RESTS = {
+    "waiting": "The agent waits for a decision.",
+    "done": "The agent has finished.",
+    "stopped": "The run was stopped.",
+    "failed": "The run failed.",
+    "refused": "The model refused.",
+    "out of budget": "The run is out of budget.",
+    "out of turns": "The run is out of turns.",
+    "cut off": "The reply was cut off.",
 }
+"""By the state in which a run left the session."""
 
 
 _WORDS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from api.desk.rendering.tree import Node
-from models.pure.state_words import StateWord
+from models.pure.state_words import StateWord, session_state
 from models.pure.text.relative_time import number_with_noun
 from models.pure.text.visible import visible, visible_lines
 
@@ -112,7 +112,7 @@ def note_of(event: Mapping[str, Any]) -> str:
     """Return the words of an event that needs few; empty for one that readers do not see."""
     match event["type"]:
         case "session.status_idle" | "session.thread_status_idle":
-            return _STOPS.get(_reason(event["stop_reason"]), "")
+            return _ENDS.get(session_state("idle", event["stop_reason"]).word, "")
         case "session.status_terminated":
             return "The session was archived."
         case "session.thread_status_terminated":
@@ -124,15 +124,13 @@ def note_of(event: Mapping[str, Any]) -> str:
     return ""
 
 
-def _reason(stop_reason: Mapping[str, Any]) -> str:
-    return "stopped" if "ended_by" in stop_reason else str(stop_reason["type"])
-
-
-_STOPS = {
-    "end_turn": "Done.",
+_ENDS = {
+    "done": "Done.",
     "stopped": "The run was stopped.",
-    "retries_exhausted": "The run failed.",
-    "refusal": "The model refused.",
-    "budget_reached": "Out of budget.",
+    "failed": "The run failed.",
+    "refused": "The model refused.",
+    "out of budget": "Out of budget.",
+    "out of turns": "Out of turns.",
+    "cut off": "The reply was cut off.",
 }
-"""By the reason why a run ended. One that waits needs no words: the line of its call has them."""
+"""By the state in which a run left the session. One that waits needs no words: the line of its call has them."""

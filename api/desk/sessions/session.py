@@ -147,7 +147,7 @@ def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
 
 @action("/inbox/sessions/<session_id>/retry", "sessions", section="sessions", again=conversation)
 def retry(db: Db, person: PersonPrincipal, session_id: str) -> str:
-    """Have a failed run go on, by a message."""
+    """Have a run that failed or reached a limit go on, by a message."""
     _receive(db, person, session_id, {"type": "user.message", "content": [{"type": "text", "text": RETRY}]})
     return f"/inbox/sessions/{session_id}"
 

@@ -42,7 +42,7 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
         "settings_parts": places.settings_of(person),
         "is_rail_narrow": request.cookies.get(_RAIL_COOKIE) == "narrow",
         "workspace": visible(db.get_one(Workspace, person.workspace_id).name),
-        "sessions_failing": Selection(Session).where(NEEDS_ATTENTION).count(db) if sees_all(person) else 0,
+        "sessions_unfinished": Selection(Session).where(NEEDS_ATTENTION).count(db) if sees_all(person) else 0,
         "waiting_for_me": waiting_list.matching(db, person, {}, mine=True).count(db),
         "halted": g.halted,
         "mark": Approval.mark(db),

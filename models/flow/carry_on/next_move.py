@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from models.pure.states import NEEDS_PERSON, SETTLED, WITH_CLIENT
+from models.pure.states import NEEDS_PERSON, SETTLED, WITH_CLIENT, RunLimit
 
 WaitsFor = Literal["none", "person", "client", "both"]
 
@@ -24,6 +24,8 @@ class Finish:
     """`end_turn`; `refusal` if the model declined; `retries_exhausted` if its calls cannot be read."""
     error: tuple[str, str] | None = None
     """Type and message of a `session.error`, if the model did not choose the end."""
+    limit: RunLimit | None = None
+    """The limit that ended the run, if one did."""
 
 
 def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, limit: int) -> Calls | Finish:
@@ -32,13 +34,16 @@ def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, li
     if stop_reason == "tool_use" and blocks:
         if number < limit:
             return Calls(blocks)
-        return Finish("end_turn", ("tool_use_limit_reached_error", f"The run reached its limit of {limit} turns for one message."))
+        message = f"The run reached its limit of {limit} turns for one message."
+        return Finish("end_turn", ("tool_use_limit_reached_error", message), "max_turns")
     if stop_reason == "refusal":
         return Finish("refusal")
     if stop_reason == "max_tokens":
-        return Finish("end_turn", ("unknown_error", "The reply was cut at the model's limit of output tokens (max_tokens)."))
+        message = "The reply was cut at the model's limit of output tokens (max_tokens)."
+        return Finish("end_turn", ("unknown_error", message), "max_tokens")
     if stop_reason == "model_context_window_exceeded":
-        return Finish("end_turn", ("unknown_error", "The conversation no longer fits into the model's context window."))
+        message = "The conversation no longer fits into the model's context window."
+        return Finish("end_turn", ("unknown_error", message), "context_window")
     return Finish("end_turn")
 
 

@@ -21,7 +21,7 @@ from models.pure.text import words
 from models.session.approval import events as approval_events
 from models.session.approval.row import Approval
 from models.session.event.fields import Text as TextBlock
-from models.session.event.of_session import AgentMessage, StatusRescheduled
+from models.session.event.of_session import AgentMessage, Ended, StatusRescheduled
 from models.session.hints import hint_next
 from models.session.locked import Locked, lock_alone
 from models.session.spending import standing as spend_standing
@@ -315,7 +315,10 @@ def _finish(locked: Locked, move: Finish, stop_details: dict[str, Any] | None) -
     if move.error:
         _emit_error(locked, *move.error, "terminal")
     locked.report_usage()
-    rest(locked, {"type": move.stop_reason}, stop_details if move.stop_reason == "refusal" else None)
+    reason = Ended(type=move.stop_reason)
+    if move.limit:
+        reason["limit_reached"] = move.limit
+    rest(locked, reason, stop_details if move.stop_reason == "refusal" else None)
 
 
 def _emit_error(locked: Locked, kind: str, message: str, retry_status: str, server: str | None = None) -> None:

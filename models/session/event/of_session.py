@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from models.pure.states import RunLimit
 from models.session.event.fields import ApprovalId, EventId, Sha256, Text
 
 Json = dict[str, Any]
@@ -65,6 +66,8 @@ class Ended(TypedDict):
     """The principal that ended the run. Absent if the run ended by itself."""
     message: NotRequired[str]
     """The principal's reason."""
+    limit_reached: NotRequired[RunLimit]
+    """The limit that ended the run before the agent had finished. `type` is then `end_turn`; a message lets the agent go on."""
 
 
 class RequiresAction(TypedDict):
