@@ -15,7 +15,7 @@ def add_up(workspace_id: str) -> bool:
     """Sum the next batch of one workspace. Returns True if there may be more."""
     with transaction(workspace_id) as db:
         db.rows(_ALONE)
-        attempts, uses = daily_usage.add_up(db), grant_use.add_up(db)
+        uses, attempts = grant_use.add_up(db), daily_usage.add_up(db)  # the order of the release before
     return attempts == daily_usage.BATCH or uses == grant_use.BATCH
 
 

@@ -38,7 +38,7 @@ class SpendSum(Base):
     since: Mapped[date]
     """The first day of the period whose cost is `spent`: the newest one in which a request ended."""
     spent: Mapped[Decimal] = mapped_column(sa.Numeric)
-    """The cost of that period, in US dollars: the sum of `daily_usage`."""
+    """The cost of that period, in US dollars: the sum of its days (`daily_usage.DAYS`)."""
     reserved: Mapped[Decimal] = mapped_column(sa.Numeric)
     """The most that the requests under way may cost, in US dollars: the sum of their quotes."""
 

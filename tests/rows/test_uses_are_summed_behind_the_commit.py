@@ -1,11 +1,13 @@
 """The usage of a day and the uses of a standing grant are counted at once, and summed later by a sweep, each exactly once."""
 
+from functools import partial
 from typing import Any
 
 import psycopg
 from own_database import DatabaseUrls
 from psycopg import sql
 from races.races_together import together
+from races.test_nothing_deadlocks import WAITING
 from rows.crowd import Admin
 from rows.spending import PRICED
 from rows.stage import Stage, call, say
@@ -88,6 +90,32 @@ def test_sweeps_at_once_sum_each_use_and_each_attempt_once(stage: Stage) -> None
     add_up_uses()
     assert (uses(stage, grant).calls, stage.get(Grant, grant.id).uses) == (8, 8)
     assert requests(stage) == requests(stage, "daily_usage") == before + 8
+
+
+def test_a_sweep_and_a_commit_of_the_release_before_never_wait_in_a_circle(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """Such a commit changes the grant's row, and then the sums of the day."""
+    grant = standing(stage)
+    use(stage, grant)
+    add_up_uses()
+    use(stage, grant)
+    admin = partial(psycopg.connect, database_urls.admin)
+    with admin() as before, admin(autocommit=True) as watch:
+        before.execute("UPDATE approval_grant SET uses = uses + 1")
+
+        def commit() -> None:
+            while watch.execute(WAITING).fetchone() != (1,):
+                pass
+            before.execute("UPDATE daily_usage SET requests = requests + 1")
+            before.commit()
+
+        assert together(partial(late_sums.add_up, stage.workspace_id), commit) == [False, None]
+    assert uses(stage, grant).calls == 3
+
+
+def test_a_grant_that_is_deleted_while_grants_are_read_has_no_uses(stage: Stage) -> None:
+    grant = standing(stage)
+    with transaction(stage.workspace_id) as db:
+        assert uses_of(db, [grant.id, "grnt_gone"]) == {grant.id: Uses(0, None), "grnt_gone": Uses(0, None)}
 
 
 def test_a_sweep_that_fails_at_one_workspace_sums_the_others(stage: Stage, database_urls: DatabaseUrls) -> None:

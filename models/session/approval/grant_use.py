@@ -38,7 +38,7 @@ class Uses(NamedTuple):
 
 
 def uses_of(db: Db, grant_ids: Sequence[str]) -> dict[str, Uses]:
-    """Return the uses of each of these grants, by its id."""
+    """Return the uses of each of these grants, by its id: none of a grant that was deleted meanwhile, with its session."""
     rows = db.rows(_USES, ids=list(grant_ids)) if grant_ids else []
     return {grant_id: Uses(calls, last_at) for grant_id, calls, last_at in rows}
 
@@ -53,18 +53,20 @@ def add_up(db: Db) -> int:
 NEVER_USED = "uses = 0 AND NOT EXISTS (SELECT FROM grant_use WHERE grant_id = approval_grant.id)"
 """A condition on `approval_grant`."""
 _USES = """
-    SELECT approval_grant.id, uses + count(grant_use.id)::int, greatest(last_used_at, max(used_at))
-    FROM approval_grant LEFT JOIN grant_use ON grant_id = approval_grant.id
-    WHERE approval_grant.id = ANY(%(ids)s) GROUP BY approval_grant.id
+    SELECT given, coalesce(uses, 0) + count(grant_use.id)::int, greatest(last_used_at, max(used_at))
+    FROM unnest(%(ids)s::text[]) given LEFT JOIN approval_grant ON id = given LEFT JOIN grant_use ON grant_id = given
+    GROUP BY given, uses, last_used_at
 """
 _ADD_UP = """
     WITH fresh AS (
         DELETE FROM grant_use WHERE id IN (SELECT id FROM grant_use ORDER BY id LIMIT %(limit)s) RETURNING grant_id, used_at
     ), part AS (
         SELECT grant_id, count(*) AS calls, max(used_at) AS last_at FROM fresh GROUP BY grant_id
+    ), held AS (
+        SELECT id FROM approval_grant WHERE id IN (SELECT grant_id FROM part) ORDER BY id FOR NO KEY UPDATE
     ), added AS (
         UPDATE approval_grant SET uses = uses + calls, last_used_at = greatest(last_used_at, last_at)
-        FROM part WHERE id = grant_id
+        FROM part JOIN held ON held.id = grant_id WHERE approval_grant.id = grant_id
     )
     SELECT count(*) FROM fresh
 """
