@@ -52,6 +52,14 @@ from api.desk.rendering.refusals import sentence
             "Session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is running: send user.interrupt and wait until it is idle, then archive.",
             "This session is running: stop the run and wait until it ends. Then archive.",
         ),
+        (
+            "Another voter has edited the input. Look at decided_input, then vote with expected_input_sha256.",
+            "The input has changed since this page was opened. Nothing was decided: look at it again.",
+        ),
+        (
+            "None was decided, by “show session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 > expected_input_sha256”. Your role does not.",
+            "None was decided, by “show session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 > expected_input_sha256”. Your role does not.",
+        ),
         ("", ""),
     ],
 )

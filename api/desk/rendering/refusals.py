@@ -20,8 +20,10 @@ _TOO_MANY = re.compile(r"List should have at most (\d+) items? after validation,
 _SETS = re.compile(r"in \{.*\}, the sets of all levels together,")
 """Names the approvers of each level by their ids."""
 _STALE = re.compile(r"version: the agent is at version (\d+)")
-_HASH = "expected_input_sha256"
-"""Names the field with which a form is bound to the input that its page showed."""
+_STALE_INPUT = ("expected_input_sha256", "Another voter has edited the input.")
+"""Beginnings of refusals of a form that is bound to another input than the one that would run now."""
+_QUOTED = re.compile(r"“.*”", re.DOTALL)
+"""Somebody else's words, such as a command of an agent."""
 _OF_PAGES = {
     "send user.interrupt and wait until it is idle, then": "stop the run and wait until it ends. Then",
     "allow it with updated_input, or deny": "edit the input, or deny",
@@ -32,7 +34,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
 
 def sentence(text: str) -> str:
     """Return a refusal as sentences for a page: `email: String should have at least 3 characters` says what people read."""
-    if _HASH in text:
+    if text.startswith(_STALE_INPUT):
         return "The input has changed since this page was opened. Nothing was decided: look at it again."
     if stale := _STALE.match(text):
         return f"Version {stale[1]} was saved since this page was opened. Nothing was changed: open the page again."
@@ -44,7 +46,11 @@ def sentence(text: str) -> str:
 
 
 def _without_ids(text: str) -> str:
-    """Return a text that names no id: `Approval appr_01… is already denied, by user:user_01….` is of `This approval`."""
+    """Return a text that names no id: `Approval appr_01… is already denied, by user:user_01….` is of `This approval`.
+
+    What is quoted stays as it is."""
+    if quote := _QUOTED.search(text):
+        return f"{_without_ids(text[: quote.start()])}{quote[0]}{_without_ids(text[quote.end() :])}"
     text = _SETS.sub("named at every level,", _TOO_MANY.sub(r"at most \1, and these are \2", text))
     text = _NAMED.sub(r"\1", _BY.sub(r"\1", text))
     text = _PRINCIPAL.sub("this person", _NOUN.sub(_this, text))
