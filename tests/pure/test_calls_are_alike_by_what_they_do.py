@@ -2,6 +2,7 @@
 
 import pytest
 
+from models.pure.policy import CompiledRules, rule_of
 from models.pure.policy.likeness import in_words, likeness, pattern
 
 SHA256 = "3f9a0c1b2d4e" + "0" * 52
@@ -30,20 +31,30 @@ def test_a_likeness_names_what_calls_have_in_common(tool: str, arguments: dict[s
     assert in_words(text, tool) == words
 
 
-@pytest.mark.parametrize(
-    ("text", "tool", "rule"),
-    [
-        ("bash: git push", "bash", "bash(git push *)"),
-        ("bash: git add, git push", "bash", ""),
-        ("bash #3f9a0c1b2d4e", "bash", ""),
-        ("edit: src/billing", "edit", "edit(src/billing/**)"),
-        ("edit: src/a*", "edit", ""),
-        ("write: the session's folder", "write", ""),
-        ("mcp__shop__refund", "mcp__shop__refund", "mcp__shop__refund"),
-    ],
-)
-def test_a_rule_about_such_calls_covers_them_and_no_others(text: str, tool: str, rule: str) -> None:
-    assert pattern(text, tool) == rule
+CALLS: list[tuple[str, dict[str, object]]] = [
+    *(("bash", {"command": command}) for command in ("git", "git push", "git push -f", "git status", "ls", "ls -l /etc")),
+    *(("bash", {"command": command}) for command in ("npm --version", "npm publish", "./deploy now", "git add . && git push")),
+    *(("edit", {"file_path": path}) for path in ("notes.txt", "src/a.py", "src/b.py", "src/billing/a.py", "src/billing/de/a.py")),
+    *(("edit", {"file_path": path}) for path in ("/hosts", "/etc/hosts", "/etc/ssh/config", "src/a*/b.py", f"{'x' * 200}/a.py")),
+    ("read", {"file_path": "src/a.py"}),
+    ("mcp__shop__refund", {"amount": 5}),
+    ("mcp__shop__list", {}),
+]
+
+
+def test_a_rule_about_such_calls_covers_them_and_no_others() -> None:
+    texts = {"bash(git push *)", "bash(git status *)", "bash(ls *)", "bash(npm publish *)", "bash(./deploy *)"}
+    texts |= {"edit(src/*)", "edit(src/billing/**)", "edit(/*)", "edit(/etc/*)", "edit(/etc/ssh/**)", "read(src/*)"}
+    rules: dict[str, set[str]] = {}
+    for tool, arguments in CALLS:
+        alike = likeness(tool, arguments, SHA256)
+        if text := pattern(alike, tool):
+            rules.setdefault(text, set()).add(alike)
+    assert rules.keys() == texts | {"mcp__shop__refund", "mcp__shop__list"}
+    for text, alike in rules.items():
+        compiled = CompiledRules([rule_of({"effect": "allow", "match": text})])
+        covered = {likeness(*each, SHA256) for each in CALLS if compiled.judge(*each).effect == "allow"}
+        assert covered == alike, text
 
 
 @pytest.mark.parametrize("command", ["a; " * 200, "x" * 10_000, "; ".join(f"tool{n}" for n in range(100))])

@@ -59,13 +59,22 @@ def in_words(text: str, tool: str) -> str:
 
 
 def pattern(text: str, tool: str) -> str:
-    """Return the text of a rule about such calls: `bash(git push *)`; empty if no single one covers them and no others."""
+    """Return the text of a rule about such calls: `bash(git push *)`; empty if no single one covers them and no others.
+
+    It covers a program by its name alone, not by the path of a system's folder.
+    """
     kind = text.removeprefix(tool).removeprefix(": ")
     if kind.startswith(" #") or kind == _OWN_FOLDER or "," in kind:
         return ""
     if not kind:
         return tool
-    return f"bash({kind} *)" if tool == "bash" else f"{tool}({kind}/**)" if _PLAIN_FOLDER.fullmatch(kind) else ""
+    if tool == "bash":
+        return "" if kind in _SUBCOMMANDS else f"bash({kind} *)"
+    if not _PLAIN_FOLDER.fullmatch(kind) or len(kind) == _MOST:
+        return ""
+    names = [name for name in kind.split("/") if name]
+    # Calls of a folder's folders are alike too, but only at the depth at which a likeness ends.
+    return f"{tool}({kind.rstrip('/')}/{'**' if len(names) == _FOLDERS else '*'})"
 
 
 def _kind_of_command(command: Any) -> str:
