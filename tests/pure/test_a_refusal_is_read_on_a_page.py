@@ -60,6 +60,18 @@ from api.desk.rendering.refusals import sentence
             "None was decided, by “show session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 > expected_input_sha256”. Your role does not.",
             "None was decided, by “show session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 > expected_input_sha256”. Your role does not.",
         ),
+        (
+            "approval 'appr_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0' was not found in this workspace.",
+            "This approval was not found in this workspace.",
+        ),
+        (
+            "session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is on hold (hold_01K9ZQ3T5VJ8W2X4Y6), set by api_key:key_01K9ZQ3T5VJ8W2X4Y6.",
+            "This session is on hold, set by an API key.",
+        ),
+        (
+            "approval: group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is neither a group nor a person.",
+            "Approvers: this group is neither a group nor a person.",
+        ),
         ("", ""),
     ],
 )

@@ -10,12 +10,16 @@ _LABELS |= {"updated_input": "Input", "deny_message": "Why not", "denial_reasons
 _ID = r"[a-z]+_[0-9A-Za-z]{20,}"
 _BY = re.compile(r"(is already \w+), by (?:[a-z]+:)?[^\s.]+")
 """The page says below who decided."""
-_NAMED = re.compile(rf"(?:user|group|key):{_ID} \(([^)]*)\)")
+_NAMED = re.compile(rf"(?:user|group):{_ID} \(([^)]*)\)")
 """A person or a group whose name stands beside its id."""
+_BESIDE = re.compile(rf" \((?:[a-z_]+:)?{_ID}\)")
+"""An id that stands beside a name."""
+_GONE = re.compile(rf"^([a-z ]+) '{_ID}' was not found")
 _NOUN = re.compile(
     rf"\b(?:the )?(approval|session|agent|thread|environment|(?:webhook )?endpoint|channel|grant) {_ID}\b", re.IGNORECASE
 )
-_PRINCIPAL = re.compile(rf"\b(?:user|key):{_ID}")
+_PRINCIPAL = re.compile(rf"\b(user|group|api_key):{_ID}")
+_PRINCIPALS = {"user": "this person", "group": "this group", "api_key": "an API key"}
 _TOO_MANY = re.compile(r"List should have at most (\d+) items? after validation, not (\d+)")
 _SETS = re.compile(r"in \{.*\}, the sets of all levels together,")
 """Names the approvers of each level by their ids."""
@@ -52,8 +56,8 @@ def _without_ids(text: str) -> str:
     if quote := _QUOTED.search(text):
         return f"{_without_ids(text[: quote.start()])}{quote[0]}{_without_ids(text[quote.end() :])}"
     text = _SETS.sub("named at every level,", _TOO_MANY.sub(r"at most \1, and these are \2", text))
-    text = _NAMED.sub(r"\1", _BY.sub(r"\1", text))
-    text = _PRINCIPAL.sub("this person", _NOUN.sub(_this, text))
+    text = _GONE.sub(r"this \1 was not found", _BESIDE.sub("", _NAMED.sub(r"\1", _BY.sub(r"\1", text))))
+    text = _PRINCIPAL.sub(lambda principal: _PRINCIPALS[principal[1]], _NOUN.sub(_this, text))
     for words, of_page in _OF_PAGES.items():
         text = text.replace(words, of_page)
     return _TIME.sub(r"\1 \2 UTC", text)
