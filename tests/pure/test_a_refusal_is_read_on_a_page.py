@@ -65,8 +65,8 @@ from api.desk.rendering.refusals import sentence
             "This approval was not found in this workspace.",
         ),
         (
-            "session sesn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is on hold (hold_01K9ZQ3T5VJ8W2X4Y6), set by api_key:key_01K9ZQ3T5VJ8W2X4Y6.",
-            "This session is on hold, set by an API key.",
+            "The workspace is on hold (hold_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0), set by api_key:key_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0.",
+            "The workspace is on hold, set by an API key.",
         ),
         (
             "approval: group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0 is neither a group nor a person.",
