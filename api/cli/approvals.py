@@ -14,7 +14,7 @@ from api.cli.main import as_json
 from api.cli.showing import describe, outcome, question, since, tally, until
 from api.cli.states import find_id
 from api.cli.tables import Column, id_column, show_table
-from models.pure.state_words import APPROVAL
+from models.pure.state_words import approval_state
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
@@ -141,7 +141,7 @@ def _columns(rows: list[Approval]) -> list[Column]:
     return [
         *(place if any(row["queue_position"] for row in rows) else []),
         id_column(),
-        Column("STATUS", lambda row: APPROVAL[row["status"]].word, coloured=True),
+        Column("STATUS", lambda row: approval_state(row["status"], row["decision"]).word, coloured=True),
         Column("QUESTION", question, gives_way=True),
         *(votes if any(row["people_only"] for row in rows) else []),
         Column("ASKED", lambda row: since(row["created_at"])),

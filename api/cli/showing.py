@@ -16,7 +16,7 @@ import rfc8785
 from api.cli.calls import input_lines
 from api.cli.tables import painted
 from models.briefing.because import because
-from models.pure.state_words import APPROVAL, session_state
+from models.pure.state_words import approval_state, session_state
 from models.pure.text.path import path_in_words
 from models.pure.text.relative_time import ago, time_left
 from models.pure.text.visible import visible, visible_lines
@@ -136,7 +136,7 @@ def outcome(approval: dict[str, Any], ending: str = "") -> Iterator[str]:
     """Yield the lines of a decision. `ending`: how the approval ended and by whom, as its briefing says it."""
     if approval["status"] == "pending":
         return
-    state = APPROVAL[approval["status"]]
+    state = approval_state(approval["status"], approval["decision"])
     yield f"{approval['id']}: {painted(f'{state.character} {visible(ending)}' if ending else state.text, state.word)}."
     if approval["decided_input"] is not None:
         yield f"  input instead  {json_text(approval['decided_input'])}"

@@ -9,7 +9,9 @@ from flask import request
 
 from api.door.framed import query_value
 from api.door.paging import Count, Selection
+from api.door.parsing import ID
 from api.door.requests import EARLIEST, LATEST
+from api.v1.approvals.requests import MAX_DECISIONS
 from api.v1.approvals.visible import may_see, sees_all
 from api.v1.approvals.waiting_list import OLDEST_DEADLINE, before, waiting_for
 from models.database import clock
@@ -20,6 +22,7 @@ from models.people.group import Group
 from models.people.member import Member
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
+from models.pure.text.relative_time import number_with_noun
 from models.session.approval import sentences
 from models.session.approval.decider import Decider
 from models.session.approval.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
@@ -196,13 +199,24 @@ def seen(db: Db, approval: Approval) -> dict[str, Any] | None:
     return result.body if result is not None else None
 
 
-def decision_notice(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
-    """Return the notice of the approval that the person has just decided, for the next page; None without a decision or vote."""
-    approval = db.get(Approval, query_value("decided") or "")
-    if approval is None or not may_see(db, person, approval):
-        return None
-    if approval.status == "pending":
-        outcome = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])
-    else:
-        outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], now)
-    return {"id": approval.id, "title": sentences.title(approval)[0], "outcome": outcome} if outcome else None
+def decision_notices(db: Db, person: PersonPrincipal, now: datetime) -> list[dict[str, Any]]:
+    """Return what the person has just decided, for the next page: one notice for each outcome; none without a decision or vote."""
+    ids = [id_ for id_ in (query_value("decided") or "").split() if ID.fullmatch(id_)][:MAX_DECISIONS]
+    found_rows = db.find(Approval, "WHERE id = ANY(%(ids)s) ORDER BY expires_at, id", ids=ids) if ids else []
+    rows = [row for row in found_rows if may_see(db, person, row)]
+    names, votes = Names.of(db, [row.decided_by for row in rows]), Vote.of(db, [row.id for row in rows])
+    by_outcome: dict[str, list[Approval]] = {}
+    for row in rows:
+        is_open = row.status == "pending"
+        outcome = sentences.votes(row, votes[row.id]) if is_open else sentences.outcome(row, names[row.decided_by], now)
+        by_outcome.setdefault(outcome, []).append(row)
+    by_outcome.pop("", None)
+    return [_notice(outcome, alike) for outcome, alike in by_outcome.items()]
+
+
+def _notice(outcome: str, rows: Sequence[Approval]) -> dict[str, Any]:
+    if len(rows) == 1:
+        return {"path": f"/inbox/approvals/{rows[0].id}", "title": sentences.title(rows[0])[0], "outcome": outcome}
+    is_open = rows[0].status == "pending"
+    path = "/inbox?show=all" if is_open else "/inbox?show=decided"
+    return {"path": path, "title": number_with_noun(len(rows), "call"), "outcome": outcome}

@@ -17,7 +17,6 @@ from models.people.names import Names
 from models.pure.offer import Offer
 from models.pure.quorum import Quorum
 from models.pure.shell import in_directory
-from models.pure.state_words import APPROVAL
 from models.pure.text.line_diff import hunks
 from models.pure.text.visible import visible
 from models.session.approval import sentences
@@ -59,7 +58,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         afterwards=" ".join([sentences.afterwards(approval), *offer.limits]) if waits else "",
         outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
         came_of="" if waits else _came_of(db, approval),
-        mark="" if waits else APPROVAL[approval.status].character,
+        mark="" if waits else approval.state.character,
         url=url,
         code=code,
         buttons=buttons,

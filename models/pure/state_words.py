@@ -58,6 +58,9 @@ APPROVAL = {
 }
 """By the status of an approval."""
 
+GIVEN_UP = StateWord("given up", "dash")
+"""The state of an approval about an unknown outcome that people gave up: nobody knows whether the call took effect."""
+
 TOOL_CALL = {
     "asked": StateWord("waiting for a decision", "clock", "due"),
     "queued": StateWord("allowed, waiting for a worker", "check", "good"),
@@ -143,6 +146,13 @@ _AT_WORK = {
 }
 _ENDS = {"end_turn": "done", "refusal": "refused", "budget_reached": "out of budget", "requires_action": "waiting"}
 _LIMITS = {"max_turns": "out of turns", "max_tokens": "cut off", "context_window": "cut off"}
+
+
+def approval_state(status: str, decision: Mapping[str, Any] | None) -> StateWord:
+    """Return the state of an approval by its status and its decision, if it has one."""
+    fields = decision or {}
+    is_given_up = status == "answered" and (fields.get("outcome") == "give_up" or fields.get("result") == "deny")
+    return GIVEN_UP if is_given_up else APPROVAL[status]
 
 
 def call_state(status: str, *, halted: bool) -> StateWord:

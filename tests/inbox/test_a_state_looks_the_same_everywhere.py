@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 
 import click
 import people
+import pytest
 from click.testing import CliRunner
 from doors.served import key
-from inbox.waiting import asked
+from inbox.waiting import asked, unknown_outcome
 from outbox.notified import channel
 from own_database import Clock
 from people import Somebody
@@ -33,6 +34,7 @@ from models.pure.state_words import (
     DELIVERY,
     EFFECT,
     ENDED_EARLY,
+    GIVEN_UP,
     SERVICE,
     SESSION,
     SYSTEM,
@@ -47,7 +49,9 @@ from workers.notifiers.mail import compose
 
 GLYPHS = Path(places.__file__).parent / "glyphs.svg"
 RECEIPT = {"thread": "t", "domain": "example.com", "subject": "Approval", "count": "1"}
-ALL = [state for states in (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERVICE, SYSTEM) for state in states.values()]
+ALL = [GIVEN_UP] + [
+    state for states in (APPROVAL, TOOL_CALL, SESSION, EFFECT, DELIVERY, SERVICE, SYSTEM) for state in states.values()
+]
 
 
 def test_each_state_has_a_glyph_that_pages_draw_and_texts_print() -> None:
@@ -72,7 +76,7 @@ def test_each_status_has_a_word() -> None:
 
 def test_the_page_of_the_visual_system_has_these_states() -> None:
     page = (Path(places.__file__).parents[3] / "docs" / "visual-system.md").read_text("utf-8")
-    for noun, states in (("approval", APPROVAL), ("session", SESSION), ("rule", EFFECT)):
+    for noun, states in (("approval", APPROVAL | {"given up": GIVEN_UP}), ("session", SESSION), ("rule", EFFECT)):
         assert f"| {noun} | {' · '.join(state.text for state in states.values())} |" in page
 
 
@@ -132,6 +136,26 @@ def test_a_decision_looks_the_same_everywhere(stage: Stage, api: str, clock: Clo
             assert f"{approval.id}: {printed}.\n" in terminal.invoke(main, ["approvals", "show", approval.id]).output
             row = terminal.invoke(main, ["approvals", "list", "--status", status]).output.splitlines()[1]
             assert row.startswith(f"{approval.id}  {state.word} ")
+
+
+def test_a_call_that_was_given_up_is_told_alike_and_without_a_check(stage: Stage, api: str, subtests: pytest.Subtests) -> None:
+    anna = people.member(stage, "admin", email="anna@example.com")
+    terminal = CliRunner(env={"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)})
+    for decision in ({"outcome": "give_up"}, {"result": "deny"}):
+        with subtests.test(str(decision)):
+            row = unknown_outcome(stage)
+            stage.decide(row, **decision)
+            approval = stage.get(Approval, row.id)
+            with anna.client(api) as client:
+                sentence = client.get(f"/v1/approvals/{approval.id}/briefing").json()["ending"]
+                assert sentence.startswith("Given up by ")
+                for path in ("/inbox?show=decided", f"/inbox/approvals/{approval.id}"):
+                    assert f'#{GIVEN_UP.glyph}"/></svg></span> {sentence}' in unescape(client.get(path).text)
+                session = unescape(client.get(f"/inbox/sessions/{approval.session_id}").text)
+                assert f'#{GIVEN_UP.glyph}"/></svg>{sentence[0].lower()}{sentence[1:]}<' in session
+            printed = f"{GIVEN_UP.character} {sentence}"
+            shown = terminal.invoke(main, ["approvals", "show", approval.id]).output
+            assert all(printed in unescape(text) for text in (*_messages(stage, anna, approval, "decided"), shown))
 
 
 def test_what_waits_is_said_to_be_in_no_other_state(stage: Stage, api: str) -> None:

@@ -1,5 +1,6 @@
 """Every action is a plain form that works with JavaScript switched off."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ def test_several_are_decided_at_once_all_or_none(plain: Visitor, stage: Stage) -
         box.check()
     plain.button("Allow each once").click()
     expect(plain.rows).to_have_count(0)
+    expect(plain.page.locator("#decided")).to_have_text(re.compile("^2 calls: Allowed by admin0, "))
     assert [status(stage, row) for row in rows] == ["allowed", "denied", "allowed"]
 
 

@@ -91,7 +91,7 @@ def drawn(
         outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
         story=so_far(db, session, approval),
         before=decided_before(db, precedent.newest[:_SHOWN_DECISIONS], now) if precedent else [],
-        notice=waiting_list.decision_notice(db, person, now),
+        notices=waiting_list.decision_notices(db, person, now),
         panel=Panel.of_approval(db, approval, cast),
         votes=sentences.votes(approval, cast),
         who_may="" if why_not or not waits else who_may_decide(db, approval, on_page=True),

@@ -4,7 +4,7 @@ from api.desk.shell.blueprint import page
 from api.door.framed import FramedPage
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal
-from models.pure.state_words import APPROVAL, DELIVERY, EFFECT, SERVICE, SESSION, SYSTEM, TOOL_CALL
+from models.pure.state_words import APPROVAL, DELIVERY, EFFECT, GIVEN_UP, SERVICE, SESSION, SYSTEM, TOOL_CALL
 
 WORDS = {
     "Deciding": {
@@ -48,7 +48,7 @@ WORDS = {
 def words(_db: Db, _person: PersonPrincipal) -> FramedPage:
     """Show the words, and the states with their glyphs."""
     states = {
-        "An approval is": APPROVAL,
+        "An approval is": APPROVAL | {"given up": GIVEN_UP},
         "A session is": SESSION,
         "A call is": TOOL_CALL,
         "A rule says": EFFECT,

@@ -128,7 +128,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         refusal=str(refusal or ""),
         groups=[*groups, *([Group("kept", "Decided meanwhile", kept_rows)] if kept_rows else [])],
         after=after,
-        notice=waiting_list.decision_notice(db, person, now),
+        notices=waiting_list.decision_notices(db, person, now),
         total=None if address.tab == "decided" else selection.count(db),
         newest=(Approval.newest(db) or now).isoformat(),
         arrived=0 if address.tab == "decided" else _arrived(db, selection),

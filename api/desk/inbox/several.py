@@ -1,5 +1,7 @@
 """Decisions about several approvals of the list at once. Each mark carries the hash of the input that its row showed."""
 
+from urllib.parse import urlencode
+
 from flask import request
 
 from api.desk.inbox.list import waiting
@@ -19,7 +21,7 @@ from models.session.approval.row import Approval
 
 @action("/inbox/approvals/decisions", "approvals", again=waiting)
 def decide_several(db: Db, person: PersonPrincipal) -> str:
-    """Decide several rows, all or none."""
+    """Decide several rows, all or none, and go back to the list, which says what was decided."""
     result = request.form.get("do")
     marks = [mark.partition(" ")[::2] for mark in request.form.getlist("approval")]
     if not marks:
@@ -32,7 +34,8 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
         decide_all(db, person, body.decisions, ROW)
     except NoneDecided as refusal:
         raise Conflict(why_none(db, refusal)) from refusal
-    return local(request.form.get("back"))
+    back = local(request.form.get("back"))
+    return f"{back}{'&' if '?' in back else '?'}{urlencode({'decided': ' '.join(id_ for id_, _ in marks)})}"
 
 
 def why_none(db: Db, refusal: NoneDecided) -> str:

@@ -22,7 +22,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.people.names import Names
 from models.people.principal import PersonPrincipal
-from models.pure.state_words import APPROVAL, StateWord, session_state
+from models.pure.state_words import StateWord, session_state
 from models.pure.text.visible import visible
 from models.session.approval.row import Approval
 from models.session.event.last_lines import NAME, names_of
@@ -133,7 +133,7 @@ def _state(row: Session) -> StateWord:
 def _of_approval(row: Approval, about: str) -> Match:
     line = gist(row)
     label = " ".join(filter(None, (line.text, line.more)))
-    return Match(label, f"/inbox/approvals/{row.id}", line.glyph, about, APPROVAL[row.status], is_code=line.is_code)
+    return Match(label, f"/inbox/approvals/{row.id}", line.glyph, about, row.state, is_code=line.is_code)
 
 
 def _path_of_agent(agent_id: str) -> str:

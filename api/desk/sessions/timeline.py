@@ -15,7 +15,7 @@ from models.briefing.tool_name import tool_in_words
 from models.database.rows import Db
 from models.flow.carry_on.listing import OURS
 from models.people.names import Names
-from models.pure.state_words import SESSION, TOOL_CALL, StateWord, call_state
+from models.pure.state_words import GIVEN_UP, SESSION, TOOL_CALL, StateWord, call_state
 from models.pure.text.relative_time import span
 from models.pure.text.visible import visible, visible_lines
 from models.session.approval.row import Approval
@@ -163,21 +163,30 @@ class Timeline:
 
     def _end(self, tool_call: ToolCall) -> str:
         """Return how people last decided about a call: `allowed by Ben`; empty if nobody did."""
-        past = [each for each in self.of_call.get(tool_call.id, ()) if each.status != "pending"]
-        words = visible(ending(past[-1], self.names[past[-1].decided_by])) if past else ""
+        last = self._last_decided(tool_call)
+        words = visible(ending(last, self.names[last.decided_by])) if last else ""
         return words[:1].lower() + words[1:]
+
+    def _last_decided(self, tool_call: ToolCall) -> Approval | None:
+        return next((each for each in reversed(self.of_call.get(tool_call.id, ())) if each.status != "pending"), None)
+
+    def _is_given_up(self, tool_call: ToolCall) -> bool:
+        last = self._last_decided(tool_call)
+        return tool_call.status == "done" and last is not None and last.state == GIVEN_UP
 
     def _state(self, tool_call: ToolCall | None) -> StateWord:
         """Return a call's state. That of a call that people ended names them."""
         if tool_call is None:
             return TOOL_CALL["done"]
-        if tool_call.status == "done" and tool_call.is_error:
+        is_given_up = self._is_given_up(tool_call)
+        if tool_call.status == "done" and tool_call.is_error and not is_given_up:
             return SESSION["failed"]
-        state = call_state(tool_call.status, halted=self.is_halted)
+        state = GIVEN_UP if is_given_up else call_state(tool_call.status, halted=self.is_halted)
         return replace(state, word=self._end(tool_call)) if self._is_ended_by_people(tool_call) else state
 
     def _is_ended_by_people(self, tool_call: ToolCall) -> bool:
-        return tool_call.status in {"denied", "answered", "expired"} and bool(self._end(tool_call))
+        is_end = tool_call.status in {"denied", "answered", "expired"} or self._is_given_up(tool_call)
+        return is_end and bool(self._end(tool_call))
 
     def _facts(self, tool_call: ToolCall | None) -> list[str]:
         if tool_call is None:

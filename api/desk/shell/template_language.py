@@ -15,7 +15,7 @@ from api.desk.rendering import fields
 from api.desk.rendering.refusals import sentence
 from api.desk.shell import files, viewing
 from models.pure.policy.covering import KNOWN_ONLY
-from models.pure.state_words import APPROVAL, StateWord
+from models.pure.state_words import StateWord
 from models.pure.text import relative_time
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
@@ -66,8 +66,7 @@ def chip(state: StateWord) -> Markup:
 
 def mark_of(approval: Approval) -> Markup:
     """Return the glyph of an approval's state in its colour, for a place where a sentence says the state."""
-    state = APPROVAL[approval.status]
-    return Markup('<span class="mark {}">{}</span>').format(state.tone, glyph(state.glyph))
+    return Markup('<span class="mark {}">{}</span>').format(approval.state.tone, glyph(approval.state.glyph))
 
 
 def ticks(text: str) -> Markup:

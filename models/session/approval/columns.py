@@ -13,6 +13,7 @@ from models.database.tables import Hex
 from models.pure import masking
 from models.pure.offer import EVERYTHING, Offer
 from models.pure.quorum import Quorum
+from models.pure.state_words import StateWord, approval_state
 from models.session.approval.approver_set import ANYBODY
 from models.session.approval.kinds import KINDS
 from models.session.approval.kinds.kind import Kind
@@ -118,6 +119,11 @@ class ApprovalColumns:
     def excludes(self, people: Iterable[str]) -> bool:
         """True if the call needs four eyes, and one of these people asked for it."""
         return Quorum.of(self.quorum).four_eyes and not set(people).isdisjoint(self.started_by)
+
+    @property
+    def state(self) -> StateWord:
+        """The state as people read it."""
+        return approval_state(self.status, self.decision)
 
     @property
     def by_person(self) -> bool:

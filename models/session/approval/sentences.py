@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from models.pure.quorum import Quorum
-from models.pure.state_words import APPROVAL
 from models.pure.text.relative_time import ago
 from models.pure.text.visible import visible_lines
 from models.session.approval.row import Approval
@@ -33,7 +32,6 @@ _AFTERWARDS = {
 _OUTCOMES = {
     "rerun": "Sent to run again",
     "happened": "Confirmed as done",
-    "give_up": "Given up",
 }
 
 
@@ -81,7 +79,7 @@ def ending(approval: Approval, by: str) -> str:
     if approval.status == "expired":
         return "Expired: nobody decided in time"
     decision = approval.decision or {}
-    words = _OUTCOMES.get(decision.get("outcome", ""), APPROVAL[approval.status].word.capitalize())
+    words = _OUTCOMES.get(decision.get("outcome", ""), approval.state.word.capitalize())
     if decision.get("respond"):
         words = "Answered in the tool's place"
     elif approval.decided_sha256:
