@@ -12,6 +12,13 @@ from models.database.transactions import transaction
 from models.workspace.provider_key import ProviderKey
 from models.workspace.spend_limit import SpendLimit
 
+_OF_MANY_AGENTS = """
+    INSERT INTO daily_usage
+    SELECT current_setting('assent.workspace'), (assent_now() AT TIME ZONE 'UTC')::date - 3, 'agent_' || n, '', 'anthropic', 'm',
+        1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0.01, 0
+    FROM generate_series(1, 510) n
+"""
+
 
 def test_usage_and_limits_are_shown(plain: Visitor, stage: Stage) -> None:
     stage.quote = QUOTE
@@ -22,7 +29,13 @@ def test_usage_and_limits_are_shown(plain: Visitor, stage: Stage) -> None:
     expect(plain.rows.nth(0)).to_contain_text("reached")
     expect(plain.rows.nth(0)).to_contain_text("$10.00 spent this month of $10.00")
     expect(plain.rows.nth(1)).to_contain_text("$10.00 spent this week of $500.00")
-    expect(plain.page.get_by_role("region", name="Usage by day and agent").locator("tbody")).to_contain_text("$10.00")
+    usage = plain.page.get_by_role("region", name="Usage by day and agent").locator("tbody")
+    expect(usage).to_contain_text("$10.00")
+    with transaction(stage.workspace_id) as db:
+        db.write(_OF_MANY_AGENTS)
+    plain.open("/inbox/usage")
+    expect(usage).to_contain_text("$10.00")
+    expect(plain.page.get_by_text("The oldest lines are left out")).to_be_visible()
 
 
 def limits(stage: Stage) -> list[tuple[str, str, Decimal | None]]:

@@ -37,7 +37,7 @@ _PEOPLE = """
 def usage(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> FramedPage:
     """Show the spend limits, and the usage of the last 30 days: newest first, and of a day the most costly first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
-    rows = lines(db, report, _MOST + 1)
+    rows = lines(db, report, _MOST + 1, newest_first=True)
     standings = spend_standing.of_workspace(db)
     scope_ids = [standing.limit.scope_id for standing in standings]
     names: dict[str, str] = dict(db.rows(_NAMES, ids=scope_ids + [row.groups["agent_id"] for row in rows]))

@@ -81,8 +81,13 @@ class ReportLine:
         return (self.bucket.isoformat(), *self.groups.values())
 
 
-def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None) -> list[ReportLine]:
-    """Return at most `limit` lines in order of time and groups, those behind the key `after`. A group without usage has no line."""
+def lines(
+    db: Db, report: Report, limit: int, after: Sequence[str] | None = None, *, newest_first: bool = False
+) -> list[ReportLine]:
+    """Return at most `limit` lines in order of time and groups, those behind the key `after`. A group without usage has no line.
+
+    `newest_first`: the newest days or hours come first, so that the limit leaves out the oldest. Not with `after`.
+    """
     keys = [_bucket(report), *("coalesce(person_id, '')" if name == "person_id" else name for name in report.groups)]
     values: dict[str, Any] = {"start": report.starting_at, "end": report.ending_at, "limit": limit}
     values |= {f"only_{name}": value for name, value in report.only.items()}
@@ -93,9 +98,10 @@ def lines(db: Db, report: Report, limit: int, after: Sequence[str] | None = None
         where.append(f"({', '.join(keys)}) > ({', '.join(marks)})")
     sums, source = (_OF_DAYS, _DAYS) if report.daily else (_OF_ATTEMPTS, _ATTEMPTS)
     numbers = ", ".join(str(number) for number in range(1, len(keys) + 1))
+    order = numbers.replace("1", "1 DESC", 1) if newest_first else numbers
     statement = f"""
         SELECT {", ".join([*keys, *sums])} FROM {" AND ".join([source, *where])}
-        GROUP BY {numbers} ORDER BY {numbers} LIMIT %(limit)s
+        GROUP BY {numbers} ORDER BY {order} LIMIT %(limit)s
     """  # noqa: S608 - names of our own
     return [_line(report, row) for row in db.rows(statement, **values)]
 
