@@ -16,6 +16,7 @@ from models.audit.acts import Audit
 from models.database.daily_usage import DAYS, DailyUsage
 from models.database.transactions import transaction
 from models.operate import late_sums
+from models.session.approval import grant_use
 from models.session.approval.grant import Grant
 from models.session.approval.grant_use import NEVER_USED, Uses, uses_of
 from models.session.turn.usage import TurnUsage
@@ -28,6 +29,8 @@ _AS_BEFORE = """
     ON CONFLICT (workspace_id, day, agent_id, person_id, provider, model)
     DO UPDATE SET requests = daily_usage.requests + excluded.requests
 """
+
+_OF_OTHERS = "INSERT INTO grant_use SELECT 'guse_' || n, %s, %s, now() FROM generate_series(1, 20000) n"
 
 
 def standing(stage: Stage, **decision: Any) -> Grant:
@@ -116,6 +119,24 @@ def test_a_grant_that_is_deleted_while_grants_are_read_has_no_uses(stage: Stage)
     grant = standing(stage)
     with transaction(stage.workspace_id) as db:
         assert uses_of(db, [grant.id, "grnt_gone"]) == {grant.id: Uses(0, None), "grnt_gone": Uses(0, None)}
+
+
+def test_a_sweep_reads_no_more_pages_among_more_uses_of_others(stage: Stage, database_urls: DatabaseUrls) -> None:
+    grant, of_others = standing(stage), standing(Stage())
+    use(stage, grant)
+    alone = pages_of_a_sum(stage)
+    with psycopg.connect(database_urls.admin, autocommit=True) as admin:
+        admin.execute(_OF_OTHERS, (of_others.workspace_id, of_others.id))
+        admin.execute("ANALYZE grant_use")
+    assert alone <= pages_of_a_sum(stage) <= alone + 10
+
+
+def pages_of_a_sum(stage: Stage) -> int:
+    """Return how many pages one sum of uses reads, and take it back."""
+    with transaction(stage.workspace_id) as db:
+        [([explained],)] = db.rows(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {grant_use._ADD_UP}", limit=grant_use.BATCH)
+        db.roll_back()
+    return int(explained["Plan"]["Shared Hit Blocks"] + explained["Plan"]["Shared Read Blocks"])
 
 
 def test_a_sweep_that_fails_at_one_workspace_sums_the_others(stage: Stage, database_urls: DatabaseUrls) -> None:

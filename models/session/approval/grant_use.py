@@ -27,7 +27,7 @@ class GrantUse(Base):
     grant_id: Mapped[str] = mapped_column(sa.ForeignKey("approval_grant.id", ondelete="CASCADE"))
     used_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
-    __table_args__ = (sa.Index("grant_use_of_grant", "grant_id"),)
+    __table_args__ = (sa.Index("grant_use_of_grant", "grant_id"), sa.Index("grant_use_of_workspace", "workspace_id"))
 
 
 class Uses(NamedTuple):
@@ -59,7 +59,9 @@ _USES = """
 """
 _ADD_UP = """
     WITH fresh AS (
-        DELETE FROM grant_use WHERE id IN (SELECT id FROM grant_use ORDER BY id LIMIT %(limit)s) RETURNING grant_id, used_at
+        DELETE FROM grant_use WHERE id IN (
+            SELECT id FROM grant_use WHERE workspace_id = current_setting('assent.workspace') LIMIT %(limit)s
+        ) RETURNING grant_id, used_at
     ), part AS (
         SELECT grant_id, count(*) AS calls, max(used_at) AS last_at FROM fresh GROUP BY grant_id
     ), held AS (
