@@ -236,3 +236,12 @@ def test_everybody_can_use_it(admin: Visitor, agent_id: str) -> None:
         if path:
             admin.open(path)
         check_at_desk_and_phone(admin.page)
+
+
+def test_an_address_fills_in_the_form_and_neither_saves_nor_hides_anything(plain: Visitor, stage: Stage, agent_id: str) -> None:
+    """Somebody else may have sent the address: a rule with an invisible character would deny nothing."""
+    plain.open("/inbox/policies?effect=deny&match=bash(rm%E2%80%8B%20*)")
+    expect(plain.page.get_by_label("Effect")).to_have_value("deny")
+    plain.button("What if?").last.click()
+    expect(plain.page.locator("#simulation")).to_contain_text("deny bash(rm<U+200B> *)")
+    assert policy(stage) == OF_WORKSPACE
