@@ -129,7 +129,7 @@ def test_a_card_has_no_button_for_what_is_left_out_and_says_why(caller: Caller, 
         sha256 = fields_of(card)["sha256"]
         refused = anna.post(f"{path}/always", data={"sha256": sha256, "scope": "always", "match": "exact"})
         assert refused.status_code == 403
-        assert WHY in words(refused)
+        assert WHY.removeprefix("b") in words(refused), "it begins with a capital"
 
 
 def test_a_card_of_a_tool_that_people_answer_has_no_other_allow(caller: Caller, stage: Stage, api: str) -> None:
@@ -154,7 +154,7 @@ def test_a_link_has_no_allow_that_a_tool_leaves_out(caller: Caller, stage: Stage
     assert 'value="allow"' not in shown.text
     refused = send(api, message, do="allow")
     assert refused.status_code == 403
-    assert "bash does not offer to allow once" in words(refused)
+    assert "Bash does not offer to allow once" in words(refused)
     assert send(api, message, do="deny").status_code == 200
     assert approval_of(caller, tool_call)["status"] == "denied"
 

@@ -112,7 +112,7 @@ def test_the_database_hides_its_row_from_other_workspaces(stage: Stage, limit: C
     limit(orders=[stage.workspace_id])
     for workspace_id, names in ((stage.workspace_id, ["orders", "other"]), (Stage().workspace_id, ["other"]), ("", ["other"])):
         with transaction(workspace_id) as db:
-            assert toolset.names(db) == names
+            assert [name for name in toolset.names(db) if name in {"orders", "other"}] == names, "a living worker may add its own"
 
 
 def test_a_workspace_is_named_by_its_id(monkeypatch: pytest.MonkeyPatch, limit: Callable[..., None]) -> None:

@@ -52,7 +52,7 @@ def test_admins_edit_the_reasons_that_people_choose(plain: Visitor, stage: Stage
     plain.open("/inbox/denial-reasons")
     plain.page.get_by_label("The reasons, a line each").fill("x\n" * 10)
     plain.button("Save").click()
-    expect(plain.page.get_by_role("alert")).to_contain_text("Reasons: at most 9, and these are 10.")
+    expect(plain.page.get_by_role("alert")).to_contain_text("These are 10 reasons. At most 9 fit")
     plain.button("Restore the built-in ones").click()
     expect(plain.page.get_by_label("The reasons, a line each")).to_contain_text("Not now.")
 

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules
 
+from models.database.transactions import transaction
 from models.flow.judge.grants import release_waiting
 from models.session.approval.grant import Grant
+from models.session.approval.grant_use import uses_of
 from models.session.tool_call.row import ToolCall
 
 SECRET = "hunter2-very-secret"
@@ -56,14 +58,16 @@ def after_grant(stage: Stage, granted_line: str, match: str, line: str) -> tuple
 def test_a_guess_allows_no_proposed_call_and_counts_no_use(stage: Stage, guess: str) -> None:
     proposed, grant = after_grant(stage, "echo harmless", f"bash({guess})", LINE)
     assert proposed.status == "asked"
-    assert grant.uses == 0
+    with transaction(stage.workspace_id) as db:
+        assert uses_of(db, [grant.id])[grant.id].calls == 0
 
 
 @pytest.mark.parametrize(("match", "line"), [("exact", LINE), ("tool", LINE), ("bash(deploytool *)", LINE)])
 def test_a_grant_covers_a_secret_that_it_does_not_name(stage: Stage, match: str, line: str) -> None:
     proposed, grant = after_grant(stage, LINE, match, line)
     assert proposed.status == "queued"
-    assert grant.uses == 1
+    with transaction(stage.workspace_id) as db:
+        assert uses_of(db, [grant.id])[grant.id].calls == 1
     assert stage.claim_call(proposed)  # judged again
 
 
