@@ -45,6 +45,7 @@ def test_enter_opens_slash_searches_and_a_question_mark_lists_the_keys(admin: Vi
     admin.press("a")
     assert status(stage, approval) == "pending", "a letter in a field is text"
     admin.page.keyboard.press("Escape")
+    expect(admin.page.locator("#finder")).not_to_be_visible()
     admin.press("j")
     admin.page.keyboard.press("Enter")
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text("wants to run a shell command")

@@ -147,7 +147,8 @@ def test_a_key_goes_to_a_page_and_decides_nothing(visit: Callable[..., Visitor],
     admin.open(f"/inbox/approvals/{deploy.id}")
     admin.press("g")
     admin.page.keyboard.press("a")
+    expect(admin.page).to_have_url(re.compile("/inbox/agents$"))
     assert stage.get(Approval, deploy.id).status == "pending"
-    admin.page.keyboard.press("g")
+    admin.press("g")
     admin.page.keyboard.press("s")
     expect(admin.page).to_have_url(re.compile("/inbox/sessions$"))
