@@ -27,7 +27,8 @@ def state_of(session: dict[str, Any]) -> str:
     """Return the word for a session's state: see `models.pure.state_words.SESSION`."""
     waits = session["state"] == "waiting_approval"
     status = "stopping" if session.get("stopping") else session["status"]
-    return session_state(status, session["stop_reason"], waits=waits, archived=bool(session["archived_at"])).word
+    is_held, archived = session.get("halted", False), bool(session["archived_at"])
+    return session_state(status, session["stop_reason"], waits=waits, is_held=is_held, archived=archived).word
 
 
 def names_of_agents(inbox: Inbox, ids: Iterable[str | None]) -> dict[str, str]:

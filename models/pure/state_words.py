@@ -81,6 +81,7 @@ TOOL_CALL = {
 SESSION = {
     "new": StateWord("new", "spark"),
     "working": StateWord("working", "play"),
+    "held by the halt": StateWord("held by the halt", "pause", "due"),
     "waiting": StateWord("waiting", "clock", "due"),
     "retrying": StateWord("retrying", "retry", "due"),
     "stopping": StateWord("stopping", "stop"),
@@ -160,17 +161,24 @@ def call_state(status: str, *, halted: bool) -> StateWord:
     return TOOL_CALL["held" if halted and status == "queued" else status]
 
 
-def session_state(status: str, stop_reason: Mapping[str, Any] | None, *, waits: bool = False, archived: bool = False) -> StateWord:
+def session_state(
+    status: str, stop_reason: Mapping[str, Any] | None, *, waits: bool = False, is_held: bool = False, archived: bool = False
+) -> StateWord:
     """Return the state of a session or a thread, by the status of its row or of the API.
 
-    `waits`: whether an idle session waits for somebody. A run that ended for a reason without a word of its own has failed.
+    `waits`: whether an idle session waits for somebody. `is_held`: whether a halt holds it (`HeldWork`). A run that
+    ended for a reason without a word of its own has failed.
     """
     if archived:
         return SESSION["archived"]
+    if is_held and not waits:
+        return SESSION["held by the halt"]
     if status != "idle" or waits:
         return SESSION[_AT_WORK["waiting" if waits else status]]
-    if stop_reason is None:
-        return SESSION["new"]
+    return _at_rest(stop_reason) if stop_reason is not None else SESSION["new"]
+
+
+def _at_rest(stop_reason: Mapping[str, Any]) -> StateWord:
     if "ended_by" in stop_reason:
         return SESSION["stopped"]
     if limit := stop_reason.get("limit_reached"):

@@ -1,6 +1,6 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from models.people.names import Names
 from models.policy.effective_tool import with_toolset
 from models.policy.session_policies import SessionPolicies
 from models.pure.pricing.money import monetary
+from models.session.thread.held_work import HeldWork
 from models.session.thread.inline_agent import InlineAgent
 from models.session.thread.progress import Progress
 from models.session.thread.row import Thread, own_id
@@ -111,6 +112,11 @@ class Session(Progress, Base):
     def locking(cls, session_id: str, how: str = "") -> "Query[Session]":
         """Return the query that locks a session. Read the clock after it. `how`: `SKIP LOCKED`, or empty to wait."""
         return select(cls, f"WHERE id = %(id)s FOR NO KEY UPDATE {how}", id=session_id)
+
+    @staticmethod
+    def held_work(db: Db, rows: "Iterable[Session]") -> HeldWork:
+        """Return what a halt holds of these sessions. Reads nothing if none of them would go on by itself."""
+        return HeldWork.of(db, [row.id for row in rows if row.status in {"running", "rescheduling"}])
 
     def stream_behind(self, principal: Principal, seq: int) -> None:
         """Have the principal's next stream begin behind the event `seq`, which the principal sent."""

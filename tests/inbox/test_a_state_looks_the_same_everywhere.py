@@ -44,6 +44,7 @@ from models.pure.state_words import (
 from models.pure.states import STATUSES, RunLimit
 from models.session.approval.row import Approval
 from models.session.tool_call.row import ToolCall
+from models.workspace.halt import Halt
 from workers.notifiers import Address, slack_blocks, texts
 from workers.notifiers.mail import compose
 
@@ -71,6 +72,7 @@ def test_each_status_has_a_word() -> None:
     words = {session_state(status, reason).word for status in STATUSES["thread"] for reason in [*ends, {"type": "refusal"}]}
     words |= {session_state("idle", {"type": "end_turn", "limit_reached": limit}).word for limit in get_args(RunLimit)}
     words |= {session_state("idle", {"type": "budget_reached"}).word, session_state("idle", None, archived=True).word}
+    words |= {session_state("running", None, is_held=True).word}
     assert words == set(SESSION)
 
 
@@ -208,10 +210,8 @@ def _sessions(stage: Stage, clock: Clock) -> dict[str, str]:
     return ids
 
 
-def test_a_session_looks_the_same_everywhere(stage: Stage, api: str, clock: Clock) -> None:
-    """In the table, on its page, and in the terminal's table, facts and timeline."""
-    ids = _sessions(stage, clock)
-    assert set(ids) == set(SESSION)
+def _check_looks(stage: Stage, api: str, ids: dict[str, str]) -> None:
+    """Check that each of these sessions, by their states, looks the same in each place."""
     terminal = CliRunner(env={"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)})
     rows = terminal.invoke(main, ["sessions", "list", "--all"]).output
     with people.member(stage, "admin").client(api) as client:
@@ -226,3 +226,25 @@ def test_a_session_looks_the_same_everywhere(stage: Stage, api: str, clock: Cloc
             assert f"  state     {state.text}" in shown
             if word in {"done", *ENDED_EARLY}:
                 assert shown.splitlines()[-1].endswith(f"  {state.text}")
+
+
+def test_a_session_looks_the_same_everywhere(stage: Stage, api: str, clock: Clock) -> None:
+    """In the table, on its page, and in the terminal's table, facts and timeline."""
+    ids = _sessions(stage, clock)
+    assert set(ids) == set(SESSION) - {"held by the halt"}
+    _check_looks(stage, api, ids)
+
+
+def test_a_session_that_a_halt_holds_looks_the_same_everywhere(stage: Stage, api: str) -> None:
+    """A session of which a call still runs is working, until the call ends."""
+    queued, retrying, busy = stage.session(), stage.session(), stage.session(bash="always_allow")
+    stage.message(queued)
+    stage.message(retrying)
+    stage.fail(stage.begin(retrying))
+    call_at_work = stage.begin_call(stage.propose(busy))
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    _check_looks(stage, api, {"held by the halt": queued, "working": busy})
+    stage.finish_call(call_at_work)
+    for session_id in (retrying, busy):
+        _check_looks(stage, api, {"held by the halt": session_id})

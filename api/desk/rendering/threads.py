@@ -32,13 +32,14 @@ class ThreadNode:
         """Return the session's own thread, with the threads below it."""
         [threads] = db.read(Thread.of_session(session.id))
         waiting = waiting_on(db, [session])[session.id]
+        held_work = Session.held_work(db, [session])
         tasks = tasks_of(db, [(session.id, thread.id) for thread in threads])
 
         def node(thread: Thread) -> "ThreadNode":
             own = [call for call in waiting if call.session_thread_id == thread.id]
             return cls(
                 thread=thread,
-                state=session_state(thread.status, thread.stop_reason),
+                state=session_state(thread.status, thread.stop_reason, is_held=(session.id, thread.id) in held_work.threads),
                 task=shortened(" ".join(tasks.get(thread.id, "").split()), _MOST_TASK),
                 for_people=[call for call in own if isinstance(call, WaitingForPerson)],
                 for_clients=[call for call in own if isinstance(call, WaitingForResult)],

@@ -115,8 +115,11 @@ def _sessions(db: Db, person: PersonPrincipal, text: str, pattern: str) -> list[
     rows = only_own(db, person, selection, "id", of="session_id").select(
         db, "ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=_MOST_SHOWN
     )
-    titles = names_of(db, [row.id for row in rows])
-    return [Match(titles[row.id], f"/inbox/sessions/{row.id}", "sessions", "", _state(row)) for row in rows]
+    titles, held_work = names_of(db, [row.id for row in rows]), Session.held_work(db, rows)
+    return [
+        Match(titles[row.id], f"/inbox/sessions/{row.id}", "sessions", "", _state(row, is_held=row.id in held_work.sessions))
+        for row in rows
+    ]
 
 
 def _matching(db: Db, selection: Selection[R], condition: str, text: str, pattern: str) -> Selection[R]:
@@ -126,8 +129,8 @@ def _matching(db: Db, selection: Selection[R], condition: str, text: str, patter
     return selection.among_newest(db, SEARCHED).where(f"({condition})", pattern=pattern)
 
 
-def _state(row: Session) -> StateWord:
-    return session_state(row.status, row.stop_reason, archived=row.archived_at is not None)
+def _state(row: Session, *, is_held: bool) -> StateWord:
+    return session_state(row.status, row.stop_reason, is_held=is_held, archived=row.archived_at is not None)
 
 
 def _of_approval(row: Approval, about: str) -> Match:

@@ -54,12 +54,13 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
     names = awaited_names(db, waiting[:1])
     shared = _conversation(db, person, session, own_id(session.id))
     shown_ids = {line.approval_id or (line.call and line.call.approval_id) for line in shared["timeline"].lines}
+    held_work = Session.held_work(db, [session])
     starter = session.on_behalf_of or next(iter(session.speakers), None)
     return FramedPage(
         "sessions/session.html",
         title=names_of(db, [session.id])[session.id],
         agent=f"{agent_name(db, session)}, version {session.agent_version}",
-        state=session_state(session.status, session.stop_reason, waits=bool(waiting)),
+        state=session_state(session.status, session.stop_reason, waits=bool(waiting), is_held=session.id in held_work.sessions),
         whom=names[waiting[0].id] if waiting else "the client" if session.waits_for == "client" else "",
         since=waiting[0].created_at if waiting else None,
         started_by=Names.of(db, [f"user:{starter}"])[f"user:{starter}"] if starter else session.starter(db),

@@ -118,14 +118,14 @@ def _lines(db: Db, rows: Sequence[Session]) -> list[SessionLine]:
     names = awaited_names(db, list(first.values()))
     with_clients = Thread.waiting_since(db, [session_id for session_id in waiting_ids if session_id not in first])
     texts = first_and_last_lines(db, [row.id for row in rows])
-    lines = []
+    held_work, lines = Session.held_work(db, rows), []
     for row in rows:
         oldest, waits = first.get(row.id), row.waits_for != "none"
         lines.append(
             SessionLine(
                 session=row,
                 agent=agent_name(db, row),
-                state=session_state(row.status, row.stop_reason, waits=waits),
+                state=session_state(row.status, row.stop_reason, waits=waits, is_held=row.id in held_work.sessions),
                 whom=names[oldest.id] if oldest else "the client" if waits else "",
                 since=oldest.created_at if oldest else with_clients.get(row.id),
                 waits=counts.get(row.id, 0),

@@ -11,6 +11,7 @@ from api.v1.spending.amounts import ActiveUsage, Budget, Stats
 from models.database.rows import Db
 from models.session import row as session
 from models.session.event.of_session import StopReason
+from models.session.thread.held_work import HeldWork
 
 STATUSES = {
     "idle": "idle",
@@ -40,6 +41,8 @@ class Session(ResponseModel):
     for the reason in `stop_reason`."""
     stopping: bool = Field(examples=[False])
     """Whether the run was stopped, and ends once the calls that run have ended."""
+    halted: bool = Field(examples=[False])
+    """Whether the session would go on, but a halt of the workspace holds it: nothing of it runs, and no worker takes its work."""
     stop_reason: SerializeAsAny[StopReason | None]
     waiting_on: list[Waiting] = Field(examples=[[]])
     """The calls that wait for somebody, oldest first within each kind: first for people, then for the client or its worker."""
@@ -61,14 +64,15 @@ class Session(ResponseModel):
     archived_at: Time | None
 
     @classmethod
-    def of(cls, db: Db, row: session.Session, waiting_on: list[Waiting]) -> Self:
-        """Return a session with the calls that wait for somebody."""
+    def of(cls, db: Db, row: session.Session, waiting_on: list[Waiting], held_work: HeldWork) -> Self:
+        """Return a session with the calls that wait for somebody. `held_work`: what a halt holds of it."""
         return cls.from_row(
             row,
             agent=SessionAgent.of(db, row),
             status=STATUSES[row.status],
             state=_state(row),
             stopping=row.status == "stopping",
+            halted=row.id in held_work.sessions,
             waiting_on=waiting_on,
             metadata=row.metadata_,
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,

@@ -40,7 +40,8 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> responses.Sessi
 
     To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
     """
-    return responses.Session.of(db, begin(db, principal, body), waiting_on=[])
+    session = begin(db, principal, body)
+    return responses.Session.of(db, session, [], Session.held_work(db, [session]))
 
 
 def begin(db: Db, principal: Principal, body: SessionCreate) -> Session:
@@ -78,9 +79,9 @@ def index(db: Db, _principal: Principal, query: SessionList) -> responses.Sessio
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
     rows, after, before = both_ways(db, selected(query), order, query.limit, query.page)
-    waiting = waiting_on(db, rows)
+    waiting, held_work = waiting_on(db, rows), Session.held_work(db, rows)
     load_active_sums(db, rows)
-    data = [responses.Session.of(db, row, waiting[row.id]) for row in rows]
+    data = [responses.Session.of(db, row, waiting[row.id], held_work) for row in rows]
     return responses.SessionPage(data=data, next_page=after, prev_page=before)
 
 
@@ -170,4 +171,4 @@ def selected(query: SessionList) -> Selection[Session]:
 
 
 def _response(db: Db, session: Session) -> responses.Session:
-    return responses.Session.of(db, session, waiting_on(db, [session])[session.id])
+    return responses.Session.of(db, session, waiting_on(db, [session])[session.id], Session.held_work(db, [session]))
