@@ -7,7 +7,7 @@ import click
 
 from api.cli.client import Inbox
 from api.cli.tables import painted
-from models.pure.state_words import APPROVAL
+from models.pure.state_words import approval_state
 from models.pure.text.visible import visible
 
 _MOST = 300
@@ -42,7 +42,8 @@ def people_line(briefing: dict[str, Any]) -> Iterator[str]:
 
 def decision_line(inbox: Inbox, event: dict[str, Any]) -> str:
     """Return the decision of an event `user.tool_confirmation`, in the words of the approval's card."""
-    state = APPROVAL["allowed" if event["result"] == "allow" else "denied"]
+    status = "answered" if event.get("outcome") else "allowed" if event["result"] == "allow" else "denied"
+    state = approval_state(status, event)
     ending = inbox.briefing(event["approval_id"]).get("ending") if event.get("approval_id") else ""
     return painted(f"{state.character} {visible(ending)}" if ending else state.text, state.word)
 

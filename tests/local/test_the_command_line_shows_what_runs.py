@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from api.cli.approvals import run
-from api.cli.briefing import briefing_lines
+from api.cli.briefing import briefing_lines, decision_line
 from api.cli.client import Inbox
 from api.cli.main import main
 from api.cli.showing import describe
+from models.pure.state_words import GIVEN_UP
 from models.pure.text.visible import visible
 
 EVENTS = [
@@ -171,6 +172,21 @@ def test_what_a_card_shows_beside_the_call_is_shown_too() -> None:
         "  people    Ben for Dora allowed; one more of finance (Anna, 3 more)",
     ]
     assert list(briefing_lines({})) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "ending", "line"),
+    [
+        ({"result": "allow"}, "Allowed by Anna", "✓ Allowed by Anna"),
+        ({"result": "deny"}, "Denied by Anna", "✗ Denied by Anna"),
+        ({"result": "deny", "outcome": "give_up"}, "Given up by Anna", f"{GIVEN_UP.character} Given up by Anna"),
+        ({"result": "allow", "outcome": "rerun"}, "Sent to run again by Anna", "✓ Sent to run again by Anna"),
+    ],
+)
+def test_a_decision_has_the_glyph_of_its_card(event: dict[str, str], ending: str, line: str) -> None:
+    api = httpx2.MockTransport(lambda _request: httpx2.Response(200, json={"ending": ending}))
+    with httpx2.Client(transport=api, base_url="http://assent") as http:
+        assert click.unstyle(decision_line(Inbox(http), event | {"approval_id": "appr_1"})) == line
 
 
 def test_who_may_decide_and_the_votes_so_far_are_shown() -> None:
