@@ -148,12 +148,13 @@ def _watch(inbox: Inbox, session_id: str, as_json: bool) -> None:
     """Print the last events and then each new one, until the session rests."""
     stream = inbox.follow(session_id)
     with closing(stream):
-        # The stream begins before the list is read, so that no event falls between them.
+        # The stream begins before the list is read, so that no event falls between them. The session is read before the list too:
+        # if it rests by then, the list has its last events.
+        row = inbox.call("GET", f"/v1/sessions/{session_id}")
         past = _newest(inbox, session_id)
         for event in past:
             _print(inbox, event, as_json)
-        row = inbox.call("GET", f"/v1/sessions/{session_id}")
-        if row["status"] in {"idle", "terminated"}:
+        if row["status"] in {"idle", "terminated"} or (past and past[-1]["type"] in ENDS):
             return
         past_ids = {event["id"] for event in past}
         for event in stream.events():
