@@ -21,7 +21,7 @@ from models.people import password
 from models.people.confirming import confirm, makers_of
 from models.people.delegation import Delegation
 from models.people.group import Group
-from models.people.issuer import PROXY, issuers, source_of
+from models.people.issuer import PROXY, issuers, source_name, source_of
 from models.people.member import Member
 from models.people.names import Names
 from models.people.passkey import Passkey
@@ -48,6 +48,7 @@ def show_account(person: PersonPrincipal) -> Response:
             "row": db.get_one(Person, person.person_id),
             "workspace": db.get_one(Workspace, person.workspace_id).name,
             "sign_ins": SignIn.of_member(db, person.person_id),
+            "source_name": source_name,
             "passkeys": Passkey.of_member(db, person.person_id),
             "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,

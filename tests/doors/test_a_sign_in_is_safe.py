@@ -11,6 +11,7 @@ from own_database import Clock
 from people import Somebody, Visitor, acts_of, group, invited, member
 from rows.stage import Stage
 
+from models.database.transactions import transaction
 from models.settings import settings
 
 MODEL = {"name": "A", "model": "claude-opus-4-5"}
@@ -187,6 +188,19 @@ def test_people_see_and_end_their_own_sign_ins_and_nobody_else_s(api: str, stage
         assert other.get("/v1/sessions").status_code == 401
         assert laptop.get("/v1/sessions").status_code == 200
     assert acts_of(stage)[-1] == (f"user:{anna.person_id}", "person.signed_out")
+
+
+def test_the_account_names_browsers_and_ways_to_sign_in_as_people_do(api: str, stage: Stage, anna: Somebody) -> None:
+    phone = member(stage, "admin", email=anna.email)
+    user_agent = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Mobile Safari/537.36"
+    values = {"id": phone.principal.sign_in_id, "user_agent": user_agent}
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE sign_in SET method = 'oidc:corp', user_agent = %(user_agent)s WHERE id = %(id)s", **values)
+    with anna.client(api) as client:
+        page = client.get("/inbox/account").text
+    assert "<strong>Chrome on Android</strong>, by corp" in page
+    assert 'aria-label="Sign out: Chrome on Android"' in page
+    assert "Mozilla" not in page
 
 
 def test_signing_out_ends_the_sign_in_and_not_only_the_cookie(api: str, anna: Somebody) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from flask import Response, request
 
 from api.desk.settings.channels import my_channels
+from api.desk.shell import viewing
 from api.desk.shell.blueprint import action, desk
 from api.desk.shell.files import address
 from models.database.rows import Db
@@ -13,17 +14,6 @@ from models.notices import push
 from models.people.principal import PersonPrincipal
 
 _WORKER = Path(__file__).with_name("worker.js").read_bytes()
-_PROGRAMS = (
-    ("Edg", "Edge"),
-    ("OPR", "Opera"),
-    ("Firefox", "Firefox"),
-    ("FxiOS", "Firefox"),
-    ("Chrome", "Chrome"),
-    ("CriOS", "Chrome"),
-    ("Safari", "Safari"),
-)
-_PLATFORMS = ("Android", "iPhone", "iPad", "Windows", "Macintosh", "CrOS", "Linux")
-"""Words of a User-Agent, the most telling first."""
 _WORKER_POLICY = "default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 
@@ -59,12 +49,5 @@ def add_browser(db: Db, person: PersonPrincipal) -> str:
     if request.form.get("renew"):
         push.renew(db, person, subscription)
     else:
-        push.subscribe(db, person, subscription, _browser(request.user_agent.string))
+        push.subscribe(db, person, subscription, viewing.browser_name(request.user_agent.string))
     return "/inbox/channels"
-
-
-def _browser(user_agent: str) -> str:
-    """Return a name for a browser, such as `Chrome on Android`."""
-    program = next((name for word, name in _PROGRAMS if word in user_agent), "A browser")
-    platform = next((word for word in _PLATFORMS if word in user_agent), "")
-    return f"{program} on {platform}" if platform else program

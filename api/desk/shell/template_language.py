@@ -31,7 +31,7 @@ def install(app: Flask) -> None:
     language.trim_blocks = language.lstrip_blocks = True
     language.filters |= {"ago": _ago, "left": _left, "deadline": _deadline, "is_soon": _is_soon, "stamp": _stamp, "clock": _clock}
     language.filters |= {"starting": starting, "raw": _raw, "ticks": ticks, "covered": covered, "sentence": sentence}
-    language.filters |= {"pretty": fields.pretty, "initials": viewing.initials}
+    language.filters |= {"pretty": fields.pretty, "initials": viewing.initials, "browser_name": viewing.browser_name}
     language.globals |= {"static": files.address, "glyph": glyph, "chip": chip, "mark_of": mark_of}
     language.globals |= {"csrf_field": viewing.csrf_field, "counted": relative_time.number_with_noun, "is_halted": viewing.halted}
 

@@ -24,6 +24,17 @@ from models.workspace.row import Workspace
 
 _RAIL_COOKIE = "assent_rail"
 """Set by `going.js`: `narrow` if the person has collapsed the rail."""
+_PROGRAMS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("Chrome", "Chrome"),
+    ("CriOS", "Chrome"),
+    ("Safari", "Safari"),
+)
+_PLATFORMS = ("Android", "iPhone", "iPad", "Windows", "Macintosh", "CrOS", "Linux")
+"""Words of a User-Agent, the most telling first."""
 
 
 def csrf_field() -> Markup:
@@ -71,3 +82,10 @@ def now() -> datetime:
     """Return the database's time that `frame` or the page read in this request."""
     at: datetime = g.now
     return at
+
+
+def browser_name(user_agent: str) -> str:
+    """Return a name for a browser, such as `Chrome on Android`, by its User-Agent."""
+    program = next((name for word, name in _PROGRAMS if word in user_agent), "A browser")
+    platform = next((word for word in _PLATFORMS if word in user_agent), "")
+    return f"{program} on {platform}" if platform else program
