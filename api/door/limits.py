@@ -98,6 +98,8 @@ def take(principal: Principal) -> None:
         "anthropic-ratelimit-requests-remaining": str(token.remaining),
         "anthropic-ratelimit-requests-reset": _in(token.full),
     }
+    if principal.kind != "api_key":
+        _check(token, f"You sent too many requests within a short time. Try again in {math.ceil(token.wait)} s.")
     _check(
         token,
         f"This API key sends more than {s.requests_per_second:g} requests a second (burst: {s.requests_burst}); retry after "

@@ -41,6 +41,8 @@ HEADERS = {
 """Headers of every page, in addition to those that `api.door.client` adds to every response."""
 
 _READ = "send a form"
+HEADINGS = {429: "Too many requests", 500: "This failed", 503: "Try again"}
+"""What heads the page of a refusal that passes, and of a fault, by its status."""
 _BLUEPRINTS = frozenset({"desk", "links", "signing_in", "slack", "unsubscribing"})
 
 
@@ -49,8 +51,8 @@ def is_page(endpoint: str) -> bool:
     return endpoint.partition(".")[0] in _BLUEPRINTS
 
 
-def _not_possible(_status: int) -> str:
-    return "This is not possible"
+def _heading(status: int) -> str:
+    return HEADINGS.get(status, "This is not possible")
 
 
 def _no_frame(_status: int) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def _no_frame(_status: int) -> dict[str, Any]:
 def install(
     blueprint: Blueprint,
     template: str,
-    headings: Callable[[int], str] = _not_possible,
+    headings: Callable[[int], str] = _heading,
     headers: Mapping[str, str] = HEADERS,
     frame: Callable[[int], dict[str, Any]] = _no_frame,
 ) -> None:

@@ -15,6 +15,7 @@ from anthropic import Anthropic, RateLimitError
 from doors.reading import stream
 from doors.served import MODEL, Caller, bad, good, key, message, served
 from flask import Flask, g
+from people import member
 from rows.stage import Stage
 
 from api.door import limits
@@ -102,6 +103,14 @@ def test_a_key_with_too_many_requests_gets_a_429_that_says_when_to_retry(strict:
     assert int(refused.headers["retry-after"]) * 1000 >= int(refused.headers["retry-after-ms"]) > 900_000
     assert refused.headers[REMAINING] == "0"
     bad(strict.post("/v1/agents", json={"name": "A", "model": MODEL}), 429)
+
+
+def test_a_person_with_too_many_requests_is_told_so_and_not_of_a_key(strict_api: str, stage: Stage) -> None:
+    with member(stage).client(strict_api) as client:
+        pages = [client.get("/inbox/words") for _ in range(BURST + 1)]
+    assert [page.status_code for page in pages] == [200] * BURST + [429]
+    assert "You sent too many requests within a short time. Try again in" in pages[-1].text
+    assert "API key" not in pages[-1].text
 
 
 def test_each_key_has_its_own_limit(strict: Caller, strict_api: str, stage: Stage) -> None:

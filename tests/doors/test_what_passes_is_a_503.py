@@ -47,6 +47,7 @@ def test_without_a_database_a_page_says_so_as_a_page(lost_api: str, path: str) -
     answer = httpx2.get(lost_api + path, cookies={f"assent-{httpx2.URL(lost_api).port}": "x" * 43})
     assert answer.status_code == 503
     assert answer.headers["content-type"].startswith("text/html")
+    assert ">Try again</h1>" in answer.text
     assert "try again in a moment" in answer.text
     assert f"Request id: {answer.headers['request-id']}" in answer.text
 

@@ -260,3 +260,7 @@ def test_a_tool_s_question_is_answered_declined_or_denied(admin: Visitor, stage:
         "Decline": {"who": {"action": "decline"}, "page": {"action": "decline"}},
     }
     assert stage.get(CallInput, approval.tool_call_id).answers == expected.get(how.partition(" ")[0].rstrip(","))
+    admin.open(f"/inbox/approvals/{approval.id}")
+    ending = {"Answer": "Answered by", "Decline": "Declined by", "Deny": "Denied by"}[how]
+    expect(page.locator("#outcome")).to_contain_text(ending)
+    expect(page.get_by_role("region", name="What the tool asked")).to_contain_text("For whom?")

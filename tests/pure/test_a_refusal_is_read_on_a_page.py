@@ -15,6 +15,7 @@ from api.desk.rendering.refusals import sentence
         ("email: must be an e-mail address.", "E-mail address: must be an e-mail address."),
         ("rule.match: has an unbalanced parenthesis.", "Calls: has an unbalanced parenthesis."),
         ("quiet_until: quiet hours need both.", "Quiet until: quiet hours need both."),
+        ("body: must have at most 3000 bytes; send less at once.", "Form: must have at most 3000 bytes; send less at once."),
         ("agent is archived.", "Agent is archived."),
         ("The policy has changed: open the page again.", "The policy has changed: open the page again."),
         (

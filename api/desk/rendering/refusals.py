@@ -5,7 +5,7 @@ import re
 _FIELD = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 _EMPTY = re.compile(r"String should have at least \d+ character")
 _LABELS = {"url": "URL", "email": "E-mail address", "workspace_role": "Role", "rule.match": "Calls", "approval": "Approvers"}
-_LABELS |= {"updated_input": "Input", "deny_message": "Why not", "denial_reasons": "Reasons"}
+_LABELS |= {"updated_input": "Input", "deny_message": "Why not", "denial_reasons": "Reasons", "body": "Form"}
 """What the forms call the fields of requests, where the field's own name is no label."""
 _ID = r"[a-z]+_[0-9A-Za-z]{20,}"
 _BY = re.compile(r"(is already \w+), by (?:[a-z]+:)?[^\s.]+")

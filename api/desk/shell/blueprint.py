@@ -20,14 +20,11 @@ page, action = _pages.page, _pages.action
 _FAILURE = "shell/failure.html"
 _FRAMED = frozenset({400, 403, 404, 409})
 """Statuses of refusals, which the rail surrounds."""
-_TITLES = {
+_TITLES = pages.HEADINGS | {
     401: "Signed out",
     403: "Not allowed",
     404: "Not found",
     409: "Too late",
-    429: "Too many requests",
-    500: "This failed",
-    503: "Try again",
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from models.pure.json.canonical import digest
 from models.pure.quorum import Quorum
 from models.pure.text.relative_time import ago
 from models.pure.text.visible import visible_lines
@@ -82,6 +83,8 @@ def ending(approval: Approval, by: str) -> str:
     words = _OUTCOMES.get(decision.get("outcome", ""), approval.state.word.capitalize())
     if decision.get("respond"):
         words = "Answered in the tool's place"
+    elif is_declined(approval):
+        words = "Declined"
     elif approval.decided_sha256:
         words = f"Allowed with another {'amount' if approval.traits.is_amount else 'input'}"
     elif scope := {"session": " for this session", "always": " always"}.get(decision.get("scope", "")):
@@ -89,6 +92,12 @@ def ending(approval: Approval, by: str) -> str:
     if decision.get("interrupt"):
         words += ", and the run ended,"
     return f"{words} by {by}"
+
+
+def is_declined(approval: Approval) -> bool:
+    """True if a person declined each of the tool's questions. False once the hash of the replies is erased."""
+    replies = {key: {"action": "decline"} for key in approval.questions or {}}
+    return bool(replies) and (approval.decision or {}).get("answers_sha256") == digest(replies)
 
 
 def page_of(approval_id: str) -> str:
