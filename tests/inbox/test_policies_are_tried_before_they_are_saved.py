@@ -205,6 +205,10 @@ def test_a_grant_that_nobody_uses_is_found_and_revoked(plain: Visitor, stage: St
     of_make.get_by_role("button", name="Revoke").click()
     plain.open("/inbox/grants?show=unused")
     expect(plain.page.get_by_text("No unused grant.")).to_be_visible()
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE approval_grant SET expires_at = assent_now() - interval '2 hours' WHERE revoked_at IS NULL")
+    plain.open("/inbox/grants?show=all")
+    expect(of_ls).to_contain_text("ended 2 hours ago")
 
 
 def test_only_who_may_change_a_policy_saves_it(api: str, stage: Stage, agent_id: str) -> None:
