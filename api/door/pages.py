@@ -103,7 +103,7 @@ def _in_words(refusal: Refusal) -> str:
 
 def failed(template: str, status: int, heading: str, message: str, place: str = "", **frame: Any) -> Response:
     """Return the page that says why a request is refused. `place`: the page to open instead. `frame`: what it shows around."""
-    text = render_template(template, heading=heading, message=message[:1].upper() + message[1:], place=place, **frame)
+    text = render_template(template, heading=heading, message=message, place=place, **frame)
     return Response(text, status, mimetype=HTML)
 
 
