@@ -44,6 +44,7 @@ def test_the_table_says_what_each_agent_may_and_did(plain: Visitor, agent_id: st
     cost = f"${PRICED.cost or 0:.2f}"
     assert cells[2:] == ["1", "2", cost, "1"], "sessions, asks, cost and what waits"
     plain.page.locator(f"#{agent_id}").get_by_role("link", name="Agent").click()
+    expect(plain.page.locator(".tile")).to_have_count(4)
     tiles = [" ".join(text.split()[:2]) for text in plain.page.locator(".tile").all_inner_texts()]
     assert tiles == ["Sessions 1", "Asks 2", f"Cost {cost}", "Waits now"]
 
