@@ -122,7 +122,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
             {row.turn_id: row.content for row in payloads(Reply, "turn_id", "turn")},
             rows(Attempt, "started_at, number"),
             rows(Approval, "created_at, id"),
-            db.find(Grant, "ORDER BY id"),
+            db.find(Grant, "WHERE session_id = %(session)s OR session_id IS NULL ORDER BY id", session=session_id),
             rows(Event, "seq"),
             db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
             history(db, locked.thread),
