@@ -23,7 +23,7 @@ run: setup
 	@$(BIN)/assent up $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup
 	@$(BIN)/ruff format --check .
