@@ -98,13 +98,12 @@ def take(principal: Principal) -> None:
         "anthropic-ratelimit-requests-remaining": str(token.remaining),
         "anthropic-ratelimit-requests-reset": _in(token.full),
     }
-    if principal.kind != "api_key":
-        _check(token, f"You sent too many requests within a short time. Try again in {math.ceil(token.wait)} s.")
-    _check(
-        token,
+    to_program = (
         f"This API key sends more than {s.requests_per_second:g} requests a second (burst: {s.requests_burst}); retry after "
-        "`retry-after`. The server's settings are ASSENT_REQUESTS_PER_SECOND and ASSENT_REQUESTS_BURST.",
+        "`retry-after`. The server's settings are ASSENT_REQUESTS_PER_SECOND and ASSENT_REQUESTS_BURST."
     )
+    to_person = f"You sent too many requests within a short time. Try again in {math.ceil(token.wait)} s."
+    _check(token, to_program if principal.kind == "api_key" else to_person)
 
 
 def _check(token: Taken, message: str) -> None:

@@ -133,7 +133,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
         newest=(Approval.newest(db) or now).isoformat(),
         arrived=0 if address.tab == "decided" else _arrived(db, selection),
         reasons=denial_reasons.of(db),
-        decides="approvals" in person.scopes,
+        nothing=_nothing(address, person),
         needs_way_back=SignIn.needs_way_back(db, person.sign_in_id),
     )
 
@@ -175,6 +175,20 @@ def _tabs(db: Db, person: PersonPrincipal, address: ListAddress, *, is_chosen: b
 def _chips(address: ListAddress, choices: dict[str, list[Any]], now: datetime) -> list[tuple[str, str]]:
     """Return each filter in words, with the address of the list without it."""
     return [(_in_words(name, value, choices, now), address.path(**{name: None})) for name, value in address.filters.items()]
+
+
+def _nothing(address: ListAddress, person: PersonPrincipal) -> tuple[str, str]:
+    """Return what an empty list says, and what may be done or expected."""
+    if address.filters:
+        return "No approval fits.", "Remove a filter to see more."
+    if address.tab == "decided":
+        return "Nothing was decided yet.", ""
+    if address.tab == "unknown":
+        return "No outcome is unknown.", "A call whose worker was lost while it ran stands here, until a person says what happened."
+    if address.tab == "mine" and "approvals" not in person.scopes:
+        others = " What waits for others stands under All." if "all" in tabs_of(person) else ""
+        return "Nothing waits.", f"Your role does not decide.{others}"
+    return "Nothing waits.", "New calls appear here by themselves."
 
 
 def _in_words(name: str, value: str, choices: dict[str, list[Any]], now: datetime) -> str:
