@@ -58,10 +58,10 @@ def test_nothing_is_hidden() -> None:
     "text", ["[" * LONGEST, "![" * (LONGEST // 2), "[a](b" * 4000, "*a **" * 4000, "> " * 10_000, "|a|\n|-|\n" * 2000]
 )
 def test_hostile_texts_cost_a_page_little(text: str) -> None:
-    pen, before = Pen(), time.thread_time()
-    for _ in range(100):
+    pen, before = Pen(seconds=0.02), time.thread_time()
+    for _ in range(20):
         pen(text[:LONGEST])
-    assert time.thread_time() - before < 5
+    assert time.thread_time() - before < 1
     assert pen("**plain** by now") in {'<p class="plain">**plain** by now</p>', "<p><strong>plain</strong> by now</p>\n"}
 
 
