@@ -11,7 +11,20 @@ from models.pure.text.line_diff import hunks
 CPU_SECONDS = 0.4
 """More than what one step of a lexer takes, and the comparison of two files."""
 
-PLAIN = ["setup.au3", "x.cu", "x.cpp", "Makefile", "x.mk", "x.service", "x.cs", "x.groovy", "x.ini", "x.cfg", "x.properties", "x.conf"]
+PLAIN = [
+    "setup.au3",
+    "x.cu",
+    "x.cpp",
+    "Makefile",
+    "x.mk",
+    "x.service",
+    "x.cs",
+    "x.groovy",
+    "x.ini",
+    "x.cfg",
+    "x.properties",
+    "x.conf",
+]
 PLAIN += [".htaccess", "x.php", "x.jsp", "x.vue", "x.aj", "x.scala", "x.kt", "x.swift", "x.hs", "x.ml", "x.diff", "x.rst", "x.tex"]
 PLAIN += ["x.rb", "x.pl"]
 """Files whose lexers take too long for some text."""
