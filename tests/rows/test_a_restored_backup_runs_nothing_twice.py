@@ -106,14 +106,16 @@ def allowed(stage: Stage) -> ToolCall:
     return stage.get(ToolCall, tool_call.id)
 
 
-def test_what_ran_after_the_backup_does_not_run_again(place: Place) -> None:
+def test_what_ran_after_the_backup_does_not_run_again(place: Place, subtests: pytest.Subtests) -> None:
     stage = place.stage
     waits = stage.propose(stage.session())
     queued, running = allowed(stage), stage.begin_call(allowed(stage))
     with_client = stage.propose(stage.session(custom=("lookup",)), call("lookup", n=1))
     idempotent = stage.propose(stage.session(read="always_allow"), call("read", file_path="a"))
     assert (with_client.status, idempotent.idempotent) == ("with_client", True)
-    assert place.make().exit_code == 0
+    made = place.make("--json")
+    assert made.exit_code == 0
+    taken_at = json.loads(made.stdout)["taken_at"]
     stage.confirm(waits.session_id, waits.id)
     for tool_call in (waits, queued):
         stage.finish_call(stage.begin_call(tool_call), "paid")
@@ -122,6 +124,10 @@ def test_what_ran_after_the_backup_does_not_run_again(place: Place) -> None:
     restored = place.restore("--without-files")
     assert restored.exit_code == 0, restored.output
     assert stage.claim_call(idempotent) is None, "halted"
+    with transaction(stage.workspace_id) as db:
+        halt = Halt.current(db)
+    assert halt
+    assert halt.started_at.isoformat() == taken_at, "so that the time until the restore counts for no deadline"
     resumed = run("restore", "--resume", "--yes")
     assert resumed.exit_code == 0, resumed.output
     for tool_call in (queued, running, with_client):
@@ -133,6 +139,16 @@ def test_what_ran_after_the_backup_does_not_run_again(place: Place) -> None:
     with transaction(stage.workspace_id) as db:
         ids = [session.id for session in db.find(Session)]
     assert sessions.faults(ids) == []
+    with subtests.test("pending approvals say that they may have been decided"):
+        [approval] = stage.approvals(waits.session_id)
+        assert approval.status == "pending"
+        assert approval.backup_at is not None
+        assert approval.backup_at.isoformat() == taken_at
+        assert not Face.of(approval, MESSAGE).is_whole, (
+            "no row, button or word allows it: only the card says what may have happened"
+        )
+        later = stage.propose(stage.session())
+        assert [row.backup_at for row in stage.approvals(later.session_id)] == [None]
 
 
 def test_people_settle_what_may_have_run(place: Place) -> None:
@@ -159,25 +175,6 @@ def test_people_settle_what_may_have_run(place: Place) -> None:
     assert stage.claim_call(again)
 
 
-def test_pending_approvals_say_that_they_may_have_been_decided(place: Place) -> None:
-    stage = place.stage
-    waits = stage.propose(stage.session())
-    taken_at = json.loads(place.make("--json").stdout)["taken_at"]
-    place.restore("--without-files")
-    with transaction(stage.workspace_id) as db:
-        halt = Halt.current(db)
-    assert halt
-    assert halt.started_at.isoformat() == taken_at, "so that the time until the restore counts for no deadline"
-    run("restore", "--resume", "--yes")
-    [approval] = stage.approvals(waits.session_id)
-    assert approval.status == "pending"
-    assert approval.backup_at is not None
-    assert approval.backup_at.isoformat() == taken_at
-    assert not Face.of(approval, MESSAGE).is_whole, "no row, button or word allows it: only the card says what may have happened"
-    later = stage.propose(stage.session())
-    assert [row.backup_at for row in stage.approvals(later.session_id)] == [None]
-
-
 def test_no_time_passed_and_neither_a_deadline_nor_a_new_grant_allows_it(place: Place) -> None:
     stage = place.stage
     hurried = stage.propose(stage.session(approval={"on_timeout": "allow", "timeout_seconds": 60}))
@@ -200,15 +197,6 @@ def test_no_time_passed_and_neither_a_deadline_nor_a_new_grant_allows_it(place: 
     assert stage.get(ToolCall, hurried.id).status == "expired", "and not allowed"
 
 
-def test_with_workers_that_had_stopped_before_the_backup_calls_go_on(place: Place) -> None:
-    queued = allowed(place.stage)
-    taken_at = json.loads(place.make("--json").stdout)["taken_at"]
-    restored = place.restore("--without-files", "--workers-stopped-at", taken_at)
-    assert restored.exit_code == 0, restored.output
-    run("restore", "--resume", "--yes")
-    assert place.stage.claim_call(queued)
-
-
 def test_a_file_of_heads_that_knows_more_contradicts_who_says_so(place: Place) -> None:
     queued = allowed(place.stage)
     SealSweep().run()
@@ -219,41 +207,51 @@ def test_a_file_of_heads_that_knows_more_contradicts_who_says_so(place: Place) -
     assert place.stage.get(ToolCall, queued.id).status == "unknown"
 
 
-def test_the_gap_of_the_audit_is_signed_with_the_reason(place: Place, private_key: str) -> None:
+def test_a_restore_reports_what_people_have_to_look_at(
+    place: Place, database_urls: DatabaseUrls, private_key: str, subtests: pytest.Subtests
+) -> None:
     stage = place.stage
     allowed(stage)
+    stage.message(at_work := stage.session())
+    with transaction(stage.workspace_id) as db:
+        Invitation.create(db, Invitee("anna@example.com", "approver"), by=stage.principal)
+        for statement in SIGNED_IN:
+            db.write(statement, w=stage.workspace_id)
+    run("database", "key", "ci", "--workspace", stage.workspace_id)
     SealSweep().run()
     place.make()
     for _ in range(3):
         stage.message(stage.session())
     SealSweep().run()
     report = json.loads(place.restore("--without-files", "--json").stdout)
-    [gap] = report["gaps"]
-    assert gap["workspace_id"] == stage.workspace_id
-    assert gap["acts"] > 0
-    assert gap["adopted"]
-    public = seal_key.read_private(private_key).public.text
-    verified = run("audit", "verify", "--workspace", stage.workspace_id, "--public-key", public)
-    assert verified.exit_code == 0, verified.output
-    with transaction(stage.workspace_id) as db:
-        actions = [row.action for row in db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=stage.workspace_id)]
-    assert "audit.adopted" in actions
-    assert "workspace.restored" in actions
-
-
-def test_keys_and_people_are_listed_and_sign_ins_end(place: Place) -> None:
-    stage = place.stage
-    with transaction(stage.workspace_id) as db:
-        Invitation.create(db, Invitee("anna@example.com", "approver"), by=stage.principal)
-        for statement in SIGNED_IN:
-            db.write(statement, w=stage.workspace_id)
-    run("database", "key", "ci", "--workspace", stage.workspace_id)
-    place.make()
-    report = json.loads(place.restore("--without-files", "--json").stdout)
-    kinds = [row["kind"] for row in report["to_confirm"][stage.workspace_id]]
-    assert kinds == ["invitation", "key", "person"]
-    with transaction(stage.workspace_id) as db:
-        assert db.value("SELECT count(*) FROM sign_in WHERE ended_at IS NULL") == 0
+    with subtests.test("the gap of the audit is signed with the reason"):
+        [gap] = report["gaps"]
+        assert gap["workspace_id"] == stage.workspace_id
+        assert gap["acts"] > 0
+        assert gap["adopted"]
+        public = seal_key.read_private(private_key).public.text
+        verified = run("audit", "verify", "--workspace", stage.workspace_id, "--public-key", public)
+        assert verified.exit_code == 0, verified.output
+        with transaction(stage.workspace_id) as db:
+            actions = [row.action for row in db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=stage.workspace_id)]
+        assert "audit.adopted" in actions
+        assert "workspace.restored" in actions
+    with subtests.test("keys and people are listed, and sign-ins end"):
+        assert [row["kind"] for row in report["to_confirm"][stage.workspace_id]] == ["invitation", "key", "person"]
+        with transaction(stage.workspace_id) as db:
+            assert db.value("SELECT count(*) FROM sign_in WHERE ended_at IS NULL") == 0
+    with subtests.test("the restored database has the same rights"):
+        for name, query in CATALOGS.items():
+            rows = []
+            for url in (database_urls.owner, place.urls.owner):
+                with psycopg.connect(url) as db:
+                    rows.append(sorted(map(str, db.execute(query).fetchall())))
+            assert rows[0] == rows[1], name
+    with subtests.test("runs under way are named and can be ended"):
+        assert report["at_work"] == {stage.workspace_id: [at_work]}
+        run("restore", "--resume", "--yes", "--end-runs")
+        assert stage.thread(at_work).status == "idle"
+        assert stage.claim(at_work) is None
 
 
 SIGNED_IN = (
@@ -287,18 +285,6 @@ def test_only_the_resume_ends_the_halt_and_one_from_before_stays(place: Place) -
     assert run("restore", "--resume", "--yes").exit_code == 1, "nothing waits for it any more"
 
 
-def test_runs_under_way_are_named_and_can_be_ended(place: Place) -> None:
-    stage = place.stage
-    session_id = stage.session()
-    stage.message(session_id)
-    place.make()
-    report = json.loads(place.restore("--without-files", "--json").stdout)
-    assert report["at_work"] == {stage.workspace_id: [session_id]}
-    run("restore", "--resume", "--yes", "--end-runs")
-    assert stage.thread(session_id).status == "idle"
-    assert stage.claim(session_id) is None
-
-
 def test_a_restore_that_was_interrupted_goes_on(place: Place) -> None:
     queued = allowed(place.stage)
     place.make()
@@ -313,19 +299,24 @@ def test_a_restore_that_was_interrupted_goes_on(place: Place) -> None:
     assert approval.kind == "unknown_outcome", "asked once"
 
 
-def test_all_rows_and_files_come_back(place: Place) -> None:
+def test_all_rows_and_files_come_back(place: Place, subtests: pytest.Subtests) -> None:
     stage = place.stage
-    allowed(stage)
+    queued = allowed(stage)
     with transaction(stage.workspace_id) as db:
         before = {table: db.value(f"SELECT count(*) FROM {table.__tablename__}") for table in (Event, Approval, ToolCall, Audit)}
-    assert place.make().exit_code == 0
-    restored = place.restore("--workers-stopped-at", "2026-01-01", "--workdirs", str(place.folder / "other"))
+    made = place.make("--json")
+    assert made.exit_code == 0
+    taken_at = json.loads(made.stdout)["taken_at"]
+    restored = place.restore("--workers-stopped-at", taken_at, "--workdirs", str(place.folder / "other"))
     assert restored.exit_code == 0, restored.output
     with transaction(stage.workspace_id) as db:
         after = {table: db.value(f"SELECT count(*) FROM {table.__tablename__}") for table in before}
     assert after == before | {Audit: before[Audit] + 1}
     assert (place.folder / "other" / "sesn_1" / "notes").read_text() == "kept"
     assert (place.folder / "other" / "sesn_1" / "link").is_symlink()
+    with subtests.test("with workers that had stopped before the backup, calls go on"):
+        run("restore", "--resume", "--yes")
+        assert stage.claim_call(queued)
 
 
 OURS = "relnamespace = 'public'::regnamespace"
@@ -346,17 +337,6 @@ CATALOGS = {
     """,
 }
 """Queries of what a role may do."""
-
-
-def test_the_restored_database_has_the_same_rights(place: Place, database_urls: DatabaseUrls) -> None:
-    place.make()
-    place.restore("--without-files")
-    for name, query in CATALOGS.items():
-        rows = []
-        for url in (database_urls.owner, place.urls.owner):
-            with psycopg.connect(url) as db:
-                rows.append(sorted(map(str, db.execute(query).fetchall())))
-        assert rows[0] == rows[1], name
 
 
 def test_a_backup_that_was_changed_or_is_for_others_changes_nothing(place: Place) -> None:
