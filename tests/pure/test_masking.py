@@ -12,20 +12,19 @@ from models.pure.json.canonical import canonical
 from models.pure.masking import MARKER, Masked, mask, restore
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_value_with_a_secret_name_is_masked(name: str) -> None:
+def test_a_value_with_a_secret_name_is_masked() -> None:
     """In any spelling of the name. Texts, numbers and whole containers are masked, booleans and null are not."""
-    assert mask({name: "hunter2"}) == Masked({name: MARKER}, (f"/{name}",))
-    assert mask({"a": [{name: 1234}]}).arguments == {"a": [{name: MARKER}]}
-    assert mask({name: ["x", {"y": "z"}]}).arguments == {name: MARKER}
-    assert mask({name: True}).arguments == {name: True}
-    assert mask({name: None}) == Masked({name: None}, ())
+    for name in NAMES:
+        assert mask({name: "hunter2"}) == Masked({name: MARKER}, (f"/{name}",))
+        assert mask({"a": [{name: 1234}]}).arguments == {"a": [{name: MARKER}]}
+        assert mask({name: ["x", {"y": "z"}]}).arguments == {name: MARKER}
+        assert mask({name: True}).arguments == {name: True}
+        assert mask({name: None}) == Masked({name: None}, ())
 
 
-@pytest.mark.parametrize("name", FALSE_FRIENDS)
-def test_a_value_with_a_similar_name_is_not_masked(name: str) -> None:
+def test_a_value_with_a_similar_name_is_not_masked() -> None:
     """People need counts, places and names of secrets."""
-    assert mask({name: "hunter"}) == Masked({name: "hunter"}, ())
+    assert [name for name in FALSE_FRIENDS if mask({name: "hunter"}) != Masked({name: "hunter"}, ())] == []
 
 
 def test_a_working_directory_in_pwd_is_not_masked() -> None:

@@ -1,5 +1,6 @@
 """Rules as texts and JSON: which are accepted, how others are refused, and that writing inverts reading."""
 
+import re
 from typing import Any
 
 import pytest
@@ -138,23 +139,21 @@ INVALID_CONDITIONS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_text_is_read(text: str) -> None:
+def test_a_text_is_read() -> None:
     """In the notations of Claude Code and Docker's agents."""
-    assert match_of(text) == TEXTS[text]
+    assert {text: match_of(text) for text in TEXTS} == TEXTS
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_rule_from_a_text_is_written_and_read_back_unchanged(text: str) -> None:
-    rule = Rule("allow", TEXTS[text], "Because.", 3, source="tool")
-    assert rule_of(rule_as_json(rule)) == rule
+def test_a_rule_from_a_text_is_written_and_read_back_unchanged() -> None:
+    for match in TEXTS.values():
+        rule = Rule("allow", match, "Because.", 3, source="tool")
+        assert rule_of(rule_as_json(rule)) == rule
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_a_malformed_text_is_refused_with_its_fault(text: str) -> None:
-    with pytest.raises(ValueError, match=r".+") as refused:
-        match_of(text)
-    assert WRONG[text] in str(refused.value)
+def test_a_malformed_text_is_refused_with_its_fault() -> None:
+    for text, fault in WRONG.items():
+        with pytest.raises(ValueError, match=re.escape(fault)):
+            match_of(text)
 
 
 def test_a_malformed_policy_is_refused_with_the_name_of_the_field() -> None:

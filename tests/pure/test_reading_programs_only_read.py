@@ -7,8 +7,6 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from models.pure.policy import CompiledRules, Rule, match_of
 from models.pure.shell.known_programs import KNOWN_PROGRAMS
 
@@ -56,14 +54,12 @@ def answer(command: str) -> str:
     return RULES.judge("bash", {"command": command}).effect
 
 
-@pytest.mark.parametrize("command", WRITING)
-def test_a_form_that_may_write_or_run_something_is_asked(command: str) -> None:
-    assert answer(command) == "ask"
+def test_a_form_that_may_write_or_run_something_is_asked() -> None:
+    assert [command for command in WRITING if answer(command) != "ask"] == []
 
 
-@pytest.mark.parametrize("command", READING)
-def test_a_form_that_only_reads_is_allowed(command: str) -> None:
-    assert answer(command) == "allow"
+def test_a_form_that_only_reads_is_allowed() -> None:
+    assert [command for command in READING if answer(command) != "allow"] == []
 
 
 def test_the_verdict_names_the_program_in_doubt() -> None:

@@ -67,9 +67,8 @@ ALLOWED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", NOT_ALLOWED)
-def test_no_pattern_allows_a_line_whose_commands_are_not_certain(command: str) -> None:
-    assert answer(PLAIN, command) == "ask"
+def test_no_pattern_allows_a_line_whose_commands_are_not_certain() -> None:
+    assert [command for command in NOT_ALLOWED if answer(PLAIN, command) != "ask"] == []
 
 
 def test_the_verdict_says_why_a_line_that_seems_allowed_is_asked() -> None:
@@ -77,9 +76,8 @@ def test_the_verdict_says_why_a_line_that_seems_allowed_is_asked() -> None:
     assert PLAIN.judge("bash", {"command": "wc x"}).doubt is None
 
 
-@pytest.mark.parametrize("command", ALLOWED)
-def test_a_line_is_allowed_if_rules_cover_all_of_its_commands(command: str) -> None:
-    assert answer(PLAIN, command) == "allow"
+def test_a_line_is_allowed_if_rules_cover_all_of_its_commands() -> None:
+    assert [command for command in ALLOWED if answer(PLAIN, command) != "allow"] == []
 
 
 DENIED = [
@@ -97,12 +95,12 @@ DENIED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", DENIED)
-def test_a_denied_command_is_denied_anywhere_in_a_line(command: str) -> None:
+def test_a_denied_command_is_denied_anywhere_in_a_line() -> None:
     """Even where the whole tool is allowed."""
-    rules = CompiledRules([Rule("allow", match_of("bash")), Rule("deny", match_of("bash(rm *)"))], "allow")
-    assert answer(rules, command) == "deny"
-    assert answer(book(ask="rm *", allow="*", default="allow"), command) == "ask"
+    denying = CompiledRules([Rule("allow", match_of("bash")), Rule("deny", match_of("bash(rm *)"))], "allow")
+    asking = book(ask="rm *", allow="*", default="allow")
+    assert [command for command in DENIED if answer(denying, command) != "deny"] == []
+    assert [command for command in DENIED if answer(asking, command) != "ask"] == []
 
 
 @pytest.mark.parametrize("command", ["echo rm x", "ls rm", "git rm x", "grep 'rm x' y", "ls; echo 'rm x'", "rmdir x", "# rm x\nls"])

@@ -1,6 +1,7 @@
 """The pure functions: values in, values out."""
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -210,10 +211,10 @@ def test_the_tables_name_every_sentence() -> None:
     assert functions == {*TO_MODEL, *TO_OTHERS}
 
 
-@pytest.mark.parametrize("sentence", [sentence for sentences in TO_MODEL.values() for sentence in sentences])
-def test_no_sentence_invites_the_model_to_repeat_a_call(sentence: str) -> None:
+def test_no_sentence_invites_the_model_to_repeat_a_call() -> None:
     """A denial that reads like a temporary failure makes a loop."""
-    assert not {"again", "retry", "retried", "later"} & set(re.findall(r"[a-z]+", sentence.lower()))
+    for sentence in itertools.chain.from_iterable(TO_MODEL.values()):
+        assert not {"again", "retry", "retried", "later"} & set(re.findall(r"[a-z]+", sentence.lower())), sentence
 
 
 @pytest.mark.parametrize("name", list(TO_MODEL)[:10])

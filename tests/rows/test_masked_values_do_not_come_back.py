@@ -172,7 +172,7 @@ def test_a_list_of_approvals_masks_nothing_again(stage: Stage) -> None:
     """However long the calls' texts are: what people are shown is stored with the question."""
     session = stage.session()
     stage.message(session)
-    texts = [f"echo {number} " + "password=" * 7_000 for number in range(4)]
+    texts = [f"echo {number} " + "password=" * 2_000 for number in range(4)]
     stage.reply(session, *(call(command=text) for text in texts))
     rows = stage.approvals(session)
     listed = cpu_seconds(lambda: [answer(stage, row) for row in rows])

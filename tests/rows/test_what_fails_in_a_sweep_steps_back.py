@@ -122,9 +122,10 @@ def test_rows_that_always_fail_do_not_starve_the_others(
 
 
 def test_a_whole_batch_of_rows_that_always_fail_does_not_starve_one(
-    stage: Stage, clock: Clock, broken: set[str], database_urls: DatabaseUrls
+    stage: Stage, clock: Clock, broken: set[str], database_urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each row is the only one of its session."""
+    monkeypatch.setattr(due, "BATCH", 20)
     bad, good = sessions(stage, 2)
     first, last = asked(stage, bad), asked(stage, good)
     broken.add(bad)
