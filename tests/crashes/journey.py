@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crashes.invariants import Seen, check_invariants, look, version
-from crashes.processes import PACE, lives, wait_for
+from crashes.processes import LOOK_PACE, PACE, lives, wait_for
 from kombu.connection import Connection
 from own_database import Clock
 from rows.stage import Stage
@@ -54,6 +54,7 @@ class Journey:
         self.session_id = ""
         self.sweep: Callable[[], None] = sweep_here
         self.beats = False
+        self._next_beat = 0.0
 
     def begin(self, **policies: Any) -> "Journey":
         """Create the session. Its agent has these tools: `bash="always_ask"`."""
@@ -93,9 +94,8 @@ class Journey:
                 start, before = time.monotonic(), now
             waited = time.monotonic() - start
             assert waited < seconds, f"stuck: {spell(seen)}"
-            if self.beats:
-                self.sweep()
-            elif waited > settings().rehint_seconds:
+            self._beat_if_due()
+            if not self.beats and waited > settings().rehint_seconds:
                 dispatching.dispatch()
             wait_a_beat(lambda seen=seen: version(self.stage.workspace_id, self.session_id) != seen.version)
 
@@ -117,8 +117,7 @@ class Journey:
         deadline = time.monotonic() + 60  # a program may have to start again several times first
         while left := self.armed.left:
             assert time.monotonic() < deadline, f"no process came to {left}: {spell(self.look())}"
-            if self.beats:
-                self.sweep()
+            self._beat_if_due()
             wait_a_beat(lambda left=left: self.armed.left != left)
         # In two steps, so that leases that other processes take meanwhile do not run out as well.
         self.later(LEASE / 2)
@@ -139,9 +138,16 @@ class Journey:
             time.sleep(PACE)
 
     def later(self, seconds: float = LEASE) -> None:
-        """Let so much time pass. From now on the beat beats."""
+        """Let so much time pass. From now on the beat beats, for the first time at once."""
         self.clock.advance(seconds)
         self.beats = True
+        self._next_beat = 0.0
+
+    def _beat_if_due(self) -> None:
+        """Run all sweeps, if the beat beats and the last round is a beat ago."""
+        if self.beats and time.monotonic() >= self._next_beat:
+            self.sweep()
+            self._next_beat = time.monotonic() + BEAT
 
     def settle_unknown(self, token: str = "effect", *, happened: bool | None = None) -> None:
         """Settle an unknown outcome as happened or as a rerun. By default the tool's file tells whether the effect happened."""
@@ -156,7 +162,7 @@ def wait_a_beat(changed: Callable[[], bool]) -> None:
     """Wait for a change, but no longer than until the next beat of the sweeps."""
     beat = time.monotonic() + BEAT
     while time.monotonic() < beat and not changed():
-        time.sleep(2 * PACE)
+        time.sleep(LOOK_PACE)
 
 
 def pid_of(worker: str | None) -> int:

@@ -7,6 +7,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import httpx2
 import warm
 from crashes.dying import doing, name, watch
 from flask import Flask
@@ -169,6 +170,7 @@ def ask(request: dict[str, Any]) -> None:
 
 # Done once before the fork, or each process would do all this for its first tasks.
 providers.provider_for(providers_registry()[0], None)
+httpx2.Client().close()  # loads its transport
 api()
 transactions.dispose()
 gc.collect()
