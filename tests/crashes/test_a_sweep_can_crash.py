@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 from crashes.boundaries import of
-from crashes.journey import EFFECT, Journey, send_task
+from crashes.journey import EFFECT, Journey
 from rows.stage import say
 
 from models.database import transactions
@@ -18,10 +18,21 @@ from models.settings import settings
 from models.workspace.halt import Halt
 from models.workspace.spend_limit import SpendLimit
 
-SWEEPS = (
-    *("rescue", "expire_approvals", "expire_calls", "remind_approvers"),
-    *("release_granted", "resume_at_limits", "end_halts", "dispatch"),
-)
+SWEEPS = {
+    "dispatch_turns": "dispatch",
+    "dispatch_calls": "dispatch",
+    "rescue_turn": "rescue",
+    "rescue_call": "rescue",
+    "expire_due": "expire_approvals",
+    "expire_calls": "expire_calls",
+    "release_waiting": "release_granted",
+    "swept": "release_granted",
+    "remind_due": "remind_approvers",
+    "resume": "end_halts",
+    "settled": "end_halts",
+    "resume_at_limit": "resume_at_limits",
+}
+"""The sweep that each verb is part of."""
 
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
@@ -183,18 +194,9 @@ def test_going_on_below_a_spend_limit_may_die_too(journey: Journey, boundary: st
 
 
 def crash_in_sweep(journey: Journey, boundary: str) -> None:
-    """Have a worker sweep until it dies at the boundary. From then on the beat beats here."""
-    sweep_here, sent = journey.sweep, []
-
-    def sweep_at_worker() -> None:
-        if not sent:
-            for name in SWEEPS:
-                send_task(f"sweep.{name}")
-            sent.append(True)
-
-    journey.armed.at(boundary)
-    journey.sweep, journey.beats = sweep_at_worker, True
-    if boundary.startswith("dispatch"):
+    """Have a worker run the boundary's sweep, and die there. From then on the beat beats here."""
+    verb = boundary.partition(".")[0]
+    if SWEEPS[verb] == "dispatch":
         journey.clock.advance(6)
+    journey.kill_at(boundary, f"sweep.{SWEEPS[verb]}")
     journey.until_crashed()
-    journey.sweep = sweep_here
