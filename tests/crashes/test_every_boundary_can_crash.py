@@ -8,26 +8,18 @@ from crashes.journey import EFFECT, Journey, bash
 OF_TURNS = [b for b in BOUNDARIES if b.split(".")[0] in {"claim_turn", "model", "checkpoint"}]
 OF_CALLS = [b for b in BOUNDARIES if b.split(".")[0] in {"claim_call", "effect", "finish_call"}]
 
+AROUND_MODEL = ["model.before", "model.after"]
 AROUND_EFFECTS = ["effect.before", "effect.after", "finish_call.before_commit"]
 
 
-@pytest.mark.parametrize("boundary", OF_TURNS)
-def test_a_first_turn_survives(journey: Journey, boundary: str) -> None:
-    """A new session goes on wherever its worker died."""
+@pytest.mark.parametrize(
+    ("model", "boundary"), [("stand-in", boundary) for boundary in OF_TURNS] + [("llama-4", boundary) for boundary in AROUND_MODEL]
+)
+def test_a_first_turn_and_a_turn_after_a_decision_survive(journey: Journey, model: str, boundary: str) -> None:
+    """A session goes on wherever its worker died, and its worker after that. The wires of both kinds of providers are used."""
     journey.armed.at(boundary)
-    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
-    journey.until_crashed()
-    journey.decide(result="allow")
-    seen = journey.until_idle()
-    assert [t.status for t in seen.turns] == ["done", "done"]
-    assert journey.effects() == 1
-
-
-@pytest.mark.parametrize("boundary", OF_TURNS)
-@pytest.mark.parametrize("model", ["stand-in", "llama-4"])
-def test_a_turn_after_a_decision_survives(journey: Journey, boundary: str, model: str) -> None:
-    """Also after a decision, over the wires of both kinds of providers."""
     journey.begin(model=model, bash="always_ask").say(EFFECT, "then", "say Done.")
+    journey.until_crashed()
     approval = journey.until_asked()
     journey.armed.at(boundary)
     journey.stage.decide(approval, result="allow")
