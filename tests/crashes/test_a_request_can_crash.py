@@ -1,5 +1,7 @@
 """The process that takes a request may die before or after its commit. Sent again, the request is done once, with one response."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +17,6 @@ from werkzeug.test import TestResponse
 from models.database import transactions
 
 RESPOND = of("respond")
-COMMITTED = "respond.after_commit"
-"""The boundary at which each route dies: done, without a response. One route shows the others, which all routes share."""
 KEY = {"idempotency-key": "k"}
 RETRY = "x-stainless-retry-count"
 ELSEWHERE = {"work.ack", "work.heartbeat", "work.stop"}
@@ -29,27 +29,19 @@ def test_no_route_that_writes_is_forgotten(flask_app: Flask) -> None:
     assert not tested & (ELSEWHERE | SAME_DOOR)
 
 
-@pytest.mark.parametrize(
-    ("name", "boundary"),
-    [(name, COMMITTED) for name in REQUESTS] + [("events.send", boundary) for boundary in RESPOND if boundary != COMMITTED],
-)
-def test_a_request_sent_again_with_its_key_is_done_once(
-    journey: Journey, flask_app: Flask, name: str, boundary: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The effect is stored with the response or not at all. In the end the rows are like those of a workspace without a crash."""
-    monkeypatch.setattr(transactions, "_send", lambda _: None)  # no worker goes on with what is prepared
-    stage, peaceful = journey.stage, Stage()
-    request, same = (request_for(flask_app, each, name, REQUESTS[name](each), **KEY) for each in (stage, peaceful))
-    before = rows(stage.workspace_id)
-    journey.kill_at(boundary, "door.ask", request)
-    left = rows(stage.workspace_id)
-    again = ask(flask_app, request)
-    after = rows(stage.workspace_id)
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_whose_response_is_lost_is_done_once(stage: Stage, flask_app: Flask, name: str) -> None:
+    """Sent again with its key. For its rows, a death after the commit is the same: see the next test."""
+    before, left, after = sent_again(stage, flask_app, name, partial(ask, flask_app))
+    assert before != left == after
+
+
+@pytest.mark.parametrize("boundary", RESPOND)
+def test_a_request_whose_process_dies_is_done_once(journey: Journey, flask_app: Flask, boundary: str) -> None:
+    """Sent again with its key. The effect is stored with the response or not at all, by code that all routes share."""
+    before, left, after = sent_again(journey.stage, flask_app, "events.send", partial(journey.kill_at, boundary, "door.ask"))
     assert before != after
     assert left == (before if boundary == "respond.before_commit" else after)
-    assert masked(again.text) == masked(ask(flask_app, same).text)
-    assert sorted(map(masked, after)) == sorted(map(masked, rows(peaceful.workspace_id)))
-    assert verified(stage).intact
 
 
 @pytest.mark.parametrize("boundary", RESPOND)
@@ -77,6 +69,28 @@ def test_a_decision_that_an_sdk_sends_again_lets_a_call_run_once(journey: Journe
     seen = journey.until_idle()
     assert len(seen.of("user.tool_confirmation")) == 1
     assert journey.effects() == 1
+
+
+def sent_again(
+    stage: Stage, flask_app: Flask, name: str, fail: Callable[[dict[str, Any]], object]
+) -> tuple[list[str], list[str], list[str]]:
+    """Send a request by `fail`, without a response, and again with its key. Returns all rows before, between and after.
+
+    In the end the rows are like those of a workspace where the first request succeeds.
+    """
+    peaceful = Stage()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transactions, "_send", lambda _: None)  # no worker goes on with what is prepared
+        request, same = (request_for(flask_app, each, name, REQUESTS[name](each), **KEY) for each in (stage, peaceful))
+        before = rows(stage.workspace_id)
+        fail(request)
+        left = rows(stage.workspace_id)
+        again = ask(flask_app, request)
+        after = rows(stage.workspace_id)
+        assert masked(again.text) == masked(ask(flask_app, same).text)
+    assert sorted(map(masked, after)) == sorted(map(masked, rows(peaceful.workspace_id)))
+    assert verified(stage).intact
+    return before, left, after
 
 
 def ask(flask_app: Flask, request: dict[str, Any]) -> TestResponse:
