@@ -127,9 +127,10 @@ def test_a_person_can_answer_in_the_tool_s_place(stage: Stage) -> None:
     stage.check(session)
 
 
-@pytest.mark.parametrize(
-    ("decision", "field"),
-    [
+def test_fields_that_do_not_go_together_are_refused_and_decide_nothing(stage: Stage) -> None:
+    session = stage.session()
+    tool_call, approval = ask(stage, session)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "result"),
         ({"result": "deny", "updated_input": {}}, "updated_input"),
         ({"result": "deny", "respond": (say("x"),)}, "respond"),
@@ -144,15 +145,12 @@ def test_a_person_can_answer_in_the_tool_s_place(stage: Stage) -> None:
         ({"result": "allow", "scope": "session", "match": "bash(git"}, "match"),
         ({"result": "allow", "scope": "session", "match": "read(src/**)"}, "match"),
         ({"outcome": "rerun"}, "outcome"),
-    ],
-)
-def test_fields_that_do_not_go_together_are_refused_and_decide_nothing(stage: Stage, decision: dict[str, Any], field: str) -> None:
-    session = stage.session()
-    tool_call, approval = ask(stage, session)
-    with pytest.raises(Invalid) as refused:
-        stage.decide(approval, **decision)
-    assert refused.value.field == field
-    assert stage.get(ToolCall, tool_call.id).status == "asked"
+    ]
+    for decision, field in cases:
+        with pytest.raises(Invalid) as refused:
+            stage.decide(approval, **decision)
+        assert refused.value.field == field, decision
+        assert stage.get(ToolCall, tool_call.id).status == "asked", decision
     assert not stage.events(session, "grant.given")
 
 

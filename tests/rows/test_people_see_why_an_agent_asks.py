@@ -94,28 +94,29 @@ def test_what_a_call_can_do_is_told_as_its_tool_declares_it(
     assert sorted(stakes(stage, approval, is_first=True)[1]) == sorted([*chips, "first time for this agent"])
 
 
-@pytest.mark.parametrize(
-    ("command", "effect"),
-    [
-        ("git status && git diff | head -20", "reads only"),
-        ("cd src; grep -rn delete . 2>/dev/null", "reads only"),
-        ("git status > out.txt", "may write"),
-        ("find . -name '*.log' -exec cat {} +", "may write"),
-        ("curl -X POST https://shop.example", "may write"),
-        ("cat $(make names)", "may write"),
-        ("kill 17", "may write"),
-        ("./git status", "may write"),
-        ("rm -rf build", "may destroy"),
-        ("ls && git push --force", "may destroy"),
-        ("find . -name '*.log' -delete", "may destroy"),
-        ('rm "$(cat names)"', "may destroy"),
-    ],
-)
-def test_what_a_command_does_is_told_by_its_words(stage: Stage, command: str, effect: str) -> None:
-    [approval] = asked(stage, call(command=command))
-    assert stakes(stage, approval)[1][0] == effect
+EFFECTS = {
+    "git status && git diff | head -20": "reads only",
+    "cd src; grep -rn delete . 2>/dev/null": "reads only",
+    "git status > out.txt": "may write",
+    "find . -name '*.log' -exec cat {} +": "may write",
+    "curl -X POST https://shop.example": "may write",
+    "cat $(make names)": "may write",
+    "kill 17": "may write",
+    "./git status": "may write",
+    "rm -rf build": "may destroy",
+    "ls && git push --force": "may destroy",
+    "find . -name '*.log' -delete": "may destroy",
+    'rm "$(cat names)"': "may destroy",
+}
+"""What commands do."""
+
+
+def test_what_a_command_does_is_told_by_its_words(stage: Stage) -> None:
+    approvals = asked(stage, *(call(command=command) for command in EFFECTS))
+    assert {command: stakes(stage, row)[1][0] for command, row in zip(EFFECTS, approvals, strict=True)} == EFFECTS
     with transaction(stage.workspace_id) as db:
-        assert Stakes.effects_of(db, [approval])[approval.id].words == effect
+        effects = Stakes.effects_of(db, approvals)
+    assert [effects[row.id].words for row in approvals] == list(EFFECTS.values())
 
 
 def test_an_edited_command_counts_as_it_would_run(stage: Stage) -> None:
@@ -143,27 +144,27 @@ UNSEEN = call(command="ls", working_directory="src")
 HUNK = [{"old": 1, "new": 1, "lines": ["-a", "+b"]}]
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "words"),
-    [
-        (BASH, BASH, ""),
-        (BASH, BASH | {"branch": "release"}, "the branch was main; it is release now."),
-        (BASH, BASH | {"commit": "b" * 40}, "the branch main has moved to another commit."),
-        (BASH, BASH | {"directory": "lib"}, "would have started in src."),
-        ({"hunks": HUNK}, {"hunks": [{**HUNK[0], "old": 2}]}, "the file has changed."),
-        ({"hunks": HUNK}, {"problem": "old_string does not occur"}, "the call would fail now."),
-        ({"hunks": [], "is_new": True}, {"hunks": HUNK, "is_new": False}, "the file was made."),
-    ],
-)
-def test_what_has_changed_since_it_was_asked_is_told(stage: Stage, first: dict[str, Any], last: dict[str, Any], words: str) -> None:
-    [approval] = asked(stage, UNSEEN)
-    for body in (first, first, last, last):
+CHANGED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    (BASH, BASH, ""),
+    (BASH, BASH | {"branch": "release"}, "the branch was main; it is release now."),
+    (BASH, BASH | {"commit": "b" * 40}, "the branch main has moved to another commit."),
+    (BASH, BASH | {"directory": "lib"}, "would have started in src."),
+    ({"hunks": HUNK}, {"hunks": [{**HUNK[0], "old": 2}]}, "the file has changed."),
+    ({"hunks": HUNK}, {"problem": "old_string does not occur"}, "the call would fail now."),
+    ({"hunks": [], "is_new": True}, {"hunks": HUNK, "is_new": False}, "the file was made."),
+]
+
+
+def test_what_has_changed_since_it_was_asked_is_told(stage: Stage) -> None:
+    approvals = asked(stage, *[UNSEEN | {"id": f"toolu_{number}"} for number in range(len(CHANGED))])
+    for approval, (first, last, words) in zip(approvals, CHANGED, strict=True):
+        for body in (first, first, last, last):
+            with transaction(stage.workspace_id) as db:
+                Evidence.keep(db, approval.id, approval.session_id, body)
         with transaction(stage.workspace_id) as db:
-            Evidence.keep(db, approval.id, approval.session_id, body)
-    with transaction(stage.workspace_id) as db:
-        changes = " ".join(changes_since(db, approval))
-    assert words in changes
-    assert bool(changes) == bool(words)
+            changes = " ".join(changes_since(db, approval))
+        assert words in changes
+        assert bool(changes) == bool(words), last
 
 
 def test_a_change_that_was_taken_back_is_not_told(stage: Stage) -> None:
@@ -179,38 +180,38 @@ def refund(amount: int, order: str = "o1", **more: Any) -> dict[str, Any]:
     return call("mcp__shop__refund", order=order, amount=amount, **more)
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "words"),
-    [
-        (refund(1250), refund(1900), "This session asked for the same with amount 1250, which is denied. It is amount 1900 here."),
-        (
-            refund(1250, price={"eur": 1.5}),
-            refund(1250, price={"eur": 2}),
-            "with price.eur 1.5, which is denied. It is price.eur 2 ",
-        ),
-        (refund(1250), refund(1250), ""),
-        (refund(1250), refund(1900, order="o2"), ""),
-        (refund(1250), refund(1900, note="more"), ""),
-        (refund(1250, line_id=1), refund(1250, line_id=2), ""),
-        (refund(1250, urgent=True), refund(1900, urgent=1), ""),
-        (call("mcp__shop__refund", n=1), call("mcp__shop__refund", n=2), ""),
-        (refund(1250, password="hunter2hunter2"), refund(1900, password="hunter2hunter2"), ""),
-        (call(command="sleep 1", timeout_ms=5000), call(command="sleep 1", timeout_ms=9000), ""),
-    ],
-)
-def test_another_amount_of_the_same_call_is_told(stage: Stage, before: dict[str, Any], now: dict[str, Any], words: str) -> None:
+AMOUNTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    (refund(1250), refund(1900), "This session asked for the same with amount 1250, which is denied. It is amount 1900 here."),
+    (
+        refund(1250, price={"eur": 1.5}),
+        refund(1250, price={"eur": 2}),
+        "with price.eur 1.5, which is denied. It is price.eur 2 ",
+    ),
+    (refund(1250), refund(1250), ""),
+    (refund(1250), refund(1900, order="o2"), ""),
+    (refund(1250), refund(1900, note="more"), ""),
+    (refund(1250, line_id=1), refund(1250, line_id=2), ""),
+    (refund(1250, urgent=True), refund(1900, urgent=1), ""),
+    (call("mcp__shop__refund", n=1), call("mcp__shop__refund", n=2), ""),
+    (refund(1250, password="hunter2hunter2"), refund(1900, password="hunter2hunter2"), ""),
+    (call(command="sleep 1", timeout_ms=5000), call(command="sleep 1", timeout_ms=9000), ""),
+]
+
+
+def test_another_amount_of_the_same_call_is_told(stage: Stage) -> None:
     schema = {"type": "object", "additionalProperties": True}
     toolset.announce({"orders": [entry("refund", input_schema=schema)]})
-    session_id = stage.session(bash="always_ask", servers={"shop": "assent:orders"})
-    [first] = asked(stage, before, session_id=session_id)
-    stage.decide(first, result="deny")
-    stage.reply(session_id, now)
-    second = stage.approvals(session_id)[-1]
-    assert second.id != first.id
-    with transaction(stage.workspace_id) as db:
-        changes = " ".join(changes_since(db, second))
-    assert words in changes
-    assert bool(changes) == bool(words)
+    for before, now, words in AMOUNTS:
+        session_id = stage.session(bash="always_ask", servers={"shop": "assent:orders"})
+        [first] = asked(stage, before, session_id=session_id)
+        stage.decide(first, result="deny")
+        stage.reply(session_id, now)
+        second = stage.approvals(session_id)[-1]
+        assert second.id != first.id
+        with transaction(stage.workspace_id) as db:
+            changes = " ".join(changes_since(db, second))
+        assert words in changes
+        assert bool(changes) == bool(words), now["input"]
 
 
 def test_another_session_s_amount_is_not_told(stage: Stage) -> None:

@@ -111,9 +111,8 @@ def test_a_long_input_that_was_denied_speaks_against_every_rule_of_its_tool(stag
     assert texts(stage) == []
 
 
-@pytest.mark.parametrize(
-    "commands",
-    [
+def test_an_allow_for_what_may_destroy_or_is_too_wide_is_never_suggested(stage: Stage, decide: Decide) -> None:
+    for commands in (
         ["rm -r build"] * 6,
         ["git push origin main"] * 6,
         [f"kubectl delete pod web-{number}" for number in range(6)],
@@ -121,10 +120,8 @@ def test_a_long_input_that_was_denied_speaks_against_every_rule_of_its_tool(stag
         [f"python -m tool {number}" for number in range(6)],
         ["npm run db:migrate"] * 6,
         [f"mystery {number}x" for number in range(6)],
-    ],
-)
-def test_an_allow_for_what_may_destroy_or_is_too_wide_is_never_suggested(stage: Stage, decide: Decide, commands: list[str]) -> None:
-    decide("allow", *commands)
+    ):
+        decide("allow", *commands)
     assert [text for text in texts(stage) if not text.startswith("allow bash(mystery ")] == []
 
 
