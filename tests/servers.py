@@ -65,6 +65,9 @@ def start(supervisor: Supervisor, postgres: Postgres, redis: Redis, env: dict[st
         configuration.write("databases 64\n")  # three for each test process
     supervisor.start(redis.child(env))
     postgres.prepare()
+    with (postgres.data / "postgresql.conf").open("a") as configuration:
+        # Else Postgres plans a statement at each of its first five runs on a connection, and tests run most statements less often.
+        configuration.write("plan_cache_mode = force_generic_plan\n")
     supervisor.start(postgres.child(env))
     supervisor.wait_for("Postgres", postgres.is_ready, 60)
     supervisor.wait_for("Redis", redis.is_ready, 30)
