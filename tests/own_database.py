@@ -28,21 +28,8 @@ class Cleaner:
     db: "psycopg.Connection[tuple[object, ...]]"
 
     def __post_init__(self) -> None:
-        # The role `replica` skips triggers and foreign keys, which would refuse or delay. Rows of the migrations are restored.
+        # The role `replica` skips triggers and foreign keys, which would refuse or delay.
         self.db.execute("SET session_replication_role = replica; SET lock_timeout = '2s'")
-        tables = [row[0] for row in self.db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")]
-        self.db.execute("CREATE SCHEMA IF NOT EXISTS pristine")
-        parts = []
-        for table in tables:
-            if table == "alembic_version":
-                continue
-            row = self.db.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(table))).fetchone()
-            parts.append(f'DELETE FROM public."{table}";')
-            if row is not None:
-                self.db.execute(f'CREATE TABLE IF NOT EXISTS pristine."{table}" AS SELECT * FROM public."{table}"')
-                parts.append(f'INSERT INTO public."{table}" SELECT * FROM pristine."{table}";')
-        body = " ".join(parts)
-        self.db.execute(f"CREATE OR REPLACE FUNCTION pristine.clean() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body} END $$")
 
     def clean(self) -> None:
         """Empty the tables. End the connections of a failed test, or of a worker that is still writing, if they are in the way."""
@@ -81,6 +68,23 @@ def create_database(admin_url: str, name: str) -> None:
     with psycopg.connect(make_url(admin_url, "postgres"), autocommit=True) as db:
         db.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         db.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER assent_owner").format(*map(sql.Identifier, (name, TEMPLATE))))
+    with psycopg.connect(make_url(admin_url, name), autocommit=True) as db:
+        _define_clean(db)
+
+
+def _define_clean(db: "psycopg.Connection[tuple[object, ...]]") -> None:
+    """Create the function that empties the tables and restores the rows of the migrations, before a test has added any."""
+    tables = [row[0] for row in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")]
+    db.execute("CREATE SCHEMA pristine")
+    parts = []
+    for table in tables:
+        if table == "alembic_version":
+            continue
+        parts.append(f'DELETE FROM public."{table}";')
+        if db.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(table))).fetchone() is not None:
+            db.execute(f'CREATE TABLE pristine."{table}" AS SELECT * FROM public."{table}"')
+            parts.append(f'INSERT INTO public."{table}" SELECT * FROM pristine."{table}";')
+    db.execute(f"CREATE FUNCTION pristine.clean() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {' '.join(parts)} END $$")
 
 
 def make_url(url: str, database: str) -> str:
