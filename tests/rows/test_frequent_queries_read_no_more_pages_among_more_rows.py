@@ -9,6 +9,7 @@ import pytest
 from doors.served import key
 from own_database import DatabaseUrls
 from people import group, member
+from psycopg import sql
 from rows import crowd
 from rows.crowd import Admin, pages
 from rows.spending import QUOTE, begin, limit
@@ -29,7 +30,7 @@ from api.door.paging import MOST_COUNTED, Selection, page
 from api.v1.approvals import visible, waiting_list
 from api.v1.sessions.requests import SessionList
 from api.v1.sessions.routes import NEWEST, selected
-from models.database.transactions import transaction
+from models.database.transactions import dispose, transaction
 from models.errors import NotFound
 from models.operate import due, readiness
 from models.operate.doctor import sessions as doctor
@@ -51,9 +52,14 @@ VACUUM = "VACUUM ANALYZE approval, approval_grant, attempt, audit, call_input, d
 
 @pytest.fixture
 def admin(database_urls: DatabaseUrls) -> Iterator[Admin]:
-    """A connection that fills the tables. Its ANALYZE reads a sample of 3,000 rows, not of 30,000."""
-    with psycopg.connect(database_urls.admin, autocommit=True, options="-c default_statistics_target=10") as db:
+    """A connection that fills the tables. Statements are planned as in production, and not once per connection."""
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        database = sql.Identifier(db.info.dbname)
+        db.execute(sql.SQL("ALTER DATABASE {} SET plan_cache_mode = auto").format(database))
+        dispose()
         yield db
+        db.execute(sql.SQL("ALTER DATABASE {} RESET plan_cache_mode").format(database))
+    dispose()
 
 
 def check(
