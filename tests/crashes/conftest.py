@@ -1,4 +1,4 @@
-"""Real processes: a stand-in model, and a worker that dies at armed boundaries. Each test process has one of each.
+"""Real processes: a stand-in model, and a worker that dies at armed boundaries. They end with the tests of this folder.
 
 The worker has a Redis database of its own, so that no test gets the messages of another.
 """
@@ -30,20 +30,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.crash)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def crash_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs, workdirs, the file of armed crash points."""
     return tmp_path_factory.mktemp("crashes")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def model_url(crash_folder: Path) -> Iterator[str]:
     """The stand-in model."""
     with stand_in(crash_folder) as url:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def mcp_url(crash_folder: Path) -> Iterator[str]:
     """An MCP server's address."""
     with mcp_server(crash_folder) as url:
@@ -58,13 +58,13 @@ def liar() -> Iterator[Liar]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def audit_key() -> str:
     """The key with which the worker signs its seals."""
     return seal_key.make()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def audit_heads(crash_folder: Path) -> Path:
     """The file of the heads that the worker has signed."""
     file = crash_folder / "audit.heads"
@@ -82,7 +82,7 @@ def providers(folder: Path, model_url: str) -> Path:
     return file
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def worker_env(
     crash_folder: Path, model_url: str, database_urls: DatabaseUrls, audit_key: str, audit_heads: Path
 ) -> dict[str, str]:
@@ -111,19 +111,19 @@ def worker_env(
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def crash_redis(redis_urls: list[str]) -> str:
     """The shared worker's Redis database."""
     return redis_urls[1]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def private_redis(redis_urls: list[str]) -> str:
     """The Redis database for tests that start and kill workers of their own."""
     return redis_urls[2]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def crashing_worker(crash_folder: Path, worker_env: dict[str, str], crash_redis: str) -> Iterator[Process]:
     """A worker on all queues, one process of which dies at each boundary that a test arms."""
     with running(CRASHING, worker_env | {"REDIS_URL": crash_redis}, crash_folder / "worker.log") as worker:

@@ -1,4 +1,4 @@
-"""Two installations per test process: workers whose messages go through a carrier, and a plant whose links can be cut."""
+"""Two installations while these tests run: workers whose messages go through a carrier, and a plant whose links can be cut."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -32,27 +32,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.crash)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fault_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Logs, workdirs, the Redis's data."""
     return tmp_path_factory.mktemp("faults")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fault_model(fault_folder: Path) -> Iterator[str]:
     """The stand-in model."""
     with stand_in(fault_folder) as url:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fault_redis(fault_folder: Path) -> Iterator[OwnRedis]:
     """The Redis that tests break."""
     with own_redis(fault_folder) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fault_env(fault_folder: Path, fault_model: str, database_urls: DatabaseUrls) -> dict[str, str]:
     """The environment of every process. Sweeps are quick, so that no test waits long for one."""
     return {
@@ -74,7 +74,7 @@ def fault_env(fault_folder: Path, fault_model: str, database_urls: DatabaseUrls)
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def carried_workers(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path) -> Iterator[list[Process]]:
     """Workers that read only the queues of the carrier."""
     turns, _, rest = CARRIED.partition(",")
@@ -88,7 +88,7 @@ def carried_workers(fault_env: dict[str, str], fault_redis: OwnRedis, fault_fold
         yield [first, second]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plants() -> list[Plant]:
     """The plant, once a test has needed it."""
     return []
@@ -127,7 +127,7 @@ def carrier(
     forget()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def whole_plant(
     fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path, database_urls: DatabaseUrls, plants: list[Plant]
 ) -> Iterator[Plant]:
@@ -165,7 +165,7 @@ def crowd(plant: Plant, stage: Stage) -> Iterator[Crowd]:
         yield Crowd(plant, stage, caller)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shift_env(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path) -> dict[str, str]:
     """The environment of workers that a test starts, stops and wakes: queues of their own, a toolset, quick heartbeats."""
     return fault_env | {
@@ -177,7 +177,7 @@ def shift_env(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Pa
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, Worker]]:
     """A turns worker, a tools worker, and a worker that takes over from both. The first looks too seldom at its leases."""
     with ExitStack() as stack:

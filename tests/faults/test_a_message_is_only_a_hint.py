@@ -16,7 +16,7 @@ from rows.stage import Stage
 from models.errors import Conflict
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def workdirs(fault_folder: Path) -> Path:
     """The folder in which tools work."""
     return fault_folder / "workdirs"

@@ -122,7 +122,7 @@ def set_environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _no_connections_left() -> Iterator[None]:
     yield
     connections.close_all()
@@ -155,13 +155,13 @@ def _served(factory: pytest.TempPathFactory, *words: str) -> Iterator[Caller]:
     process.wait()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def modern(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
     """Our server over HTTP, speaking all versions."""
     yield from _served(tmp_path_factory)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def legacy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
     """Our server over HTTP, speaking the versions with a handshake only."""
     yield from _served(tmp_path_factory, "legacy")
@@ -182,19 +182,19 @@ def liar() -> Iterator[Liar]:
         connections.close_all()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def npm_servers() -> Path:
     """A folder with the programs of the npm servers, as the lock file has them."""
     return installing.from_npm("mcp-npm", NPM) / "node_modules" / ".bin"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def pypi_servers() -> Path:
     """A folder with the programs of the PyPI servers."""
     return _from_pypi(PYPI)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def pypi_proxy() -> Path:
     """PyPI's mcp-proxy."""
     return _from_pypi(PROXY) / "mcp-proxy"

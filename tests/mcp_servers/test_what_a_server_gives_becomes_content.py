@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar
-from server import PIXEL
+from mcp_servers.server import PIXEL
 
 from workers.tools.kinds import ToolResult
 from workers.tools.mcp.calling import mcp_tool

@@ -37,7 +37,7 @@ class Shop:
             return db.execute(statement.encode()).fetchall()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shop_url(database_urls: DatabaseUrls) -> Iterator[str]:
     """The database, named in the environment; the shop's schema is removed at the end."""
     with pytest.MonkeyPatch.context() as patch:
@@ -49,7 +49,7 @@ def shop_url(database_urls: DatabaseUrls) -> Iterator[str]:
         db.execute("DROP SCHEMA IF EXISTS shop CASCADE")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def entries(shop_url: str) -> dict[str, dict[str, Any]]:
     """The toolset's entries, by tool name."""
     settings.cache_clear()

@@ -1,0 +1,1 @@
+"""Tests that break, cut or freeze what real processes depend on."""
