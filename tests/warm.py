@@ -11,6 +11,7 @@ Tests of the commands themselves do not start their processes here. Nor do tests
 of it.
 """
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -47,6 +48,37 @@ PACKAGES = {
 UNUSED = ("api.cli", "models.migrations")
 PATHS = "ASSENT_TEST_PATHS"
 """Environment variable: the paths of the tests that pytest was started with, as JSON."""
+
+
+class Ending:
+    """Ends a fork as Python ends a process, except that the kernel frees its objects.
+
+    Python would free each object by itself, and so copy all the memory that the fork shares: 0.15 s of CPU time per process.
+    """
+
+    def __init__(self) -> None:
+        self._code: int | None = None
+        atexit.register(self._leave)  # first, so that it is called last, once all threads have ended
+
+    def __enter__(self) -> None:
+        """Call before the fork's command runs."""
+        self._code = 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """Note the exit code. Python prints the error, if there is one."""
+        if isinstance(error, SystemExit):
+            self._code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif isinstance(error, KeyboardInterrupt):
+            self._code = None  # Python ends by the signal
+        elif error is not None:
+            self._code = 1
+
+    def _leave(self) -> None:
+        if self._code is not None:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):
+                    stream.flush()
+            os._exit(self._code & 255)
 
 
 class Forked:
@@ -232,6 +264,7 @@ def main() -> None:
         sys.exit(stand_for_a_fork(sys.argv[1:]))
     kind, address, pytest_pid = sys.argv[1:]
     sys.path[0] = str(HOUSE)
+    ending = Ending()
     forks = Forks(address, int(pytest_pid))
     if kind in {"web", "gevent"}:
         from gevent import monkey
@@ -251,7 +284,9 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     Path(address).with_suffix(".ready").touch()
-    become(*forks.serve())
+    command = forks.serve()
+    with ending:
+        become(*command)
 
 
 def load(packages: tuple[str, ...]) -> None:
