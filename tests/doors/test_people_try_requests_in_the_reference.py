@@ -7,14 +7,15 @@ import httpx2
 import pytest
 from doors.browser import PATIENCE, watched
 from doors.served import PARTS, Caller, good
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+WINDOW: ViewportSize = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
 def reference(browser: Browser, api: str) -> Iterator[Page]:
     """The page. At the end it must have had no fault and have sent no request to another server."""
-    # Swagger UI renders only the visible part of a long list. In this window everything is visible, in few pixels.
-    with browser.new_context(viewport={"width": 1280, "height": 15_000}, device_scale_factor=0.1) as window:
+    with browser.new_context(viewport=WINDOW, device_scale_factor=0.1) as window:
         page = window.new_page()
         page.set_default_timeout(PATIENCE)
         faults = watched(page)
@@ -31,7 +32,10 @@ def test_every_operation_is_on_the_page(reference: Page, api: str) -> None:
     document = httpx2.get(f"{api}/openapi.json").json()
     count = sum(len(routes) for routes in document["paths"].values())
     reference.get_by_placeholder("Search the operations").fill("")
+    # Swagger UI renders only the visible part of a long list. A browser without a GPU takes seconds to draw all of it.
+    reference.set_viewport_size({**WINDOW, "height": 15_000})
     expect(reference.locator(".opblock-summary")).to_have_count(count)
+    reference.set_viewport_size(WINDOW)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,6 @@ def test_a_request_is_tried_with_an_api_key(reference: Page, caller: Caller) -> 
     dialog.get_by_role("button", name="Close").last.click()
     reference.get_by_placeholder("Search the operations").fill("create an agent")
     expect(reference.locator(".opblock-summary")).to_have_count(1)
-    reference.set_viewport_size({"width": 1280, "height": 900})  # a browser without a GPU takes seconds to draw the tall window
     operation = reference.locator("#operations-agents-agents_create")
     operation.locator(".opblock-summary-control").click()
     operation.get_by_role("button", name="Try it out").click()

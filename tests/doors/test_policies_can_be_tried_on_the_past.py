@@ -152,7 +152,7 @@ def test_a_simulation_that_reaches_its_bounds_is_marked_incomplete(
 
 def test_a_long_simulation_delays_no_other_request_and_a_second_one_gets_a_503(caller: Caller, stage: Stage) -> None:
     agent = caller.agent(tools=[TOOLSET])
-    for _ in range(10):  # a reply is judged in one transaction, which Postgres ends after 10 s without a statement
+    for _ in range(4):  # a reply is judged in one transaction, which Postgres ends after 10 s without a statement
         session = caller.session(agent)["id"]
         caller.say(session)
         stage.reply(session, *(call(command="x " * 900) for _ in range(12)))
@@ -160,7 +160,7 @@ def test_a_long_simulation_delays_no_other_request_and_a_second_one_gets_a_503(c
     statuses: list[int] = []
     with ThreadPoolExecutor(1) as pool, Caller(str(caller.base_url), caller.headers["x-api-key"]) as other:
         simulating = pool.submit(_simulate, caller, {"permission_policy": slow})
-        while not simulating.done():
+        while not simulating.done() and statuses.count(503) <= 2:
             statuses.append(other.post("/v1/policy/simulate", json={"rule": PUSH, "tool": "read"}).status_code)
     assert statuses.count(503) > 2, "a server that simulates without pauses answers nobody meanwhile"
     assert good(simulating.result())["looked_at"] > 0
