@@ -97,7 +97,9 @@ class Forked:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end. Returns the exit code."""
         if self.returncode is None:
-            if not select.select([self._connection], [], [], timeout)[0]:
+            ends = select.poll()  # unlike select, it takes descriptors of any number
+            ends.register(self._connection, select.POLLIN)
+            if not ends.poll(None if timeout is None else 1000 * timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
             self.returncode = os.waitstatus_to_exitcode(int(self._connection.recv(20) or signal.SIGKILL))
             self._connection.close()
