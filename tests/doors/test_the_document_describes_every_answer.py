@@ -208,11 +208,11 @@ def test_names_in_the_document_are_unique_and_without_module_prefixes(document: 
     assert len(names) == len(set(names))
 
 
-def test_a_stream_s_frames_are_described(caller: Caller, stage: Stage, document: dict[str, Any]) -> None:
+def test_a_stream_s_frames_are_described(caller: Caller, stage: Stage, api: str) -> None:
     session = caller.session()
     caller.tell(session["id"], message())
     stage.reply(session["id"], call())
-    frame = described.validator(document, {"$ref": "#/components/schemas/StreamFrame"})
+    frame = described.document(api).validator({"$ref": "#/components/schemas/StreamFrame"})
     for event in caller.events(session["id"], include="approvals"):
         frame.validate(event)
     frame.validate({"type": "event_start", "event": {"id": "sevt_1", "type": "agent.message"}})
