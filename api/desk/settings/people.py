@@ -106,7 +106,8 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> FramedPage |
     match request.form.get("do"):
         case "role":
             role = validated(UserUpdate, {"workspace_role": request.form.get("role")}).workspace_role
-            assert role, "the form has a role"
+            if role is None:
+                raise Invalid("role", "must be chosen.")
             check_role(person, role)
             Member.change_role(db, user_id, role, by=person)
         case "sign_out":
