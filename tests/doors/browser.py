@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """The first one is Chromium without the parts that draw windows. It needs two thirds of the CPU time of the others."""
@@ -26,7 +26,10 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.skip("NOT TESTED, the pages: there is no Chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        try:
+            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        except Error:  # seen once: Chromium died of a segmentation fault while it started
+            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         try:
             yield browser
         finally:
