@@ -96,6 +96,18 @@ def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(
         check_at_desk_and_phone(admin.page)
 
 
+def test_axe_finds_nothing_around_a_page(admin: Visitor, visit: Callable[..., Visitor]) -> None:
+    """Neither in the rail and the dialogs of a desk, nor in the bar and the menu of a phone."""
+    admin.open("/inbox/words")
+    check(admin.page, frame=True)
+    admin.page.keyboard.press("?")
+    check(admin.page, frame=True)
+    phone = visit("admin", phone=True)
+    phone.open("/inbox/words")
+    phone.button("More").tap()
+    check(phone.page, frame=True)
+
+
 def test_the_pages_before_the_sign_in_are_for_everybody(windows: Windows, api: str, stage: Stage) -> None:
     page = windows.open(phone=True).page
     for path in ("/sign-in", "/sign-in?next=/inbox/keys", people.invited(stage), "/sign-in/link/none"):
